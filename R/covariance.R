@@ -12,8 +12,8 @@
 #' the covariance is not differentiable, as for [k_exponential()] at distance zero, the derivative
 #' with respect to the points is set to 0.
 #'
-#' With base R input the engine is chosen by the number of rows ([cl_thresholds()], entry
-#' `covariance`).
+#' With base R input the engine is chosen by size ([cl_thresholds()], entry `covariance`: the number
+#' of rows, or the geometric mean of rows and columns).
 #'
 #' @param x1,x2 Points in rows: numeric matrices, data frames or `clMatrix` objects; a vector is one
 #'   column. `x2 = NULL` stands for `x1`.
@@ -50,7 +50,7 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
   check_reach(kernel, a, "x1", x1)
   check_reach(kernel, b, "x2", x2)
   layout <- kernel_layout(kernel, a$p, a$columns)
-  where <- if (any_handle(a$x, b$x)) -1L else where_for("covariance", max(a$n, b$n))
+  where <- if (any_handle(a$x, b$x)) -1L else where_for("covariance", geometric_mean(a$n, b$n))
   values <- layout_values(layout, c(kernel_values(kernel), 0))
   result <- .Call(r_covariance_matrix, a$x, b$x, layout$c, values, where)
   dim <- c(a$n, if (is.null(b)) a$n else b$n)
@@ -76,7 +76,7 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   check_reach(kernel, b, "x2", x2)
   layout <- kernel_layout(kernel, a$p, a$columns)
   parameters <- coef(kernel)
-  where <- where_for("covariance", max(a$n, b$n))
+  where <- where_for("covariance", geometric_mean(a$n, b$n))
   adjoint <- operand(k_adj, "k_adj", vector = FALSE)
   values <- layout_values(layout, c(parameters, 0))
   by_log <- .Call(r_covariance_adjoint, adjoint, a$x, b$x, layout$c, values, where)

@@ -15,8 +15,8 @@
 #' The product of a `clMatrix` and a single column is lazy ([lazy]): it becomes part of the kernel
 #' of the arithmetic that uses it. Other products are computed at once.
 #'
-#' With base R input the engine is chosen by size ([cl_thresholds()], entry `matmul`: the cube root
-#' of the product of rows, columns and inner dimension).
+#' With base R input the engine is chosen by size ([cl_thresholds()], entry `matmul`: the harmonic
+#' mean of rows, columns and inner dimension, which is the work for each number transferred).
 #'
 #' @param a,b,x,y Numeric matrices, vectors, or `clMatrix` objects.
 #' @return A base R matrix if all operands are base R, otherwise a `clMatrix`. Row and column names
@@ -144,7 +144,7 @@ product_dim <- function(pair, side_x, side_y, inner_x, inner_y, name_x, name_y) 
 # The engine for base R operands; with a clMatrix among them the choice is made.
 product_where <- function(pair, dim) {
   if (typeof(pair$x) == "externalptr" || typeof(pair$y) == "externalptr") return(-1L)
-  where_for("matmul", prod(dim)^(1 / 3))
+  where_for("matmul", harmonic_mean(dim))
 }
 
 # Names of one side of x and of one of y; vectors have none.

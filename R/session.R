@@ -1,4 +1,4 @@
-# The session: the engine and device in use, and thresholds.
+# The session: the engine and device in use.
 #
 # `where` is an integer that C understands: -1L for the host, else the index of a device in the list
 # of the loader, counted from 0.
@@ -10,8 +10,9 @@ session$devices <- NULL       # the list of cl_devices(), once asked for
 session$default <- NULL       # default_device() of that list
 session$listed_by <- NULL     # process that asked for the devices
 session$opened_by <- NULL     # process that first used a device
-session$thresholds <- list()  # measured by cl_tune(), by device id
+session$tuned <- list()       # measured by cl_tune(), by device id
 session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
+session$settled <- list()     # numbers in force and their sources, by device id (R/thresholds.R)
 
 # ---- devices ------------------------------------------------------------------------------------
 
@@ -236,70 +237,6 @@ announce_build <- function(device) {
   message(sprintf(paste("statcl: building kernels for %s, once per session%s: the first calls wait",
                         "for it"), device,
                   if (nzchar(cache_state$folder)) "" else " (see ?cl_cache)"))
-}
-
-# ---- thresholds ---------------------------------------------------------------------------------
-
-# The size from which a device is used for base R input. Sizes are in the unit named: rows of a
-# square matrix, or elements of X.
-threshold_table <- data.frame(
-  op = c("chol", "chol_adjoint", "matmul", "tri_solve", "tri_inverse", "arith", "glm",
-         "covariance", "gp", "batch"),
-  unit = c("rows", "rows", "rows (cube root of m n k)", "rows", "rows", "elements", "elements of x",
-           "rows", "rows", "order cubed times matrices"),
-  gpu = c(1200, 800, 1000, 1500, 1000, Inf, 1e5, 2000, 200, 1e9),
-  stringsAsFactors = FALSE)
-
-#' Problem sizes from which the device is used
-#'
-#' Base R input must first be transferred to the device, so that the device is faster only above a
-#' certain size. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is
-#' never preferred to R's BLAS: all its thresholds are `Inf`. The option `statcl.thresholds`, a
-#' named numeric vector, overrides single entries. [cl_tune()] measures thresholds and saves them on
-#' request.
-#'
-#' @return A data frame with columns `op`, `unit`, `threshold` and `source` ("default", "saved",
-#'   "measured", "option").
-#' @export
-#' @examples
-#' cl_thresholds()
-#' old <- options(statcl.thresholds = c(chol = 3000))
-#' cl_thresholds()
-#' options(old)
-cl_thresholds <- function() {
-  where <- current_device()
-  values <- vapply(threshold_table$op, threshold, 0, where = where)
-  source <- rep("default", length(values))
-  if (where >= 0L) {
-    measured <- session$thresholds[[device_table()$id[where + 1L]]]
-    saved <- saved_thresholds(device_table()$name[where + 1L])
-    source[threshold_table$op %in% names(saved)] <- "saved"
-    source[threshold_table$op %in% names(measured)] <- "measured"
-  }
-  source[threshold_table$op %in% names(threshold_option())] <- "option"
-  data.frame(op = threshold_table$op, unit = threshold_table$unit, threshold = unname(values),
-             source = source, stringsAsFactors = FALSE)
-}
-
-threshold_option <- function() {
-  option <- getOption("statcl.thresholds")
-  if (is.null(option)) return(NULL)
-  if (!is.numeric(option) || is.null(names(option)) || anyNA(option)) {
-    abort_argument("statcl.thresholds", "option 'statcl.thresholds' must be a named numeric vector")
-  }
-  option
-}
-
-threshold <- function(op, where) {
-  option <- threshold_option()
-  if (op %in% names(option)) return(option[[op]])
-  if (where < 0L) return(Inf)
-  devices <- device_table()
-  measured <- session$thresholds[[devices$id[where + 1L]]]
-  if (op %in% names(measured)) return(measured[[op]])
-  saved <- saved_thresholds(devices$name[where + 1L])
-  if (op %in% names(saved)) return(saved[[op]])
-  if (devices$type[where + 1L] == "cpu") Inf else threshold_table$gpu[threshold_table$op == op]
 }
 
 # ---- memory and waiting -------------------------------------------------------------------------

@@ -5,8 +5,8 @@
 #' is missing. It never fails.
 #'
 #' @return A list with the printed information (`version`, `build`, `loader`, `devices`, `device`,
-#'   `reason`, `kernels`, `blas`, `memory`, `options`, `advice`), of class `cl_sitrep`; printed
-#'   unless it is assigned.
+#'   `reason`, `kernels`, `thresholds`, `blas`, `memory`, `options`, `advice`), of class
+#'   `cl_sitrep`; printed unless it is assigned.
 #' @seealso [cl_use()] to choose a device.
 #' @export
 #' @examples
@@ -23,7 +23,8 @@ cl_sitrep <- function() {
     build = if (build$opencl) "device engine (OpenCL) and host engine" else
       "host engine only (built without OpenCL headers)",
     loader = build$loader, devices = devices, device = choice$device, reason = choice$reason,
-    kernels = attempt(kernel_facts(), NULL), blas = blas,
+    kernels = attempt(kernel_facts(), NULL), thresholds = attempt(cl_thresholds(), NULL),
+    blas = blas,
     memory = attempt(cl_memory(), data.frame()), options = option_facts(),
     advice = c(device_advice(build, devices), blas$advice))
   structure(report, class = "cl_sitrep")
@@ -148,6 +149,10 @@ print.cl_sitrep <- function(x, ...) {
       sprintf("matrix instructions (%d programs tried, %d refused)", NROW(x$kernels$tried),
               NROW(refused)))
     for (i in seq_len(NROW(refused))) line("", refused$program[i], ": ", refused$refusal[i])
+  }
+  if (NROW(x$thresholds) && x$device != "host") {
+    counts <- table(factor(x$thresholds$source, unique(x$thresholds$source)))
+    line("sizes", paste(counts, names(counts), collapse = ", "), " (see ?cl_thresholds)")
   }
   if (NROW(x$memory)) {
     kept <- ifelse(x$memory$kept > 0, paste0(", ", format_bytes(x$memory$kept), " kept"), "")

@@ -10,8 +10,9 @@
 #' dF/dx it computes dF/dl and dF/db. With T = l or t(l), dF/db = T^-T x_adj, and dF/dT is the
 #' triangle of l of -(dF/db) x^T.
 #'
-#' With base R input the engine is chosen by size ([cl_thresholds()], entries `tri_solve` and
-#' `tri_inverse`). Missing values propagate as in base R.
+#' With base R input the engine is chosen by size ([cl_thresholds()], entries `tri_solve`, the
+#' harmonic mean of n, n and the number of columns, and `tri_inverse`). Missing values propagate as
+#' in base R.
 #'
 #' @param l,r A square matrix, base R or `clMatrix`, of which one triangle is read.
 #' @param b,x The right-hand side: a matrix with as many rows as `l`, or a vector, which is one
@@ -50,10 +51,12 @@ tri_solve <- function(l, b, upper, transpose, name_l, name_b, named = TRUE) {
   as_vector <- !is_cl(b) && is.null(dim(b)) && !any_handle(l$x)
   names <- if (named) list(side(l$names, if (transpose) 1L else 2L), side(names_of(b), 2L))
   b <- check_rows(b, l$n, name_b)
-  where <- if (any_handle(l$x, b)) -1L else where_for("tri_solve", l$n)
+  where <- if (any_handle(l$x, b)) -1L else where_for_solve(l$n, NCOL(b))
   result <- tri_solve_left(l$x, b, upper, transpose, where)
   if (as_vector) as.vector(result) else value(result, NULL, names)
 }
+
+where_for_solve <- function(n, columns) where_for("tri_solve", harmonic_mean(c(n, n, columns)))
 
 # op(l)^-1 b; operands as .Call takes them.
 tri_solve_left <- function(l, b, upper, transpose, where) {
@@ -121,7 +124,7 @@ cl_tri_solve_adjoint <- function(l, x, x_adj, upper = FALSE, transpose = FALSE) 
                                     columns[2L]))
   }
   device <- any_handle(l$x, x, x_adj)
-  where <- if (device) -1L else where_for("tri_solve", l$n)
+  where <- if (device) -1L else where_for_solve(l$n, columns[1L])
   result <- lapply(.Call(r_tri_solve_adjoint, l$x, x, x_adj, upper, transpose, where), value)
   if (as_vector && !device) result$b <- as.vector(result$b)
   result

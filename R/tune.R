@@ -1,158 +1,193 @@
-#' Measure from which size the device is faster
+#' Measure what suits this machine
 #'
-#' Times each operation on base R input on the host and on the device in use at increasing sizes,
-#' including transfers. The size from which the device is faster becomes the threshold of this
-#' session ([cl_thresholds()]).
+#' Times operations on base R input on the host and on the device in use, transfers included, at
+#' increasing sizes and for several shapes. Between the sizes where the host and where the device is
+#' faster the crossing is interpolated; it becomes the threshold of this session
+#' ([cl_thresholds()]). The result explains each choice; `plot()` shows the times.
 #'
-#' With `save = TRUE` the thresholds are also written to the file `thresholds.csv` in
-#' `tools::R_user_dir("statcl", "config")`, under the name of the device. They replace those saved
-#' for the same operations, and later sessions use them; a message names the file. Otherwise nothing
-#' is written. To discard saved thresholds, delete the file. The option `statcl.thresholds` takes
-#' precedence over both.
+#' A device whose results differ from the host's is not used for that operation. If the budget ends
+#' before the device is faster, the threshold remains what it was; if the device is slower at all
+#' sizes, it is `Inf`. Times are the least of several runs.
 #'
-#' @param ops Names of operations as in [cl_thresholds()]; those that can be measured are `"chol"`,
-#'   `"chol_adjoint"`, `"matmul"`, `"tri_solve"`, `"tri_inverse"`, `"glm"`, `"covariance"`,
-#'   `"batch"`.
-#' @param seconds Approximate time for each operation.
+#' With `save = TRUE` the numbers are also written to the file `tuning.csv` in
+#' `tools::R_user_dir("statcl", "config")`, for later sessions with the same device, driver, version
+#' of statcl, BLAS and number of cores; a message names the file. Otherwise nothing is written. To
+#' discard them, delete the file.
+#'
+#' @param ops Names of operations as in [cl_thresholds()]; `NULL` for all.
+#' @param budget Approximate time for all measurements, in seconds. Before them each call runs once
+#'   on each engine, which builds kernels and is not counted.
 #' @param verbose Whether to print each measurement.
 #' @param save Whether to save the result for later sessions.
-#' @return The named vector of measured thresholds, invisibly; `Inf` where the device was never
-#'   faster. Without a device there is a message, and the vector is empty.
+#' @param x,object A result of `cl_tune()`.
+#' @param ... Passed on to [plot()]; otherwise ignored.
+#' @return A list of class `cl_tuning` with elements `device`, `driver`, `saved`, and two data
+#'   frames. `sizes` has one row for each operation, with columns `op`, `unit`, `before`, `source`,
+#'   `threshold`, `found` (`NA`: kept) and `why`; `points` one row for each measurement, with
+#'   columns `op`, `shape`, `size`, `host` and `device` (seconds), `agree`, and `cost` (seconds).
+#'   Both are `NULL` without a device.
+#'   `summary()`: a data frame with the threshold, and the greatest loss at a measured size from
+#'   choosing by it and by the one before: the time divided by that of the faster engine.
+#' @seealso [cl_thresholds()], [cl_sitrep()]
 #' @export
 #' @examples
 #' \donttest{
-#' cl_tune("chol", seconds = 1)
+#' tuned <- cl_tune("chol", budget = 2)
+#' tuned
+#' plot(tuned)
 #' }
-cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive(), save = FALSE) {
-  known <- names(tune_tasks())
+cl_tune <- function(ops = NULL, budget = 30, verbose = interactive(), save = FALSE) {
+  known <- threshold_table$op
   ops <- if (is.null(ops)) known else ops
   if (!is.character(ops) || anyNA(ops) || !all(ops %in% known)) {
     choices <- paste0("\"", known, "\"", collapse = ", ")
     abort_argument("ops", paste("'ops' must be one or more of", choices))
   }
-  seconds <- check_number(seconds, "seconds", lower = 0.01)
+  budget <- check_number(budget, "budget", lower = 0.01)
   verbose <- check_flag(verbose, "verbose")
   save <- check_flag(save, "save")
   where <- current_device()
   if (where < 0L) {
     message("statcl: there is no device to tune for; see cl_sitrep()")
-    return(invisible(numeric()))
+    return(new_tuning(data.frame(name = NA_character_, driver = NA_character_), list()))
   }
-  measured <- vapply(ops, function(op) tune_one(op, tune_tasks()[[op]], seconds, verbose), 0)
-  id <- device_table()$id[where + 1L]
-  before <- as.list(session$thresholds[[id]])
-  session$thresholds[[id]] <- utils::modifyList(before, as.list(measured))
-  if (save) save_thresholds(device_table()$name[where + 1L], measured)
-  invisible(measured)
+  device <- device_table()[where + 1L, ]
+  result <- new_tuning(device, tune_sizes(tune_tasks()[unique(ops)], settle(where), budget,
+                                          verbose))
+  found <- with(result$sizes, stats::setNames(threshold, op)[!is.na(found)])
+  session$tuned[[device$id]] <- replace(session$tuned[[device$id]], names(found), found)
+  session$settled <- list()
+  if (save) result$saved <- save_tuning(device, found)
+  result
 }
 
-# ---- kept thresholds ----------------------------------------------------------------------------
-
-# One line for each device and operation, by device name, because ids can change with the drivers.
-thresholds_file <- function() {
-  file.path(tools::R_user_dir("statcl", "config"), "thresholds.csv")
+new_tuning <- function(device, measured) {
+  structure(c(list(device = device$name, driver = device$driver, saved = FALSE), measured),
+            class = "cl_tuning")
 }
 
-no_thresholds <- data.frame(device = character(), op = character(), threshold = numeric(),
-                            stringsAsFactors = FALSE)
+# ---- sizes --------------------------------------------------------------------------------------
 
-# The saved thresholds of all devices. An invalid file counts as empty, with a warning.
-read_thresholds <- function(file = thresholds_file()) {
-  if (!file.exists(file)) return(no_thresholds)
-  saved <- tryCatch(
-    utils::read.csv(file, stringsAsFactors = FALSE,
-                    colClasses = c(device = "character", op = "character", threshold = "numeric")),
-    error = function(e) NULL, warning = function(e) NULL)
-  right <- is.data.frame(saved) && identical(names(saved), names(no_thresholds)) &&
-    !anyNA(saved$threshold)
-  if (right) return(saved)
-  warning(sprintf("statcl: '%s' contains no valid thresholds and is ignored", file), call. = FALSE)
-  no_thresholds
-}
-
-save_thresholds <- function(device, measured) {
-  file <- thresholds_file()
-  saved <- read_thresholds(file)
-  saved <- saved[!(saved$device == device & saved$op %in% names(measured)), ]
-  added <- data.frame(device = rep(device, length(measured)), op = names(measured),
-                      threshold = unname(measured), stringsAsFactors = FALSE)
-  dir.create(dirname(file), showWarnings = FALSE, recursive = TRUE)
-  utils::write.csv(rbind(saved, added), file, row.names = FALSE)
-  session$saved <- NULL
-  message("statcl: thresholds for ", device, " saved in ", file)
-}
-
-# Those of one device as a named vector; the file is read once a session.
-saved_thresholds <- function(device) {
-  if (is.null(session$saved)) {
-    all <- read_thresholds()
-    session$saved <- lapply(split(all, all$device), function(rows) {
-      structure(rows$threshold, names = rows$op)
-    })
+# `time(run, size, shape)` gives the seconds on the host and on the device, `now()` the time.
+tune_sizes <- function(tasks, known, budget, verbose, time = time_engines, now = wall_seconds) {
+  points <- sizes <- list()
+  for (op in names(tasks)) {
+    measured <- measure_op(op, tasks[[op]], budget / (length(tasks) - length(sizes)), verbose,
+                           time, now)
+    budget <- budget - sum(measured$points$cost)
+    points[[op]] <- measured$points
+    choice <- choose_threshold(measured$points, measured$complete)
+    before <- known$value[[op]]
+    sizes[[op]] <- data.frame(
+      op = op, unit = threshold_table$unit[threshold_table$op == op], before = before,
+      source = known$source[[op]], threshold = if (is.na(choice$value)) before else choice$value,
+      found = choice$value, why = choice$why, stringsAsFactors = FALSE)
   }
-  session$saved[[device]]
+  list(sizes = do.call(rbind, c(sizes, make.row.names = FALSE)),
+       points = do.call(rbind, c(points, make.row.names = FALSE)))
 }
 
-# For each operation: sizes to try and, for a size, a function without arguments to time.
-tune_tasks <- function() {
-  spd <- function(n) diag(n, n) + 0.5^abs(outer(seq_len(n), seq_len(n), "-"))
-  uniform <- function(n, p) matrix(stats::runif(n * p), n)
-  rows <- 2^(7:12)
-  task <- function(sizes, make) list(sizes = sizes, make = make)
-  list(
-    chol = task(rows, function(n) { a <- spd(n); function() cl_chol(a) }),
-    chol_adjoint = task(rows, function(n) {
-      l <- t(chol(spd(n)))
-      function() cl_chol_adjoint(l, l)
-    }),
-    matmul = task(rows, function(n) { a <- uniform(n, n); function() cl_matmul(a, a) }),
-    tri_solve = task(rows, function(n) {
-      l <- t(chol(spd(n)))
-      function() cl_tri_solve(l, l)
-    }),
-    tri_inverse = task(rows, function(n) { l <- t(chol(spd(n))); function() cl_tri_inverse(l) }),
-    glm = task(10 * 4^(4:10), function(size) {
-      x <- uniform(size / 10, 10)
-      y <- as.numeric(stats::runif(size / 10) < 0.5)
-      function() cl_glm_lpdf("bernoulli_logit", y, x, 0, numeric(10), gradient = c("alpha", "beta"))
-    }),
-    covariance = task(rows, function(n) {
-      x <- uniform(n, 3)
-      function() cl_cov(x, kernel = k_exp_quad())
-    }),
-    batch = task(16^3 * 4^(2:8), function(size) {
-      a <- array(spd(16), c(16, 16, size / 16^3))
-      function() cl_batch_inverse(a)
-    }))
-}
-
-# The smallest size tried from which the device is faster at every larger size tried; Inf if none.
-tune_one <- function(op, task, seconds, verbose) {
-  faster <- logical()
-  start <- proc.time()[["elapsed"]]
-  for (size in task$sizes) {
-    run <- task$make(size)
-    host <- with_cl(median_seconds(run), engine = "host")
-    device <- with_cl(median_seconds(run), engine = "device")
-    faster <- c(faster, device < host)
-    if (verbose) {
-      cat(sprintf("%-13s %8.0f  host %9.3f ms  device %9.3f ms\n", op, size, 1e3 * host,
-                  1e3 * device))
+# Increasing sizes as long as there is time, then sizes within the interval of the crossing.
+measure_op <- function(op, task, seconds, verbose, time, now) {
+  points <- NULL
+  cost <- numeric() # of each size
+  measure <- function(size) {
+    for (shape in names(task$shapes)) {
+      point <- data.frame(op = op, shape = shape, size = size,
+                          measure_point(task, size, shape, time, now), stringsAsFactors = FALSE)
+      if (verbose) {
+        with(point, cat(sprintf("%-13s %-10s %9.0f  host %9.3f ms  device %9.3f ms\n", op, shape,
+                                size, 1e3 * host, 1e3 * device)))
+      }
+      points <<- rbind(points, point)
     }
-    if (proc.time()[["elapsed"]] - start > seconds) break
+    cost <<- c(cost, sum(points$cost) - sum(cost))
   }
-  slower <- which(!faster)
-  first <- if (length(slower)) max(slower) + 1L else 1L
-  if (first > length(faster)) Inf else task$sizes[first]
+  has_time <- function(next_cost) sum(cost) + next_cost <= seconds
+  complete <- TRUE
+  for (size in task$sizes) {
+    last <- length(cost)
+    growth <- if (last > 1L && cost[last - 1L] > 0) max(2, cost[last] / cost[last - 1L]) else 2
+    complete <- last == 0L || has_time(growth * cost[last])
+    if (!complete) break
+    measure(size)
+  }
+  for (again in 1:3) {
+    between <- choose_threshold(points, complete)$between
+    if (is.null(between) || between[2L] < 1.3 * between[1L] || !has_time(max(cost))) break
+    measure(round(sqrt(prod(between))))
+  }
+  list(points = points, complete = complete)
 }
 
-# Median of a few runs after one that compiles and warms up.
-median_seconds <- function(run, times = 3L) {
+# One size and shape: whether the results agree, both times, and what it cost to measure them. The
+# calls that are compared build the kernels, which costs nothing.
+measure_point <- function(task, size, shape, time, now) {
+  start <- now()
+  run <- task$make(size, task$shapes[[shape]])
+  made <- now() - start
+  results <- lapply(c("host", "device"), function(e) as.numeric(unlist(with_cl(run(), engine = e))))
+  start <- now()
+  seconds <- time(run, size, shape)
+  data.frame(host = seconds[["host"]], device = seconds[["device"]],
+             agree = agree_closely(results[[1L]], results[[2L]]), cost = made + now() - start)
+}
+
+# Up to rounding, relative to the largest.
+agree_closely <- function(x, y, tolerance = 1e-7) {
+  if (length(x) != length(y)) return(FALSE)
+  difference <- abs(x - y)
+  !anyNA(difference) && all(difference <= tolerance * max(abs(x), 0))
+}
+
+# The threshold that loses least: the sum, over the sizes measured, of the logarithm of the time of
+# the chosen engine over that of the faster one. If several are as good, the largest. Between two
+# sizes the logarithm of device over host time is linear in that of the size. `value` is NA if there
+# was no time to find out. `between`: the two sizes.
+choose_threshold <- function(points, complete) {
+  if (!all(points$agree)) {
+    return(list(value = Inf, why = "results of the device differ from the host's"))
+  }
+  size <- sort(unique(points$size))
+  slower <- vapply(size, function(s) mean(log(points$device / points$host)[points$size == s]), 0)
+  n <- length(size)
+  loss <- vapply(0:n, function(k) {
+    on_host <- seq_len(n) <= k
+    sum(pmax(ifelse(on_host, -slower, slower), 0))
+  }, 0)
+  k <- max(which(loss <= min(loss) + 1e-12)) - 1L
+  if (k == n) {
+    why <- sprintf("host %.3g times as fast at %.4g", exp(slower[n]), size[n])
+    if (complete) return(list(value = Inf, why = why))
+    return(list(value = NA_real_, why = paste0(why, ", no time for more")))
+  }
+  faster <- sprintf("device %.3g times as fast at %.4g", exp(-slower[n]), size[n])
+  if (k == 0L) return(list(value = size[1L], why = paste0(faster, ", from the least size on")))
+  share <- slower[k] / (slower[k] - slower[k + 1L])
+  list(value = signif(exp(log(size[k]) + share * log(size[k + 1L] / size[k])), 3L),
+       why = sprintf("crossing between %.4g and %.4g; %s", size[k], size[k + 1L], faster),
+       between = size[k + 0:1])
+}
+
+# ---- time ---------------------------------------------------------------------------------------
+
+wall_seconds <- function() as.numeric(Sys.time()) # proc.time() counts whole milliseconds
+
+time_engines <- function(run, ...) {
+  vapply(c(host = "host", device = "device"), function(e) with_cl(least_seconds(run), engine = e),
+         0)
+}
+
+# Of one call, after one that warms up: the least of some series, as other work only adds time.
+least_seconds <- function(run) {
   run()
-  seconds <- function() as.numeric(Sys.time()) # proc.time() counts whole milliseconds
-  stats::median(vapply(seq_len(times), function(i) {
-    start <- seconds()
-    run()
-    seconds() - start
-  }, 0))
+  series <- function(times) {
+    start <- wall_seconds()
+    for (k in seq_len(times)) run()
+    (wall_seconds() - start) / times
+  }
+  first <- series(1L)
+  times <- max(1L, min(1000L, as.integer(1e-3 / max(first, 1e-7))))
+  min(first, vapply(seq_len(if (first > 0.1) 1L else if (first > 0.01) 3L else 9L),
+                    function(k) series(times), 0))
 }

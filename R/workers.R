@@ -197,7 +197,7 @@ run_shares <- function(n, workers, sent, task, take, done = logical(n)) {
 describe_job <- function(key, sent) {
   list(key = key, begin = sent$begin, work = sent$work, globals = global_objects(sent$uses),
        session = list(device = session$device, engine = session$engine,
-                      thresholds = session$thresholds),
+                      tuned = session$tuned, settled = list()),
        options = options()["statcl.device"])
 }
 

@@ -211,51 +211,6 @@ test_that("an empty environment variable counts as unset", {
   }
 })
 
-test_that("thresholds are saved on request only, and used by later sessions", {
-  folder <- tempfile("config")
-  old <- Sys.getenv("R_USER_CONFIG_DIR", NA)
-  Sys.setenv(R_USER_CONFIG_DIR = folder)
-  before <- session$thresholds
-  on.exit({
-    if (is.na(old)) Sys.unsetenv("R_USER_CONFIG_DIR") else Sys.setenv(R_USER_CONFIG_DIR = old)
-    session$thresholds <- before
-    session$saved <- NULL
-    unlink(folder, recursive = TRUE)
-  })
-  next_session <- function() {
-    session$thresholds <- list()
-    session$saved <- NULL
-  }
-  row <- function() subset(cl_thresholds(), op == "matmul")
-  expect_fault(cl_tune(save = NA), "argument", argument = "save")
-  on_device({
-    next_session()
-    cl_tune("matmul", seconds = 0.01, verbose = FALSE)
-    expect_equal(row()$source, "measured")
-    expect_false(file.exists(folder))
-    next_session()
-    expect_equal(row()$source, "default")
-    name <- cl_devices()$name[cl_devices()$default]
-    expect_message(save_thresholds(name, c(chol = 50, matmul = 321.5)), "thresholds.csv")
-    expect_message(save_thresholds("another", c(matmul = 1)), "another")
-    expect_message(save_thresholds(name, c(chol = Inf)), "thresholds.csv")
-    next_session()
-    expect_equal(row()$threshold, 321.5)
-    expect_equal(row()$source, "saved")
-    expect_equal(subset(cl_thresholds(), op == "chol")$threshold, Inf)
-    expect_equal(nrow(read_thresholds()), 3L)
-    expect_message(cl_tune("matmul", seconds = 0.01, verbose = FALSE, save = TRUE), "saved")
-    expect_equal(row()$source, "measured")
-    next_session()
-    expect_equal(row()$source, "saved")
-    writeLines("nonsense", thresholds_file())
-    next_session()
-    expect_warning(source <- row()$source, "is ignored")
-    expect_equal(source, "default")
-    expect_silent(row()) # reported once
-  })
-})
-
 test_that("kernels made for GPUs run on a CPU device without harm", {
   require_device()
   skip_on_cran()

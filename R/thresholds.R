@@ -1,0 +1,178 @@
+# Sizes from which a device is used for base R input, and parameters of kernels. Each number comes
+# from, in order: the option statcl.thresholds, cl_tune() in this session, what it has saved, the
+# row of inst/tuning.csv for this device, the row for any device of its type.
+
+threshold_table <- data.frame(
+  op = c("chol", "chol_adjoint", "matmul", "tri_solve", "tri_inverse", "arith", "glm",
+         "covariance", "gp", "batch"),
+  unit = c("rows", "rows", "harmonic mean of m, n, k", "harmonic mean of n, n, columns", "rows",
+           "elements", "elements of x", "rows (geometric mean)", "rows",
+           "order cubed times matrices"),
+  stringsAsFactors = FALSE)
+
+# The size of products and solves: operations for each number transferred, up to a factor.
+harmonic_mean <- function(dim) length(dim) / sum(1 / dim)
+
+geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
+
+#' Problem sizes from which the device is used
+#'
+#' Base R input must first be transferred to the device, so that the device is faster only above a
+#' certain size. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is
+#' never preferred to R's BLAS unless [cl_tune()] has found it faster: its thresholds are `Inf`. The
+#' option `statcl.thresholds`, a named numeric vector, overrides single entries.
+#'
+#' `source` says where a number comes from: `"option"`; `"session"`, measured by [cl_tune()] in this
+#' session; `"saved"`, by an earlier one; `"shipped"`, known for devices of this name; `"default"`,
+#' for devices of this type. Saved numbers apply to the same device, driver and version of statcl,
+#' thresholds also to the same BLAS and number of cores.
+#'
+#' @return A data frame with columns `op`, `unit`, `threshold` and `source`.
+#' @export
+#' @examples
+#' cl_thresholds()
+#' old <- options(statcl.thresholds = c(chol = 3000))
+#' cl_thresholds()
+#' options(old)
+cl_thresholds <- function() {
+  where <- current_device()
+  known <- if (where < 0L) settle_layers(list(option = threshold_option())) else settle(where)
+  op <- threshold_table$op
+  data.frame(op = op, unit = threshold_table$unit, threshold = unname(known$value[op]),
+             source = unname(known$source[op]), stringsAsFactors = FALSE)
+}
+
+threshold_option <- function() {
+  option <- getOption("statcl.thresholds")
+  if (is.null(option)) return(NULL)
+  if (!is.numeric(option) || is.null(names(option)) || anyNA(option)) {
+    abort_argument("statcl.thresholds", "option 'statcl.thresholds' must be a named numeric vector")
+  }
+  option
+}
+
+threshold <- function(op, where) settle(where)$value[[op]]
+
+# The numbers in force for a device, and their sources: two named vectors.
+settle <- function(where) {
+  id <- device_table()$id[where + 1L]
+  known <- session$settled[[id]]
+  option <- getOption("statcl.thresholds")
+  if (!is.null(known) && identical(known$option, option)) return(known)
+  device <- device_table()[where + 1L, ]
+  known <- settle_layers(c(shipped_tuning(device),
+                           list(saved = saved_tuning(device), session = session$tuned[[id]],
+                                option = threshold_option())))
+  known["option"] <- list(option)
+  session$settled[[id]] <- known
+}
+
+# From named vectors, each of which takes precedence over those before it. Unknown names and values
+# that are not permitted count for nothing.
+settle_layers <- function(layers) {
+  op <- threshold_table$op
+  value <- stats::setNames(rep(Inf, length(op)), op)
+  source <- stats::setNames(rep("default", length(op)), op)
+  for (layer in names(layers)) {
+    entries <- layers[[layer]]
+    entries <- entries[names(entries) %in% op & !is.na(entries) & entries >= 0]
+    if (length(entries) == 0L) next
+    value[names(entries)] <- entries
+    source[names(entries)] <- layer
+  }
+  list(value = value, source = source)
+}
+
+# ---- shipped ------------------------------------------------------------------------------------
+
+# The rows of the table for this device: those for any device of its type, those for its name.
+shipped_tuning <- function(device, table = shipped_table()) {
+  named <- nzchar(table$device)
+  fits <- (table$type == "" | table$type == device$type) &
+    vapply(table$device, grepl, NA, x = device$name, ignore.case = TRUE)
+  lapply(list(default = fits & !named, shipped = fits & named), function(use) {
+    Reduce(function(all, k) {
+      all[if (table$name[k] == "*") threshold_table$op else table$name[k]] <- table$value[k]
+      all
+    }, which(use), numeric())
+  })
+}
+
+shipped_table <- function(file = system.file("tuning.csv", package = "statcl")) {
+  utils::read.csv(file, comment.char = "#", na.strings = character(), stringsAsFactors = FALSE,
+                  colClasses = rep(c("character", "numeric", "character"), c(3L, 1L, 1L)))
+}
+
+# ---- saved --------------------------------------------------------------------------------------
+
+tuning_file <- function() file.path(tools::R_user_dir("statcl", "config"), "tuning.csv")
+
+no_tuning <- data.frame(device = character(), driver = character(), source = character(),
+                        host = character(), name = character(), value = numeric(),
+                        stringsAsFactors = FALSE)
+
+# What a saved number holds for. `source`: version and kernels; `host`: what thresholds compare to.
+tuning_key <- function(device) {
+  packed <- gzfile(system.file("kernels.txt.gz", package = "statcl"))
+  on.exit(close(packed))
+  blas <- blas_facts()
+  data.frame(device = device$name, driver = device$driver,
+             source = digest_text(c(as.character(utils::packageVersion("statcl")),
+                                    readLines(packed, encoding = "bytes"))),
+             host = sprintf("%s, %s, %d cores", blas$name, basename(blas$blas),
+                            parallel::detectCores()), stringsAsFactors = FALSE)
+}
+
+# The saved numbers of all devices. The first line has a digest of the others; an invalid file
+# counts as empty, with a warning.
+read_tuning <- function(file = tuning_file()) {
+  if (!file.exists(file)) return(no_tuning)
+  saved <- tryCatch({
+    lines <- readLines(file)
+    if (identical(lines[1L], paste("#", digest_text(lines[-1L])))) {
+      utils::read.csv(text = lines[-1L], stringsAsFactors = FALSE,
+                      colClasses = vapply(no_tuning, class, ""))
+    }
+  }, error = function(e) NULL, warning = function(w) NULL)
+  if (identical(names(saved), names(no_tuning))) return(saved)
+  warning(sprintf("statcl: '%s' is damaged and is ignored; cl_tune(save = TRUE) writes it again",
+                  file), call. = FALSE)
+  no_tuning
+}
+
+# Replaces the entries of these names for this device and host, also those of other drivers and
+# versions. Written under another name and renamed; whether that was possible.
+save_tuning <- function(device, values, file = tuning_file()) {
+  key <- tuning_key(device)
+  saved <- read_tuning(file)
+  same <- saved$device == key$device & saved$host == key$host & saved$name %in% names(values)
+  added <- cbind(key[rep(1L, length(values)), ], name = names(values), value = unname(values))
+  part <- tempfile("tuning", dirname(file), ".part")
+  done <- tryCatch({
+    dir.create(dirname(file), showWarnings = FALSE, recursive = TRUE)
+    text <- utils::capture.output(utils::write.csv(rbind(saved[!same, ], added),
+                                                   row.names = FALSE))
+    writeLines(c(paste("#", digest_text(text)), text), part)
+    file.rename(part, file)
+  }, error = function(e) FALSE, warning = function(w) FALSE)
+  session$saved <- NULL
+  session$settled <- list()
+  if (done) {
+    message("statcl: measurements for ", device$name, " saved in ", file)
+  } else {
+    unlink(part)
+    warning(sprintf("statcl: '%s' cannot be written", file), call. = FALSE)
+  }
+  done
+}
+
+# Those that hold for this device, driver, version and, if they are thresholds, host.
+saved_tuning <- function(device) {
+  if (is.null(session$saved)) session$saved <- read_tuning()
+  saved <- session$saved[session$saved$device == device$name, ]
+  if (nrow(saved) == 0L) return(NULL)
+  key <- tuning_key(device)
+  holds <- saved$driver == key$driver & saved$source == key$source &
+    (saved$host == key$host | !saved$name %in% threshold_table$op)
+  stats::setNames(saved$value[holds], saved$name[holds])
+}

@@ -1,0 +1,62 @@
+# What cl_tune() measures: for each operation sizes in the unit of its threshold, shapes, and a
+# function without arguments for a size and a shape.
+
+tune_tasks <- function() {
+  spd <- function(n) diag(n, n) + 0.5^abs(outer(seq_len(n), seq_len(n), "-"))
+  lower <- function(n) t(chol(spd(n)))
+  # without the generator of random numbers, whose state is the user's
+  numbers <- function(m, n) matrix(sin(seq_len(m * n)), m, n)
+  rows <- 2^(5:13)
+  task <- function(make, sizes = rows, shapes = list(square = 1)) {
+    list(sizes = sizes, shapes = shapes, make = make)
+  }
+  # of m = n = s k/r: a harmonic mean of s if k is the third
+  sides <- function(s, r) pmax(1L, as.integer(round(s / (3 / (2 + 1 / r)) * c(1, r))))
+  list(
+    chol = task(function(n, shape) { a <- spd(n); function() cl_chol(a) }),
+    chol_adjoint = task(function(n, shape) { l <- lower(n); function() cl_chol_adjoint(l, l) }),
+    matmul = task(function(s, r) {
+      n <- sides(s, r)
+      a <- numbers(n[1L], n[2L])
+      b <- numbers(n[2L], n[1L])
+      function() cl_matmul(a, b)
+    }, shapes = list(square = 1, long = 4)),
+    tri_solve = task(function(s, r) {
+      n <- sides(s, r)
+      l <- lower(n[1L])
+      b <- numbers(n[1L], n[2L])
+      function() cl_tri_solve(l, b)
+    }, shapes = list(square = 1, narrow = 0.25)),
+    tri_inverse = task(function(n, shape) { l <- lower(n); function() cl_tri_inverse(l) }),
+    arith = task(function(size, shape) {
+      x <- sin(seq_len(size))
+      function() cl_map(function(x) exp(-x * x) + x, x)
+    }, sizes = 4^(6:12)),
+    glm = task(function(size, p) {
+      x <- numbers(round(size / p), p)
+      y <- as.numeric(x[, 1L] > 0.3)
+      function() {
+        value <- cl_glm_lpdf("bernoulli_logit", y, x, 0, numeric(p), gradient = c("alpha", "beta"))
+        c(value, attr(value, "gradient"))
+      }
+    }, sizes = 4^(5:12), shapes = list("10 columns" = 10, "100 columns" = 100)),
+    covariance = task(function(n, shape) {
+      x <- numbers(n, 3L)
+      function() cl_cov(x, kernel = k_exp_quad())
+    }),
+    gp = task(function(n, shape) {
+      x <- numbers(n, 2L)
+      y <- cos(seq_len(n))
+      at <- list()
+      function() {
+        engine <- session$engine
+        if (is.null(at[[engine]])) at[[engine]] <<- cl_gp_likelihood(y, x, k_exp_quad())
+        value <- at[[engine]](c(1, 1, 0.5))
+        c(value, attr(value, "gradient"))
+      }
+    }, sizes = 2^(4:12)),
+    batch = task(function(size, n) {
+      a <- array(spd(n), c(n, n, max(1, round(size / n^3))))
+      function() cl_batch_inverse(a)
+    }, sizes = 4^(8:15), shapes = list("order 4" = 4, "order 32" = 32)))
+}

@@ -1,0 +1,253 @@
+# The rules of cl_tune() with times given by the tests: no test is timed.
+
+# A task with results that agree, or not, and times given by functions of the size.
+fake_tune <- function(host, device, sizes = 2^(0:10), budget = 100, agree = TRUE, cost = 0,
+                      shapes = list(square = 1), known = NULL) {
+  clock <- 0
+  task <- list(sizes = sizes, shapes = shapes, make = function(size, shape) {
+    function() if (agree || session$engine == "host") c(size, 1) else c(size, 1.001)
+  })
+  time <- function(run, size, shape) {
+    clock <<- clock + cost * size
+    c(host = host(size), device = device(size))
+  }
+  if (is.null(known)) known <- settle_layers(list(default = c(chol = 1200)))
+  tune_sizes(list(chol = task), known, budget, FALSE, time, function() clock)
+}
+
+# Measurements run on both engines, so a device is needed for the results that are compared.
+test_that("the crossing is interpolated between the sizes around it", {
+  on_device({
+    # cubes against a constant: they cross at 100, and are straight lines in logarithms
+    found <- fake_tune(function(n) n^3, function(n) 1e6)
+    expect_equal(found$sizes$threshold, 100)
+    expect_equal(found$sizes$before, 1200)
+    expect_equal(found$sizes$source, "default")
+    expect_match(found$sizes$why, "crossing between")
+    # the interval of the crossing is narrowed
+    sizes <- found$points$size
+    expect_lt(min(sizes[sizes > 100]) / max(sizes[sizes < 100]), 1.3)
+    expect_true(all(found$points$agree))
+  })
+})
+
+test_that("the device is used never, always, or as before where there was no time", {
+  on_device({
+    never <- fake_tune(function(n) 1, function(n) 2)$sizes
+    expect_equal(never$threshold, Inf)
+    expect_match(never$why, "host 2 times as fast at 1024")
+    always <- fake_tune(function(n) 3, function(n) 2)$sizes
+    expect_equal(always$threshold, 1)
+    short <- fake_tune(function(n) n^3, function(n) 1e6, budget = 100, cost = 1)
+    expect_equal(short$sizes$threshold, 1200)
+    expect_true(is.na(short$sizes$found))
+    expect_match(short$sizes$why, "no time")
+    expect_equal(max(short$points$size), 32) # 63 of 100 are spent, the next takes 64
+  })
+})
+
+test_that("a device with other results is refused", {
+  on_device({
+    wrong <- fake_tune(function(n) n^3, function(n) 1e6, agree = FALSE)$sizes
+    expect_equal(wrong$threshold, Inf)
+    expect_match(wrong$why, "differ")
+  })
+  expect_true(agree_closely(c(1e8, 1), c(1e8, 2)))
+  expect_false(agree_closely(c(1, 1), c(1, 2)))
+  expect_false(agree_closely(c(1, 1), c(1, NA)))
+  expect_false(agree_closely(c(1, 1), 1))
+  expect_true(agree_closely(numeric(), numeric()))
+})
+
+test_that("of several crossings and shapes the threshold loses least", {
+  points <- function(size, host, device) {
+    data.frame(size = size, host = host, device = device, agree = TRUE)
+  }
+  # one slow measurement of the host at a small size decides nothing
+  fluke <- points(1:6, c(1, 9, 1, 1, 4, 9), c(2, 8, 4, 3, 2, 3))
+  expect_equal(choose_threshold(fluke, TRUE)$between, 4:5)
+  # two shapes that cross at 2 and 8
+  shapes <- points(rep(2^(0:5), 2), rep(1, 12), c(2 / 2^(0:5), 8 / 2^(0:5)))
+  expect_equal(choose_threshold(shapes, TRUE)$value, 4)
+  # without a difference the host
+  expect_equal(choose_threshold(points(1:3, 1, 1), TRUE)$value, Inf)
+})
+
+test_that("cl_tune() gives an object that explains and plots its choices", {
+  expect_fault(cl_tune("everything"), "argument", argument = "ops")
+  expect_fault(cl_tune(budget = 0), "argument", argument = "budget")
+  with_cl({
+    expect_message(none <- cl_tune(), "no device")
+    expect_output(print(none), "no device")
+    expect_fault(plot(none), "argument", argument = "x")
+    expect_null(none$sizes)
+  }, engine = "host")
+  on_device({
+    tuned <- structure(c(list(device = "A device", driver = "1", saved = FALSE),
+                         fake_tune(function(n) n^3, function(n) 1e6)), class = "cl_tuning")
+    expect_output(print(tuned), "chol +100 +rows; before 1200 \\(default\\)")
+    expect_output(print(tuned), "For this session")
+    loss <- summary(tuned)
+    expect_equal(loss$loss, 1)
+    expect_equal(loss$loss_before, 1024^3 / 1e6)
+    file <- tempfile(fileext = ".pdf")
+    grDevices::pdf(file)
+    on.exit({ grDevices::dev.off(); unlink(file) })
+    expect_identical(expect_invisible(plot(tuned)), tuned)
+  })
+})
+
+test_that("every operation can be measured, and chooses by the unit of its threshold", {
+  tasks <- tune_tasks()
+  home <- environment(cl_tune)
+  unlockBinding("where_for", home)
+  original <- where_for
+  old <- options(statcl.thresholds = c(matmul = 1)) # small products ask too
+  on.exit({
+    options(old)
+    assign("where_for", original, envir = home)
+    lockBinding("where_for", home)
+  })
+  seen <- numeric()
+  assign("where_for", function(op, size) { seen[[op]] <<- size; -1L }, envir = home)
+  expect_setequal(names(tasks), threshold_table$op)
+  for (op in names(tasks)) {
+    task <- tasks[[op]]
+    size <- task$sizes[1L]
+    for (shape in names(task$shapes)) {
+      seen <- numeric()
+      with_cl(task$make(size, task$shapes[[shape]])(), engine = "host")
+      expect_equal(seen[[op]], size, tolerance = 0.25, info = paste(op, shape))
+    }
+  }
+  expect_equal(harmonic_mean(c(10, 10, 10)), 10)
+  expect_equal(harmonic_mean(c(0, 10, 10)), 0)
+  expect_equal(harmonic_mean(c(1, 1e5, 1e5)), 3, tolerance = 1e-4)
+  expect_equal(geometric_mean(50000L, 50000L), 50000)
+})
+
+test_that("layers take precedence in order, and what is not permitted counts for nothing", {
+  known <- settle_layers(list(default = c(chol = 1, gp = 2, glm = 3), shipped = c(gp = 4, glm = 5),
+                              saved = NULL, session = c(glm = 6, chol = NaN, nobody = 1),
+                              option = c(arith = -1)))
+  expect_equal(known$value[c("chol", "gp", "glm", "arith", "batch")],
+               c(chol = 1, gp = 4, glm = 6, arith = Inf, batch = Inf))
+  expect_equal(unname(known$source[c("chol", "gp", "glm", "arith")]),
+               c("default", "shipped", "session", "default"))
+})
+
+test_that("the shipped table is read by name and type", {
+  table <- shipped_table()
+  expect_true(all(table$name %in% c("*", threshold_table$op)))
+  expect_true(all(table$type %in% c("", "gpu", "cpu", "accelerator")))
+  expect_true(all(table$value >= 0) && all(nzchar(table$origin)))
+  device <- function(name, type) data.frame(name = name, type = type)
+  for (type in c("cpu", "accelerator", "other")) {
+    known <- settle_layers(shipped_tuning(device("pthread-x", type)))
+    expect_true(all(is.infinite(known$value)), info = type)
+  }
+  expect_equal(settle_layers(shipped_tuning(device("Any", "gpu")))$value[["chol"]], 1200)
+  file <- tempfile()
+  on.exit(unlink(file))
+  writeLines(c("# remark", "device,type,name,value,origin", ",gpu,*,7,x", ",gpu,chol,8,x",
+               "^fast [0-9]+,gpu,chol,9,x", ",cpu,*,Inf,x"), file)
+  own <- shipped_table(file)
+  fast <- settle_layers(shipped_tuning(device("FAST 900", "gpu"), own))
+  expect_equal(fast$value[c("chol", "gp")], c(chol = 9, gp = 7))
+  expect_equal(fast$source[c("chol", "gp")], c(chol = "shipped", gp = "default"))
+  expect_equal(settle_layers(shipped_tuning(device("slow", "gpu"), own))$value[["chol"]], 8)
+})
+
+# Evaluates code with a configuration folder of its own, and nothing known of earlier sessions.
+with_config <- function(code) {
+  folder <- tempfile("config")
+  old <- Sys.getenv("R_USER_CONFIG_DIR", NA)
+  Sys.setenv(R_USER_CONFIG_DIR = folder)
+  before <- session$tuned
+  on.exit({
+    if (is.na(old)) Sys.unsetenv("R_USER_CONFIG_DIR") else Sys.setenv(R_USER_CONFIG_DIR = old)
+    next_session()
+    session$tuned <- before
+    unlink(folder, recursive = TRUE)
+  })
+  next_session()
+  code(folder)
+}
+
+next_session <- function() {
+  session$tuned <- session$settled <- list()
+  session$saved <- NULL
+}
+
+test_that("numbers are saved on request only, and used by later sessions", {
+  expect_fault(cl_tune(save = NA), "argument", argument = "save")
+  on_device(with_config(function(folder) {
+    row <- function(name = "matmul") subset(cl_thresholds(), op == name)
+    usual <- row()
+    cl_tune("matmul", budget = 0.01, verbose = FALSE)
+    expect_false(file.exists(folder))
+    session$tuned[[cl_devices()$id[cl_devices()$default]]] <- c(matmul = 5)
+    session$settled <- list()
+    expect_equal(row()$threshold, 5)
+    expect_equal(row()$source, "session")
+    next_session()
+    expect_equal(row(), usual)
+    device <- device_table()[current_device() + 1L, ]
+    expect_message(save_tuning(device, c(chol = 50, matmul = 321.5)), "tuning.csv")
+    another <- device
+    another$name <- "another, \"the\" one"
+    expect_message(save_tuning(another, c(matmul = 1)), "another")
+    expect_message(save_tuning(device, c(chol = Inf)), "tuning.csv")
+    expect_equal(row()$threshold, 321.5)
+    expect_equal(row()$source, "saved")
+    expect_equal(row("chol")$threshold, Inf)
+    expect_equal(nrow(read_tuning()), 3L)
+    expect_equal(list.files(folder, recursive = TRUE, pattern = "part$"), character())
+    expect_message(cl_tune("matmul", budget = 0.01, verbose = FALSE, save = TRUE), "saved")
+  }))
+})
+
+test_that("what was saved for another driver, version or host is ignored", {
+  on_device(with_config(function(folder) {
+    device <- device_table()[current_device() + 1L, ]
+    usual <- cl_thresholds()
+    suppressMessages(save_tuning(device, c(chol = 50)))
+    expect_equal(subset(cl_thresholds(), op == "chol")$threshold, 50)
+    for (column in c("driver", "source", "host", "device")) {
+      session$saved <- read_tuning()
+      session$saved[[column]] <- "other"
+      session$settled <- list()
+      expect_equal(cl_thresholds(), usual, info = column)
+    }
+    session$saved <- read_tuning()
+    session$saved$value <- -1
+    session$settled <- list()
+    expect_equal(cl_thresholds(), usual)
+  }))
+})
+
+test_that("damaged files are ignored with one warning, and replaced", {
+  on_device(with_config(function(folder) {
+    device <- device_table()[current_device() + 1L, ]
+    usual <- cl_thresholds()
+    suppressMessages(save_tuning(device, c(chol = 50, gp = 60)))
+    right <- readLines(tuning_file())
+    damages <- list("nonsense", character(), right[-1L], head(right, -1L),
+                    sub("50", "51", right, fixed = TRUE), c(right, ""),
+                    rawToChar(as.raw(c(0x80, 0x81))))
+    for (lines in damages) {
+      writeLines(lines, tuning_file(), useBytes = TRUE)
+      next_session()
+      expect_warning(known <- cl_thresholds(), "is damaged and is ignored")
+      expect_equal(known, usual)
+      expect_silent(cl_thresholds()) # reported once
+    }
+    next_session()
+    suppressWarnings(expect_message(save_tuning(device, c(chol = 70)), "saved"))
+    expect_equal(subset(cl_thresholds(), op == "chol")$threshold, 70)
+    unlink(folder, recursive = TRUE)
+    writeLines("a file", folder)
+    expect_warning(done <- save_tuning(device, c(chol = 80)), "cannot be written")
+    expect_false(done)
+  }))
+})
