@@ -42,7 +42,7 @@ tri_solve <- function(l, b, upper, transpose, name_l, name_b, named = TRUE) {
   if (is_plain(l) && (n <- dim(l)[1L]) == dim(l)[2L] && n > 0L && length(b) > 0L) {
     vector <- is.double(b) && is.null(attributes(b))
     if ((vector && length(b) == n) || (is_plain(b) && dim(b)[1L] == n)) {
-      result <- tri_solve_left(l, b, upper, transpose, where_for("tri_solve", n))
+      result <- tri_solve_left(l, b, upper, transpose, where_for_solve(n, NCOL(b)))
       if (vector) dim(result) <- NULL
       return(result)
     }
