@@ -76,6 +76,15 @@ finish() {
 
 have() { command -v "$1" > /dev/null 2>&1; }
 
+# Mesa's platforms are seen by the step `implementations` only.
+if [ -z "${OCL_ICD_VENDORS:-}" ] && [ -e /etc/OpenCL/vendors/mesa.icd ]; then
+  rm -rf build/vendors
+  mkdir build/vendors
+  cp /etc/OpenCL/vendors/*.icd build/vendors
+  rm -f build/vendors/{mesa,rusticl}.icd
+  export OCL_ICD_VENDORS=$root/build/vendors
+fi
+
 # ---- the text --------------------------------------------------------------------------------
 step lint bash .ci/lint.sh
 if have clang-format && clang-format --version | grep -q 'version 14'; then
@@ -165,8 +174,15 @@ documents() {
   fi
 }
 
+# And what all tests leave behind: nothing.
 tests_device() {
-  step tests-device env NOT_CRAN=true STATCL_TEST_DEVICE=required Rscript .ci/testthat.R
+  step tests-device bash .ci/leaves_nothing.sh env NOT_CRAN=true STATCL_TEST_DEVICE=required \
+    Rscript .ci/testthat.R
+}
+
+# Each OpenCL implementation that is installed.
+implementations() {
+  step implementations env -u OCL_ICD_VENDORS bash .ci/implementations.sh
 }
 
 # The examples on a device, and what they leave behind: nothing.
@@ -196,7 +212,8 @@ demo() {
 }
 
 readonly list="core_device tests_device simulator r_cmd_check core_gpu_kernels core_host faults
-  tests_without_device core_mma core_mma_8 worked_example examples_device demo documents"
+  tests_without_device core_mma core_mma_8 worked_example implementations examples_device demo
+  documents"
 
 # Takes the next step of the list until there is none; a line of the file is a step not yet taken.
 worker() {

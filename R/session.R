@@ -174,8 +174,9 @@ cl_use <- function(device = NULL, engine = c("auto", "device", "host")) {
     statcl_abort("no_device", paste("no OpenCL device:", no_device_reason()))
   }
   if (where >= 0L && !device_table()$fp64[where + 1L]) {
-    name <- device_table()$name[where + 1L]
-    statcl_abort("no_fp64", sprintf("'%s' does not support double precision", name), device = name)
+    this <- device_table()[where + 1L, ]
+    statcl_abort("no_fp64", sprintf("'%s (%s)' does not support double precision", this$name,
+                                    this$id), device = this$name)
   }
   restore <- FALSE
   invisible(old)

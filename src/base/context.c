@@ -71,6 +71,10 @@ const char *scl_context_name(const scl_context *ctx) {
   return ctx->name;
 }
 
+const char *scl_context_label(const scl_context *ctx) {
+  return ctx->label;
+}
+
 scl_memory scl_context_memory(const scl_context *ctx) {
   return ctx->memory;
 }
@@ -80,11 +84,11 @@ scl_status scl_context_check(const scl_context *ctx) {
     return scl_fail(
         SCL_E_FORK,
         "device '%s' was opened before this process was forked: open it in each worker instead",
-        ctx->name);
+        ctx->label);
   }
   if (ctx->lost) {
     scl_fail(SCL_E_LOST, "device '%s' stopped responding: its matrices are no longer valid",
-             ctx->name);
+             ctx->label);
     snprintf(scl_fault_edit()->device, sizeof scl_fault_edit()->device, "%s", ctx->name);
     return SCL_E_LOST;
   }

@@ -61,6 +61,8 @@ void scl_context_release(scl_context *ctx);
  * traits (base/engine.h). */
 bool scl_context_is_host(const scl_context *ctx);
 const char *scl_context_name(const scl_context *ctx); /* device name, or "host" */
+/* For messages: "the host", or the name with the id, as names may be equal. */
+const char *scl_context_label(const scl_context *ctx);
 scl_memory scl_context_memory(const scl_context *ctx);
 
 /* SCL_E_FORK in a forked child of the process that made a device context, SCL_E_LOST for a dead

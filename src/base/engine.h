@@ -83,6 +83,7 @@ struct scl_context {
   long owner;        /* process id that made a device context; 0 for the host */
   _Atomic bool lost; /* set by the device engine, from any thread; never cleared */
   char name[128];
+  char label[160]; /* for messages: the name, and the id of a device */
   scl_memory memory;
   /* When garbage is to be collected (base/buffer.c): bytes created since the last time and not
    * released, by buffers up to SCL_SMALL_BUFFER and above, and by operations of a device with

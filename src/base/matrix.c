@@ -38,7 +38,8 @@ scl_status scl_block_create_in(scl_context *ctx, size_t m, size_t n, scl_storage
   scl_block block = {NULL, 0, scl_mat_ld(ctx, m, n), m, n, storage.type};
   size_t bytes = 0;
   if ((scl_traits(ctx)->types >> storage.type & 1) == 0) {
-    return scl_fail_argument("type", "'%s' does not compute with elements of this type", ctx->name);
+    return scl_fail_argument("type", "'%s' does not compute with elements of this type",
+                             ctx->label);
   }
   if (m != 0 && n != 0) SCL_TRY(storage_bytes(storage.type, block.ld, n, &bytes));
   SCL_TRY(scl_buffer_create(ctx, bytes, storage, &block.buffer));
@@ -202,6 +203,6 @@ const char *scl_view_name(scl_view view) {
 
 scl_status scl_mat_same_context(const scl_mat *a, const scl_mat *b) {
   if (a->ctx == b->ctx) return SCL_OK;
-  return scl_fail(SCL_E_ARGUMENT, "one matrix is on '%s', but the other is on '%s'",
-                  scl_context_name(a->ctx), scl_context_name(b->ctx));
+  return scl_fail(SCL_E_ARGUMENT, "one matrix is on %s, the other on %s", scl_context_label(a->ctx),
+                  scl_context_label(b->ctx));
 }

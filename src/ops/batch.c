@@ -72,8 +72,8 @@ typedef struct {
 static scl_status add_operand(job *j, int which, const scl_mat *a, const char *argument,
                               size_t each, bool shared) {
   if (a->ctx != j->ctx) {
-    return scl_fail_argument(argument, "'%s' is on %s, but the other operand is on %s", argument,
-                             scl_context_name(a->ctx), scl_context_name(j->ctx));
+    return scl_fail_argument(argument, "'%s' is on %s, the other operand on %s", argument,
+                             scl_context_label(a->ctx), scl_context_label(j->ctx));
   }
   SCL_TRY(read_operand(a, argument, each, j->pass.batch, shared, &j->of[which]));
   *(which == 0 ? &j->pass.a : which == 1 ? &j->pass.b : &j->pass.c) = j->of[which].of;

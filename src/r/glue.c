@@ -21,8 +21,8 @@ static scl_status take_handle(scl_context *ctx, SEXP x, const char *argument, sc
   scl_mat *m;
   SCL_TRY(r_handle_peek(x, argument, &m));
   if (scl_mat_context(m) != ctx) {
-    return scl_fail_argument(argument, "'%s' is on %s, but the other operand is on %s", argument,
-                             scl_context_name(scl_mat_context(m)), scl_context_name(ctx));
+    return scl_fail_argument(argument, "'%s' is on %s, the other operand on %s", argument,
+                             scl_context_label(scl_mat_context(m)), scl_context_label(ctx));
   }
   *out = scl_mat_retain(m);
   return SCL_OK;

@@ -121,6 +121,7 @@ scl_context *scl_context_host(void) {
     host.tag = SCL_CONTEXT_TAG;
     host.refs = 1;
     snprintf(host.name, sizeof host.name, "host");
+    snprintf(host.label, sizeof host.label, "the host");
   }
   return &host;
 }

@@ -41,8 +41,8 @@ static void copy_log(const char *from, char *to, size_t room) {
 
 static scl_status fail_build(scl_cl_context *cl, cl_program program, const char *name,
                              cl_int code) {
-  scl_fail(SCL_E_BUILD, "the kernels '%s' could not be compiled for '%s' (%s)", name, cl->base.name,
-           scl_cl_code_name(code));
+  scl_fail(SCL_E_BUILD, "the kernels '%s' could not be compiled for '%s' (%s)", name,
+           cl->base.label, scl_cl_code_name(code));
   scl_fault *fault = scl_fault_edit();
   fault->cl_code = code;
   snprintf(fault->where, sizeof fault->where, "clBuildProgram");

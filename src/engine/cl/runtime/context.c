@@ -30,14 +30,16 @@ static scl_status check_device(const scl_device_info *info) {
   int major = 0, minor = 0;
   sscanf(info->version, "OpenCL %d.%d", &major, &minor);
   if (!info->fp64) {
-    return scl_fail(SCL_E_NO_FP64, "device '%s' does not support double precision", info->name);
+    return scl_fail(SCL_E_NO_FP64, "device '%s (%s)' does not support double precision", info->name,
+                    info->id);
   }
   if (!info->compiler) {
-    return scl_fail(SCL_E_NO_DEVICE, "device '%s' has no OpenCL compiler", info->name);
+    return scl_fail(SCL_E_NO_DEVICE, "device '%s (%s)' has no OpenCL compiler", info->name,
+                    info->id);
   }
   if (major * 10 + minor < 12) {
-    return scl_fail(SCL_E_NO_DEVICE, "device '%s' supports '%s', but OpenCL 1.2 is needed",
-                    info->name, info->version);
+    return scl_fail(SCL_E_NO_DEVICE, "device '%s (%s)' supports '%s', but OpenCL 1.2 is needed",
+                    info->name, info->id, info->version);
   }
   return SCL_OK;
 }
@@ -149,6 +151,7 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   cl->base.memory.largest = cl->info.largest;
   cl->base.spare = spare_memory(cl);
   memcpy(cl->base.name, cl->info.name, sizeof cl->base.name);
+  snprintf(cl->base.label, sizeof cl->base.label, "%s (%s)", cl->info.name, cl->info.id);
   cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                         (cl_context_properties)handle->platform, 0};
   cl_int code = CL_SUCCESS;
@@ -197,7 +200,7 @@ bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *ou
 /* ---- profiling ------------------------------------------------------------------------------- */
 static scl_status check_profiled(const scl_context *ctx) {
   if (ctx->engine == &scl_cl_engine && ((const scl_cl_context *)ctx)->profiled) return SCL_OK;
-  return scl_fail_argument("profiling", "'%s' was not opened for profiling", ctx->name);
+  return scl_fail_argument("profiling", "'%s' was not opened for profiling", ctx->label);
 }
 
 scl_status scl_device_profile_begin(scl_context *ctx) {

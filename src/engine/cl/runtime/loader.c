@@ -172,7 +172,7 @@ const char *scl_cl_code_name(cl_int code) {
 
 scl_status scl_cl_fail(scl_context *ctx, cl_int code, const char *where) {
   scl_status status = SCL_E_OPENCL;
-  const char *device = ctx != NULL ? ctx->name : "";
+  const char *device = ctx != NULL ? ctx->label : "", *name = ctx != NULL ? ctx->name : "";
   switch (code) {
   case CL_MEM_OBJECT_ALLOCATION_FAILURE:
   case CL_INVALID_BUFFER_SIZE:
@@ -196,6 +196,6 @@ scl_status scl_cl_fail(scl_context *ctx, cl_int code, const char *where) {
   scl_fault *fault = scl_fault_edit();
   fault->cl_code = code;
   snprintf(fault->where, sizeof fault->where, "%s", where);
-  snprintf(fault->device, sizeof fault->device, "%s", device);
+  snprintf(fault->device, sizeof fault->device, "%s", name);
   return status;
 }
