@@ -98,7 +98,7 @@ cl_gp_likelihood <- function(y, x, kernel, mean = 0, beta = "profile", weights =
                              approx = c("none", "vecchia"), neighbours = 30) {
   on_device <- is_cl(x)
   kernel <- check_kernel(kernel)
-  neighbours <- check_approx(approx, neighbours)
+  neighbours <- check_approx(approx, if (!missing(neighbours)) neighbours)
   objective <- check_choice(objective, c("ml", "loo"), "objective")
   data <- gp_observations(y, x, kernel)
   trend <- gp_trend(mean, beta, data$x, ncol(data$y))

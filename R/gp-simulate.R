@@ -9,6 +9,11 @@
 #'
 #' The draws are computed with a pivoted Cholesky factor of the covariance matrix of the points,
 #' which is semidefinite if points are close to each other; nothing is added to its diagonal.
+#' For a fit with `approx = "vecchia"` there is no such matrix, so that the number of points may be
+#' large: in a maximin order, each point is drawn given the `neighbours` nearest ones before it. If
+#' the draws are conditional, the observations are drawn with the points, and the prediction from
+#' what they lack to the data is added (Journel and Huijbregts, 1978). For draws with smooth kernels
+#' to be stable, neighbours have noise of 1e-10 of their variance.
 #'
 #' @inheritParams predict.cl_gp
 #' @param nsim Number of draws.
@@ -47,11 +52,14 @@ simulate_gp <- function(object, nsim, points, in_sample, conditional, noise, dra
   of <- rep_len(seq_len(nrow(par)), nsim)
   for (i in unique(of)) {
     one <- if (is.null(object$draws)) object else at_draw(object, par[i, ])
-    joint <- if (conditional) conditional_joint(one, points) else prior_joint(one, points)
     columns <- which(of == i)
-    root <- covariance_root(joint$covariance)
-    z <- matrix(stats::rnorm(nrow(root) * length(columns)), nrow(root))
-    values[, columns] <- joint$mean + crossprod(root, z)
+    values[, columns] <- if (is.null(object$vecchia)) {
+      joint <- if (conditional) conditional_joint(one, points) else prior_joint(one, points)
+      root <- covariance_root(joint$covariance)
+      joint$mean + crossprod(root, matrix(stats::rnorm(nrow(root) * length(columns)), nrow(root)))
+    } else {
+      vecchia_draws(one, points, length(columns), conditional)
+    }
     if (noise) {
       sd <- sqrt(if (in_sample) gp_noise(one) else new_noise(one, points$x))
       values[, columns] <- values[, columns] + sd * stats::rnorm(m * length(columns))
@@ -67,15 +75,25 @@ conditional_joint <- function(object, points) {
   predict_one(object, state, points$x, points$h, "covariance", FALSE)
 }
 
+# Draws of a fit by Vecchia's approximation, which has the same one for new points.
+vecchia_draws <- function(object, points, count, conditional) {
+  q <- mean_basis(object$trend, points$h)
+  drawn <- gp_state(object)$simulate(unname(points$x), count, q, conditional)
+  drawn + if (conditional) mean_centre(object$trend, nrow(points$x), q) else
+    prior_mean(object, points)
+}
+
+prior_mean <- function(object, points) {
+  if (is.null(points$h)) rep(object$mean, nrow(points$x)) else
+    drop(points$h %*% object$coefficients[object$trend$names])
+}
+
 prior_joint <- function(object, points) {
-  trend <- object$trend
-  mean <- if (is.null(points$h)) rep(object$mean, nrow(points$x)) else
-    drop(points$h %*% object$coefficients[trend$names])
   x <- fit_columns(object, points$x)
   covariance <- cl_cov(x, kernel = object$kernel)
   white <- white_variance(object$kernel, x)
   if (length(white) > 1L || white > 0) diag(covariance) <- diag(covariance) - white
-  list(mean = mean, covariance = covariance)
+  list(mean = prior_mean(object, points), covariance = covariance)
 }
 
 # R with R' R = s, for s that is positive semidefinite up to rounding. Rows of R beyond the rank are

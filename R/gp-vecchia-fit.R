@@ -7,7 +7,7 @@ with_vecchia <- function(problem, neighbours, method) {
     refuse_vecchia("method", sprintf("method = \"%s\"", method))
   }
   if (has_user(problem$kernel)) refuse_vecchia("kernel", "k_user()")
-  problem$vecchia <- list(neighbours = min(neighbours, max(length(problem$y) - 1L, 1L)),
+  problem$vecchia <- list(neighbours = neighbours,
                           scale = vecchia_scale(problem$kernel, problem$x))
   problem
 }

@@ -1,10 +1,14 @@
 # Vecchia's approximation of a Gaussian process: the likelihood, and the process given the data.
 
-# 'approx' and 'neighbours': NULL, or the number of neighbours.
+# 'approx' and 'neighbours' (NULL: not given): NULL, or the number of neighbours.
 check_approx <- function(approx, neighbours) {
   approx <- check_choice(approx, c("none", "vecchia"), "approx")
-  neighbours <- check_count(neighbours, "neighbours", 1, 400)
-  if (approx == "vecchia") neighbours
+  given <- !is.null(neighbours)
+  neighbours <- if (given) check_count(neighbours, "neighbours", 1, 400) else 30
+  if (approx == "vecchia") return(neighbours)
+  if (given) {
+    abort_argument("neighbours", "'neighbours' is for approx = \"vecchia\", which is not set")
+  }
 }
 
 refuse_vecchia <- function(argument, what) {
@@ -41,7 +45,6 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_
   positive <- kernel_positive(kernel)
   resident <- FALSE
   handle <- NULL
-  neighbours <- min(neighbours, max(nrow(data$x) - 1L, 1L))
   build <- function() {
     where <- gp_place(data, on_device)
     resident <<- where >= 0L
@@ -90,22 +93,47 @@ vecchia_condition <- function(f, par) {
   shape <- function(v) if (data$vector) as.vector(v) else unname(v)
   diagonal <- as.vector(first$precisions)
   refuse <- function(what) refuse_vecchia("approx", what)
+  points <- function(at, basis) {
+    at <- check_state_points(at, data)
+    basis <- trend_at(trend, at, basis)
+    known <- if (is.null(trend$held)) 0 else basis %*% trend$held
+    if (trend$type == "number") known <- trend$offset
+    list(x = unname(at), known = as.vector(known),
+         scaled = if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE)))
+  }
   structure(list(
     value = first$value[1L] - if (trend$integrate) trend$log_det * ncol(data$y) else 0,
     weights = shape(first$weights), beta = state_beta(trend, first$b),
     beta_cov = state_beta_cov(trend, first$a_inverse),
     predict = function(at, what = "mean", basis = NULL) {
       if (what == "covariance") refuse("the covariance of predictions")
-      at <- check_state_points(at, data)
-      basis <- trend_at(trend, at, basis)
-      scaled <- if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE))
+      new <- points(at, basis)
       result <- e$on_handle(function(h) {
-        .Call(r_vecchia_predict, h, e$layout$c, values, unname(at), scaled, first$b,
+        .Call(r_vecchia_predict, h, e$layout$c, values, new$x, new$scaled, first$b,
               first$a_inverse)
       })
-      known <- if (is.null(trend$held)) 0 else basis %*% trend$held
-      if (trend$type == "number") known <- trend$offset
-      list(mean = shape(result$mean + as.vector(known)), variance = result$variance)
+      list(mean = shape(result$mean + new$known), variance = result$variance)
+    },
+    # `count` draws of the process; without condition, without the mean
+    simulate = function(at, count, basis = NULL, conditional = TRUE) {
+      new <- points(at, basis)
+      normals <- function(rows) matrix(stats::rnorm(rows * count), rows)
+      n <- nrow(data$x)
+      b <- noise <- NULL
+      if (conditional) {
+        b <- as.vector(first$b)
+        size <- length(b)
+        if (size > 0L) b <- b + crossprod(chol(first$a_inverse), normals(size))
+        last <- par[length(par)]^2
+        noise <- if (is.null(e$spread)) last else last * e$spread[, 1L] + e$spread[, 2L]
+        kernel <- with_parameters(e$kernel, par[-length(par)])
+        noise <- sqrt(noise + white_variance(kernel, data$x)) * normals(n)
+      }
+      normal <- normals(nrow(new$x) + if (conditional) n else 0L)
+      drawn <- e$on_handle(function(h) {
+        .Call(r_vecchia_simulate, h, e$layout$c, values, new$x, new$scaled, b, noise, normal)
+      })
+      if (conditional) drawn + new$known else drawn
     },
     loo = function() {
       list(mean = shape(data$y - first$weights / diagonal), variance = 1 / diagonal)

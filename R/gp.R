@@ -57,7 +57,7 @@
 #' given the nearest observations of each new point. Fitted values and leave-one-out predictions are
 #' those of the approximate joint distribution, so that `fitted()` differs slightly from
 #' `predict()` at the same points. `method` is `"ml"` or `"map"`; `covariance` and `gradient` of
-#' predictions, conditional simulation and `update(newdata = )` are not available.
+#' predictions and `update(newdata = )` are not available.
 #'
 #' @section Engines:
 #' The likelihood is evaluated on the engine described for [cl_gp_likelihood()]. A fit holds data
@@ -251,7 +251,8 @@ cl_gp.default <- function(x, y, kernel = k_matern52(), method = c("ml", "map", "
   call[[1L]] <- quote(cl_gp)
   refuse_unused(...)
   fit <- fit_gp(x, y, kernel, method, mean, beta, weights, variance, prior, ard, start, fixed,
-                lower, upper, starts, control, progress, approx = approx, neighbours = neighbours)
+                lower, upper, starts, control, progress, approx = approx,
+                neighbours = if (!missing(neighbours)) neighbours)
   fit$call <- call
   fit
 }
@@ -267,7 +268,7 @@ refuse_unused <- function(...) {
 fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, variance = NULL,
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
                    starts = 5, control = list(), progress = interactive(), h = NULL,
-                   approx = c("none", "vecchia"), neighbours = 30, ...) {
+                   approx = c("none", "vecchia"), neighbours = NULL, ...) {
   refuse_unused(...)
   method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"

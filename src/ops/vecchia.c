@@ -16,6 +16,10 @@ size_t scl_vecchia_record_size(const scl_vecchia *v) {
   return v->p + v->outputs + v->q + (v->spread ? 2 : 0);
 }
 
+size_t scl_vecchia_stride(size_t m) {
+  return 2 * scl_max((m + 1) / 2, 1);
+}
+
 double *scl_vecchia_points(const scl_vecchia *v, const double *x, size_t n) {
   double *points = malloc((n * v->p + 1) * sizeof *points);
   for (size_t i = 0; points != NULL && i < n; i++) {
@@ -145,6 +149,8 @@ scl_status scl_vecchia_create(scl_context *ctx, const scl_gp_data *data, const d
                      .outputs = data->outputs,
                      .q = data->basis_columns,
                      .m = scl_min(m, data->n - 1),
+                     .most = scl_min(m, data->n),
+                     .wanted = m,
                      .spread = data->spread != NULL};
   v->scale = malloc(v->p * sizeof *v->scale);
   if (v->scale == NULL) {
@@ -152,7 +158,7 @@ scl_status scl_vecchia_create(scl_context *ctx, const scl_gp_data *data, const d
     goto done;
   }
   memcpy(v->scale, scale, v->p * sizeof *scale);
-  v->stride = 2 * scl_max((v->m + 1) / 2, 1);
+  v->stride = scl_vecchia_stride(v->m);
   SCL_GO(create_host(v));
   SCL_GO(arrange(v, data));
   if (ctx != scl_context_complete() && ctx->engine->vecchia != NULL &&

@@ -42,9 +42,21 @@ scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, s
                                  double *precisions);
 
 /* Mean (count x outputs) and variance (count) of the process at points x (count x p, with the basis
- * there), given their m nearest observations, b and a_inverse. */
+ * there), given their
+ * nearest observations, m or all, b and a_inverse. */
 scl_status scl_vecchia_predict(scl_vecchia *v, const scl_covariance *kernel, const double *x,
                                const double *basis, size_t count, const double *b,
                                const double *a_inverse, double *mean, double *variance);
+
+/* Draws of the process, without noise and white terms, at points x (count x p, with the basis
+ * there): in the last rows of `values`, which has standard normal numbers at first. With noise NULL
+ * they are without data and mean, and values is count x draws. Else they are given the data: values
+ * is (n + count) x draws; `noise` (n x draws) has draws of the noise of the observations and of
+ * white terms, b (a column for each draw) of the coefficients of the mean. Each point is given m
+ * others, as far as there are so many. For one output. A failure may leave any numbers in `values`.
+ */
+scl_status scl_vecchia_simulate(scl_vecchia *v, const scl_covariance *kernel, const double *x,
+                                const double *basis, size_t count, const double *b,
+                                const double *noise, size_t draws, double *values);
 
 #endif

@@ -340,7 +340,6 @@ scl_status scl_vecchia_order(const double *points, size_t n, size_t p, int32_t *
 typedef struct {
   const scl_tree *tree;
   const double *at; /* NULL: the tree's own points from `least` on, each among those before */
-  const int32_t *skip;
   size_t from, to, least, p, m, stride;
   int32_t *neighbours;
   double *memory; /* 2 * p + m + 1 numbers for each part */
@@ -355,7 +354,6 @@ static void search_part(void *arg, int part, int parts) {
       size_t i = k;
       s.at = w->at == NULL ? w->tree->record + k * (w->p + 1) : w->at + k * w->p;
       s.limit = INT32_MAX;
-      s.skip = w->skip == NULL ? -1 : w->skip[k];
       if (w->at == NULL) {
         i = (size_t)s.at[w->p];
         if (i < w->least) continue;
@@ -411,10 +409,8 @@ done:
 }
 
 scl_status scl_vecchia_nearest(const double *points, size_t n, size_t p, const double *at,
-                               size_t count, const int32_t *skip, size_t m, size_t stride,
-                               int32_t *neighbours) {
-  search_work w = {
-      .at = at, .skip = skip, .p = p, .m = m, .stride = stride, .neighbours = neighbours};
+                               size_t count, size_t m, size_t stride, int32_t *neighbours) {
+  search_work w = {.at = at, .p = p, .m = m, .stride = stride, .neighbours = neighbours};
   int threads = threads_for(scl_max(n, count));
   scl_team *team = threads > 1 ? scl_team_start(threads) : NULL;
   scl_tree *tree = NULL;

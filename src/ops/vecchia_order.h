@@ -18,10 +18,8 @@ size_t scl_vecchia_exact_order(size_t p);
 scl_status scl_vecchia_neighbours(const double *points, size_t n, size_t p, size_t m, size_t stride,
                                   int32_t *neighbours);
 
-/* The same for points `at` (count x p) among all of `points`. `skip`, unless NULL: a point that is
- * left out for each. */
+/* The same for points `at` (count x p) among all of `points`. */
 scl_status scl_vecchia_nearest(const double *points, size_t n, size_t p, const double *at,
-                               size_t count, const int32_t *skip, size_t m, size_t stride,
-                               int32_t *neighbours);
+                               size_t count, size_t m, size_t stride, int32_t *neighbours);
 
 #endif

@@ -109,10 +109,10 @@ static void predict_point(const prediction *p, size_t i, const double *w, const 
                           const int32_t *next) {
   const scl_vecchia *v = p->v;
   size_t size = scl_vecchia_record_size(v);
-  double last = w[v->m], more = 0;
+  double last = w[v->most], more = 0;
   for (size_t k = 0; k < v->q; k++) p->rest[k] = record[v->p + v->outputs + k];
   for (size_t y = 0; y < v->outputs; y++) p->mean[i + y * p->count] = 0;
-  for (size_t j = 0; j < v->m && next[j] >= 0; j++) {
+  for (size_t j = 0; j < v->most && next[j] >= 0; j++) {
     const double *of = v->records + (size_t)next[j] * size + v->p;
     double c = -w[j] / last;
     for (size_t y = 0; y < v->outputs; y++) p->mean[i + y * p->count] += c * of[y];
@@ -129,75 +129,80 @@ static void predict_point(const prediction *p, size_t i, const double *w, const 
   p->variance[i] = 1.0 / (last * last) + more;
 }
 
-static scl_status find_nearest(const scl_vecchia *v, const double *x, size_t count,
-                               int32_t *neighbours) {
+scl_status scl_vecchia_find_nearest(const scl_vecchia *v, const double *at, size_t count,
+                                    int32_t *neighbours) {
   size_t size = scl_vecchia_record_size(v);
   double *points = malloc((v->n * v->p + 1) * sizeof *points);
-  double *at = scl_vecchia_points(v, x, count);
-  scl_status status = SCL_OK;
-  if (points == NULL || at == NULL) {
-    status = fail_space((v->n + count) * v->p);
-  } else {
-    for (size_t i = 0; i < v->n; i++) {
-      for (size_t c = 0; c < v->p; c++) {
-        points[i * v->p + c] = v->records[i * size + c] * v->scale[c];
-      }
-    }
-    status = scl_vecchia_nearest(points, v->n, v->p, at, count, NULL, v->m, v->stride, neighbours);
+  if (points == NULL) return fail_space(v->n * v->p);
+  for (size_t i = 0; i < v->n; i++) {
+    for (size_t c = 0; c < v->p; c++) points[i * v->p + c] = v->records[i * size + c] * v->scale[c];
   }
+  scl_status status = scl_vecchia_nearest(points, v->n, v->p, at, count, v->most,
+                                          scl_vecchia_stride(v->most), neighbours);
   free(points);
-  free(at);
+  return status;
+}
+
+scl_status scl_vecchia_weigh(const scl_vecchia *v, struct scl_vecchia_pass *pass, double *all,
+                             size_t rows, double *records, int32_t *neighbours, size_t count) {
+  size_t size = scl_vecchia_record_size(v), ld = scl_vecchia_stride(pass->m) / 2;
+  scl_mat *from = NULL, *at = NULL, *next = NULL;
+  scl_status status;
+  SCL_GO(scl_mat_wrap(v->host.ctx, all, size, rows, SCL_GENERAL, &from));
+  SCL_GO(scl_mat_wrap(v->host.ctx, records, size, count, SCL_GENERAL, &at));
+  SCL_GO(scl_mat_wrap(v->host.ctx, (double *)neighbours, ld, count, SCL_GENERAL, &next));
+  pass->n = count;
+  pass->quiet = true;
+  pass->records = scl_mat_block(from);
+  pass->at = scl_mat_block(at);
+  pass->neighbours = scl_mat_block(next);
+  status = scl_vecchia_run(v, v->host.ctx, pass);
+done:
+  scl_mat_release(from);
+  scl_mat_release(at);
+  scl_mat_release(next);
   return status;
 }
 
 /* Points `first` .. `first` + n - 1. */
 static scl_status predict_round(const prediction *p, struct scl_vecchia_pass *pass, const double *x,
-                                const double *basis, size_t first, double *records,
+                                const double *basis, size_t first, size_t n, double *records,
                                 int32_t *neighbours) {
   const scl_vecchia *v = p->v;
-  size_t size = scl_vecchia_record_size(v);
-  scl_mat *at = NULL, *next = NULL;
-  scl_status status;
-  for (size_t i = 0; i < pass->n; i++) {
+  size_t size = scl_vecchia_record_size(v), stride = scl_vecchia_stride(v->most);
+  for (size_t i = 0; i < n; i++) {
     double *record = records + i * size;
     memset(record, 0, size * sizeof *record);
     for (size_t c = 0; c < v->p; c++) record[c] = x[first + i + c * p->count];
     record += v->p + v->outputs;
     for (size_t k = 0; k < v->q; k++) record[k] = basis[first + i + k * p->count];
   }
-  neighbours += first * v->stride;
-  SCL_GO(scl_mat_wrap(v->host.ctx, records, size, pass->n, SCL_GENERAL, &at));
-  SCL_GO(
-      scl_mat_wrap(v->host.ctx, (double *)neighbours, v->stride / 2, pass->n, SCL_GENERAL, &next));
-  pass->at = scl_mat_block(at);
-  pass->neighbours = scl_mat_block(next);
-  SCL_GO(scl_vecchia_run(v, v->host.ctx, pass));
-  for (size_t i = 0; i < pass->n; i++) {
-    predict_point(p, first + i, pass->weights + i * (v->m + 1), records + i * size,
-                  neighbours + i * v->stride);
+  neighbours += first * stride;
+  SCL_TRY(scl_vecchia_weigh(v, pass, v->records, v->n, records, neighbours, n));
+  for (size_t i = 0; i < n; i++) {
+    predict_point(p, first + i, pass->weights + i * (v->most + 1), records + i * size,
+                  neighbours + i * stride);
   }
-done:
-  scl_mat_release(at);
-  scl_mat_release(next);
-  return status;
+  return SCL_OK;
 }
 
 scl_status scl_vecchia_predict(scl_vecchia *v, const scl_covariance *kernel, const double *x,
                                const double *basis, size_t count, const double *b,
                                const double *a_inverse, double *mean, double *variance) {
   size_t rows = scl_min(ROUND, count), size = scl_vecchia_record_size(v);
-  size_t numbers = rows * (v->m + 1 + size) + v->q;
+  size_t numbers = rows * (v->most + 1 + size) + v->q, stride = scl_vecchia_stride(v->most);
   SCL_TRY(scl_covariance_check(kernel, v->p));
   if (count == 0) return SCL_OK;
   SCL_TRY(scl_require_finite_data(x, count, v->p, "newdata"));
   double *memory = malloc((numbers + 1) * sizeof *memory), order = 0;
-  int32_t *neighbours = malloc(count * v->stride * sizeof *neighbours);
+  double *at = scl_vecchia_points(v, x, count);
+  int32_t *neighbours = malloc(count * stride * sizeof *neighbours);
   scl_status status;
-  if (memory == NULL || neighbours == NULL) {
-    status = fail_space(numbers + count * v->stride / 2);
+  if (memory == NULL || at == NULL || neighbours == NULL) {
+    status = fail_space(numbers + count * stride / 2);
     goto done;
   }
-  SCL_GO(find_nearest(v, x, count, neighbours));
+  SCL_GO(scl_vecchia_find_nearest(v, at, count, neighbours));
   prediction p = {.v = v,
                   .b = b,
                   .a_inverse = a_inverse,
@@ -206,15 +211,17 @@ scl_status scl_vecchia_predict(scl_vecchia *v, const scl_covariance *kernel, con
                   .variance = variance,
                   .rest = memory};
   struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, &v->host, kernel, SCL_VECCHIA_WEIGHTS);
-  pass.quiet = true;
+  pass.m = v->most;
+  pass.noisy = v->n;
   pass.out = &order;
   pass.weights = memory + v->q;
   for (size_t first = 0; first < count; first += rows) {
-    pass.n = scl_min(rows, count - first);
-    SCL_GO(predict_round(&p, &pass, x, basis, first, pass.weights + rows * (v->m + 1), neighbours));
+    SCL_GO(predict_round(&p, &pass, x, basis, first, scl_min(rows, count - first),
+                         pass.weights + rows * (v->most + 1), neighbours));
   }
 done:
   free(memory);
+  free(at);
   free(neighbours);
   return status;
 }

@@ -12,7 +12,9 @@ typedef struct {
 } scl_vecchia_copy;
 
 struct scl_vecchia {
-  size_t n, p, outputs, q, m;
+  size_t n, p, outputs, q;
+  /* neighbours of an observation, of other points, and of drawn ones: n - 1 and n at most */
+  size_t m, most, wanted;
   bool spread;
   size_t stride;   /* numbers of 32 bits for a point's neighbours: m, made even */
   double *records; /* those of the host's copy */
@@ -24,6 +26,8 @@ struct scl_vecchia {
 
 /* Numbers of a record. */
 size_t scl_vecchia_record_size(const scl_vecchia *v);
+/* Numbers of 32 bits for m neighbours of a point: an even number. */
+size_t scl_vecchia_stride(size_t m);
 /* n x p points, as rows, in the units of distances; NULL without memory. */
 double *scl_vecchia_points(const scl_vecchia *v, const double *x, size_t n);
 
@@ -52,5 +56,14 @@ scl_status scl_vecchia_begin(const scl_vecchia *v, const scl_covariance *kernel,
 /* The solution w->s, and the likelihood. */
 scl_status scl_vecchia_sums(const scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
                             scl_vecchia_space *w, double *value);
+
+/* The `most` observations nearest to `at` (count points as scl_vecchia_points() gives them), in
+ * columns of scl_vecchia_stride(most). */
+scl_status scl_vecchia_find_nearest(const scl_vecchia *v, const double *at, size_t count,
+                                    int32_t *neighbours);
+/* Weights of points of the process, one pass: their `records` (count) and neighbours among those of
+ * `all`, of which the first pass->noisy have noise. `pass` has m, weights and out. */
+scl_status scl_vecchia_weigh(const scl_vecchia *v, struct scl_vecchia_pass *pass, double *all,
+                             size_t rows, double *records, int32_t *neighbours, size_t count);
 
 #endif

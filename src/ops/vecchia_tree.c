@@ -192,7 +192,7 @@ static void search_leaf(scl_tree_search *s, size_t leaf) {
   size_t high = leaf_start(tree, leaf + 1), p = tree->p;
   for (size_t i = leaf_start(tree, leaf); i < high; i++) {
     const double *record = record_at(tree, i);
-    if (record[p] >= (double)s->limit || record[p] == (double)s->skip) continue;
+    if (record[p] >= (double)s->limit) continue;
     insert(s, square_distance(record, s->at, p), (int32_t)record[p]);
   }
 }

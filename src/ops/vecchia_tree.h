@@ -29,8 +29,7 @@ typedef struct {
   double *distance; /* squares, of the `found` nearest ones so far, ascending */
   int32_t *index;   /* of these */
   size_t m, found;
-  int64_t limit; /* only points with a smaller index, */
-  int64_t skip;  /* and not this one */
+  int64_t limit; /* only points with a smaller index */
 } scl_tree_search;
 
 void scl_tree_nearest(scl_tree_search *search);

@@ -1,5 +1,7 @@
 /* .Call entries for Vecchia's approximation. Results are NULL for handles that cannot be used in
  * this process, as in r/gp.c. */
+#include <string.h>
+
 #include "ops/vecchia.h"
 
 #include "r/covariance.h"
@@ -141,5 +143,35 @@ SEXP r_vecchia_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis
                                  REAL(VECTOR_ELT(result, 1)));
   }
   UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* Draws at the rows of x, a column for each one of `normal`: scl_vecchia_simulate(). */
+SEXP r_vecchia_simulate(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEXP b,
+                        SEXP noise, SEXP normal) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  bool given = !Rf_isNull(noise);
+  size_t m = r_nrow(x, "x"), q = scl_vecchia_basis_columns(v), draws = r_ncol(normal, "normal");
+  size_t all = m + (given ? scl_vecchia_rows(v) : 0);
+  SEXP space = PROTECT(Rf_duplicate(normal));
+  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)m, (int)draws));
+  if (status == SCL_OK &&
+      (TYPEOF(x) != REALSXP || TYPEOF(normal) != REALSXP ||
+       r_ncol(x, "x") != scl_vecchia_input_columns(v) || r_nrow(normal, "normal") != all)) {
+    status = scl_fail_argument("x", "'x' must be a double matrix with %zu columns",
+                               scl_vecchia_input_columns(v));
+  }
+  if (status == SCL_OK) {
+    status = scl_vecchia_simulate(v, &kernel, REAL_RO(x), q > 0 ? REAL_RO(basis) : NULL, m,
+                                  given && q > 0 ? REAL_RO(b) : NULL, given ? REAL_RO(noise) : NULL,
+                                  draws, REAL(space));
+  }
+  for (size_t d = 0; status == SCL_OK && d < draws; d++) {
+    memcpy(REAL(result) + d * m, REAL(space) + d * all + all - m, m * sizeof(double));
+  }
+  UNPROTECT(2);
   return r_return(status, result);
 }

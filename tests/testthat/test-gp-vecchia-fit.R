@@ -33,8 +33,10 @@ test_that("states of the approximation with all neighbours are those of the proc
   for (mean in list(0, "constant", "linear")) {
     for (beta in c("profile", "integrate")) {
       states <- lapply(c("none", "vecchia"), function(approx) {
-        f <- cl_gp_likelihood(d$y, x, k_matern32(), mean = mean, beta = beta, approx = approx,
-                              neighbours = 59, weights = seq(1, 2, length.out = 60))
+        more <- if (approx == "vecchia") list(neighbours = 59)
+        f <- do.call(cl_gp_likelihood, c(list(d$y, x, k_matern32(), mean = mean, beta = beta,
+                                              approx = approx,
+                                              weights = seq(1, 2, length.out = 60)), more))
         gp_condition(f, par)
       })
       for (part in c("value", "weights", "beta", "beta_cov")) {
@@ -43,7 +45,7 @@ test_that("states of the approximation with all neighbours are those of the proc
       expect_equal(states[[2L]]$loo(), states[[1L]]$loo(), tolerance = 1e-8)
       new <- rbind(c(0.1, 0.2), c(2, 3))
       at <- states[[2L]]$predict(new, "variance")
-      expect_equal(at$mean, states[[1L]]$predict(new)$mean, tolerance = 0.02)
+      expect_equal(at$mean, states[[1L]]$predict(new)$mean, tolerance = 0.02) # 59 of 60
     }
   }
 })
@@ -77,6 +79,12 @@ test_that("what is not available is refused, and bad data is named", {
   expect_fault(make(neighbours = 0), "argument", argument = "neighbours")
   expect_fault(make(neighbours = 401), "argument", argument = "neighbours")
   expect_fault(make(objective = "loo"), "argument", argument = "objective")
+  for (given in 30:31) { # without the approximation, the default too
+    expect_fault(cl_gp_likelihood(d$y, x, k_matern32(), neighbours = given), "argument",
+                 argument = "neighbours")
+    expect_fault(cl_gp(y ~ a, d, neighbours = given), "argument", argument = "neighbours")
+    expect_fault(cl_gp(x, d$y, neighbours = given), "argument", argument = "neighbours")
+  }
   expect_fault(cl_gp_likelihood(d$y, x, k_matern32(), approx = "v"), "argument",
                argument = "approx")
   expect_fault(cl_gp_likelihood(replace(d$y, 2, NA), x, k_matern32(), approx = "vecchia"),
@@ -90,7 +98,6 @@ test_that("what is not available is refused, and bad data is named", {
   fit <- cl_gp(y ~ a, d, approx = "vecchia", fixed = c(sd = 1, lengthscale = 0.3, noise = 0.5))
   expect_fault(predict(fit, d, covariance = TRUE), "argument", argument = "approx")
   expect_fault(predict(fit, d, gradient = TRUE), "argument", argument = "approx")
-  expect_fault(simulate(fit, newdata = d), "argument", argument = "approx")
   expect_fault(update(fit, newdata = d), "argument", argument = "approx")
 })
 
@@ -112,6 +119,87 @@ test_that("equal points, points on a line and extreme lengthscales", {
   fit <- cl_gp(matrix(1:20), sin(1:20), k_matern52(), approx = "vecchia", neighbours = 5,
                fixed = c(sd = 1, lengthscale = 2, noise = 0)) # at the observations themselves
   expect_equal(unname(predict(fit, matrix(c(3, 7)))), sin(c(3, 7)), tolerance = 1e-6)
+})
+
+test_that("duplicated points, few points and points on a line have exact predictions and draws", {
+  draw_root <- function(fit, new) { # what draws are made of, from unit vectors
+    state <- statcl:::gp_state(fit)
+    e <- environment(state$simulate)
+    n <- nobs(fit)
+    all <- n + nrow(new)
+    drawn <- e$e$on_handle(function(h) {
+      .Call(statcl:::r_vecchia_simulate, h, e$e$layout$c, e$values, unname(new), NULL, NULL,
+            cbind(0, matrix(0, n, all), sigma(fit) * diag(n)),
+            cbind(0, diag(all), matrix(0, all, n)))
+    })
+    list(mean = drawn[, 1L], root = drawn[, -1L] - drawn[, 1L])
+  }
+  set.seed(3)
+  cases <- list(
+    twice = cbind(a = rep(stats::runif(9), 2), b = rep(stats::runif(9), 2)),
+    line = cbind(a = 1:12 / 12, b = 2 + 1:12 / 6),
+    ties = as.matrix(expand.grid(a = 1:4 / 4, b = 1:4 / 4)),
+    one = cbind(a = 0.3, b = 0.2), two = cbind(a = c(0.1, 0.8), b = 0.5))
+  for (name in names(cases)) {
+    x <- cases[[name]]
+    y <- sin(6 * x[, 1L]) + 0.1 * x[, 2L]
+    for (lengthscale in c(1e-6, 0.4, 1e4)) {
+      par <- c(sd = 1, lengthscale = lengthscale, noise = 0.3)
+      fits <- lapply(c("none", "vecchia"), function(approx) {
+        cl_gp(x, y, k_matern32(), mean = 0, ard = FALSE, fixed = par, approx = approx)
+      })
+      new <- rbind(x[1L, ], cbind(a = c(0.2, 0.9, 3), b = c(0.3, 0.1, 0)), x[1L, ])
+      exact <- predict(fits[[1L]], new, covariance = TRUE, se.fit = TRUE)
+      near <- predict(fits[[2L]], new, se.fit = TRUE)
+      expect_equal(as.numeric(logLik(fits[[2L]])), as.numeric(logLik(fits[[1L]])),
+                   tolerance = 1e-9)
+      expect_equal(near$fit, exact$fit, tolerance = 1e-8)
+      expect_equal(near$se.fit, exact$se.fit, tolerance = 1e-7)
+      draws <- draw_root(fits[[2L]], new)
+      expect_equal(draws$mean, unname(exact$fit), tolerance = 1e-6)
+      expect_equal(tcrossprod(draws$root), unname(exact$covariance), tolerance = 1e-6)
+      expect_true(all(is.finite(as.matrix(simulate(fits[[2L]], 3, newdata = new)))))
+    }
+  }
+})
+
+test_that("draws have the moments of the process, with the coefficients of the mean", {
+  d <- surface(30L)
+  new <- data.frame(a = c(0.1, 0.12, 0.7, 2), b = c(0.4, 0.4, 0.2, 2))
+  par <- c(sd = 1, lengthscale = 0.3, noise = 0.2)
+  fits <- lapply(c("none", "vecchia"), function(approx) {
+    cl_gp(y ~ a + b, d, k_matern32(), mean = "linear", ard = FALSE, fixed = par, approx = approx)
+  })
+  for (conditional in c(TRUE, FALSE)) {
+    for (noise in c(TRUE, FALSE)) {
+      draws <- lapply(fits, function(fit) {
+        as.matrix(simulate(fit, 4000, seed = 1, new, conditional = conditional, noise = noise))
+      })
+      sd <- apply(draws[[1L]], 1L, stats::sd)
+      expect_lt(max(abs(rowMeans(draws[[2L]]) - rowMeans(draws[[1L]])) / sd), 0.12)
+      expect_lt(max(abs(stats::cov(t(draws[[2L]])) - stats::cov(t(draws[[1L]]))) / outer(sd, sd)),
+                0.15)
+    }
+  }
+  expect_identical(simulate(fits[[2L]], 2, seed = 5, new), simulate(fits[[2L]], 2, seed = 5, new))
+  expect_identical(dim(simulate(fits[[2L]], 2)), c(30L, 2L))
+  expect_fault(simulate(fits[[2L]], newdata = replace(new, 1, NA)), "argument",
+               argument = "newdata")
+})
+
+test_that("many draws close together stay finite and near the predictions", {
+  n <- full_or_quick(20000L, 3000L)
+  d <- surface(400L)
+  set.seed(2)
+  new <- data.frame(a = stats::runif(n), b = stats::runif(n))
+  for (kernel in list(k_exp_quad(), k_matern32())) {
+    fit <- cl_gp(y ~ a + b, d, kernel, ard = FALSE, approx = "vecchia", neighbours = 20,
+                 fixed = c(sd = 1, lengthscale = 0.8, noise = 0.1))
+    at <- predict(fit, new, se.fit = TRUE)
+    away <- (simulate(fit, 1, seed = 3, new)[[1L]] - at$fit) / at$se.fit
+    expect_lt(max(abs(away)), 8)
+    expect_gt(stats::sd(away), 0.2)
+  }
 })
 
 test_that("the log density comes close to the exact one", {

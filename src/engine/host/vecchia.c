@@ -16,6 +16,10 @@ enum {
 
 static const lanes zero = {0};
 
+/* The noise of quiet neighbours, by their variance: with smooth covariances, draws from draws would
+ * grow without it. */
+static const double quiet_noise = 1e-10;
+
 typedef struct {
   const struct scl_vecchia_pass *pass;
   size_t results, total; /* of a chunk: all; those that the threads add up */
@@ -42,6 +46,7 @@ static void read_record(block *v, const double *record, size_t row, int w, bool 
   }
   *scl_lane(v->noise, row, w) = noise2 + known;
   *scl_lane(v->by_noise, row, w) = 2.0 * noise2;
+  *scl_lane(v->quiet, row, w) = quiet ? 1.0 : 0.0;
   *scl_lane(v->real, row, w) = real ? 1.0 : 0.0;
 }
 
@@ -60,7 +65,8 @@ static void read_points(block *v, size_t i) {
     for (size_t r = 0; r < pass->m; r++) {
       bool real = next[r] >= 0;
       const double *record = real ? from + (size_t)next[r] * pass->records.ld : itself;
-      read_record(v, record, r, w, real, false);
+      bool quiet = pass->quiet && real && (size_t)next[r] >= pass->noisy;
+      read_record(v, record, r, w, real, quiet);
     }
     read_record(v, itself, pass->m, w, true, pass->quiet);
   }
@@ -76,8 +82,8 @@ INLINED void scale_column(block *v, size_t j, lanes *diagonal) {
   for (int w = 0; w < SCL_LANES; w++) {
     double least = *scl_lane(diagonal, j, w) * (double)rows * 0x1p-52;
     if (*scl_lane(&pivot, 0, w) > least) continue;
-    if (v->pass->quiet && j + 1 == rows) {
-      *scl_lane(&pivot, 0, w) = least; /* a point that is also an observation */
+    if (*scl_lane(v->quiet, j, w) != 0) {
+      *scl_lane(&pivot, 0, w) = least; /* a point that is also an observation, or another point */
     } else if (v->order == 0) {
       v->order = w + 1;
     }
@@ -93,7 +99,10 @@ INLINED void scale_column(block *v, size_t j, lanes *diagonal) {
 INLINED void factor(block *v) {
   size_t n = v->rows;
   lanes *diagonal = v->c;
-  for (size_t j = 0; j < n; j++) diagonal[j] = v->k[j + j * n];
+  for (size_t j = 0; j < n; j++) {
+    diagonal[j] = v->k[j + j * n];
+    if (j + 1 < n) v->k[j + j * n] += v->quiet[j] * diagonal[j] * quiet_noise;
+  }
   for (size_t k = 0; k < n; k += 2) {
     lanes *left = v->k + k * n, *next = left + n;
     scale_column(v, k, diagonal);
@@ -226,16 +235,16 @@ static void evaluate_plain(block *v, lanes *total) {
 static size_t lay_out(block *v, const job *j, lanes *memory, lanes **total) {
   size_t terms = (size_t)j->pass->kernel->terms, at = 0;
   size_t strips = (3 * terms + 3) * v->pairs;
-  lanes **rows[] = {&v->noise, &v->real, &v->by_noise, &v->w, &v->b, &v->c};
+  lanes **rows[] = {&v->noise, &v->real, &v->by_noise, &v->quiet, &v->w, &v->b, &v->c};
   lanes **strip[] = {&v->sum, &v->weight, &v->by};
   lanes **term[] = {&v->value, &v->slope, &v->bend};
   if (memory == NULL) {
-    return (j->pass->p + j->pass->columns + 6 + v->rows) * v->rows + strips + j->total;
+    return (j->pass->p + j->pass->columns + 7 + v->rows) * v->rows + strips + j->total;
   }
   v->x = memory;
   v->z = v->x + j->pass->p * v->rows;
   at = (j->pass->p + j->pass->columns) * v->rows;
-  for (int i = 0; i < 6; i++, at += v->rows) *rows[i] = memory + at;
+  for (int i = 0; i < 7; i++, at += v->rows) *rows[i] = memory + at;
   for (int i = 0; i < 3; i++, at += v->pairs) *strip[i] = memory + at;
   for (int i = 0; i < 3; i++, at += terms * v->pairs) *term[i] = memory + at;
   v->k = memory + at;

@@ -24,6 +24,7 @@ typedef struct {
   size_t rows, pairs;               /* m + 1, rows (rows + 1) / 2 */
   lanes *x, *z, *noise, *real; /* coordinates; columns; noise's variance; 1 for rows that exist */
   lanes *by_noise;             /* d noise / d log noise */
+  lanes *quiet;                /* 1 for rows without noise and white terms */
   lanes *value, *slope, *bend; /* of each term, a strip */
   lanes *sum, *weight, *by;    /* strips */
   lanes *k;                    /* the covariances, then their factor: rows x rows */

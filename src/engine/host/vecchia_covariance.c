@@ -121,13 +121,11 @@ static void evaluate_any(const block *v, const scl_covariance_term *term, double
   }
 }
 
-/* Off the diagonal white terms are 0; on it 1, but for a quiet point. */
+/* Off the diagonal white terms are 0; on it 1, but for quiet points. */
 static void white_sums(const block *v) {
   size_t rows = v->rows;
   for (size_t i = 0; i < v->pairs; i++) v->sum[i] = zero + 1.0;
-  for (size_t j = 0; j < rows; j++) {
-    if (j + 1 < rows || !v->pass->quiet) v->sum[column_start(rows, j)] = zero;
-  }
+  for (size_t j = 0; j < rows; j++) v->sum[column_start(rows, j)] = v->quiet[j];
 }
 
 /* Term t, whose entries start at `first`. */

@@ -52,11 +52,13 @@ struct scl_vecchia_pass {
   double *out; /* host memory; the function waits */
   /* Weights, on the host only: n of the points from `first` on, m + 1 numbers for each, to
    * `weights`; those of missing neighbours are 0. `quiet`: the point itself is without noise and
-   * white terms. `at`, unless it has no buffer: the points, in the form of `records`, which has
-   * their neighbours.
+   * white terms, and so are neighbours from record `noisy` on, but
+   * for 1e-10 of their variance. `at`, unless it has no buffer: the
+   * points, in the form of `records`, which has their neighbours.
    */
   size_t first;
   bool quiet;
+  size_t noisy;
   scl_block at;
   double *weights;
 };

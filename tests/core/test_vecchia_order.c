@@ -1,0 +1,119 @@
+/* The order and the neighbours of Vecchia's approximation, against all points. */
+#include "ops/vecchia_order.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "test.h"
+
+static double square_apart(const double *a, const double *b, size_t p) {
+  double sum = 0;
+  for (size_t c = 0; c < p; c++) sum += (a[c] - b[c]) * (a[c] - b[c]);
+  return sum;
+}
+
+/* `kind`: 0 random, 1 a grid (ties everywhere), 2 on a line, 3 each point several times. */
+static double *new_points(size_t n, size_t p, int kind) {
+  double *x = test_alloc(n * p * sizeof *x);
+  test_fill(x, n * p);
+  for (size_t i = 0; i < n; i++) {
+    for (size_t c = 0; c < p; c++) {
+      if (kind == 1) x[i * p + c] = (double)(c == 0 ? i % 9 : i / 9 % 5);
+      if (kind == 2 && c > 0) x[i * p + c] = 2 * x[i * p];
+      if (kind == 3) x[i * p + c] = x[i % (n / 3 + 1) * p + c];
+    }
+  }
+  return x;
+}
+
+static void check_permutation(const int32_t *order, size_t n) {
+  bool *seen = calloc(n, sizeof *seen);
+  for (size_t k = 0; seen != NULL && k < n; k++) {
+    CHECK(order[k] >= 0 && (size_t)order[k] < n && !seen[order[k]]);
+    seen[order[k]] = true;
+  }
+  free(seen);
+}
+
+/* Each point is as far from those before it as any that is left. */
+static void check_order(size_t n, size_t p, int kind) {
+  double *x = new_points(n, p, kind), *closest = test_alloc(n * sizeof *closest);
+  int32_t *order = test_alloc(n * sizeof *order);
+  REQUIRE_OK(scl_vecchia_order(x, n, p, order));
+  check_permutation(order, n);
+  for (size_t i = 0; i < n; i++) closest[i] = INFINITY;
+  for (size_t k = 0; k < n; k++) {
+    const double *at = x + (size_t)order[k] * p;
+    for (size_t i = k; i < n; i++) CHECK(closest[order[k]] >= closest[order[i]]);
+    for (size_t i = 0; i < n; i++) closest[i] = fmin(closest[i], square_apart(x + i * p, at, p));
+  }
+  free(x);
+  free(closest);
+  free(order);
+}
+
+/* `near` are m of the points 0 .. limit - 1, or all of them, nearest first, and no others nearer.
+ */
+static void check_nearest(const double *x, size_t p, size_t limit, const double *at,
+                          const int32_t *near, size_t m) {
+  double last = 0;
+  size_t found = 0, closer = 0;
+  for (; found < m && near[found] >= 0; found++) {
+    CHECK((size_t)near[found] < limit);
+    double apart = square_apart(x + (size_t)near[found] * p, at, p);
+    CHECK(apart >= last);
+    if (apart == last && found > 0) CHECK(near[found] > near[found - 1]);
+    last = apart;
+  }
+  CHECK(found == (m < limit ? m : limit));
+  for (size_t k = found; k < m; k++) CHECK(near[k] == -1);
+  for (size_t j = 0; j < limit; j++) closer += square_apart(x + j * p, at, p) < last;
+  CHECK(closer < found || found == 0);
+}
+
+static void check_neighbours(size_t n, size_t p, size_t m, int kind) {
+  size_t stride = m + 1, count = 23;
+  double *x = new_points(n, p, kind), *at = new_points(count, p, 0);
+  int32_t *near = test_alloc((n + count) * stride * sizeof *near);
+  REQUIRE_OK(scl_vecchia_neighbours(x, n, p, m, stride, near));
+  for (size_t i = 0; i < n; i++) {
+    check_nearest(x, p, i, x + i * p, near + i * stride, m);
+    CHECK(near[i * stride + m] == -1);
+  }
+  REQUIRE_OK(scl_vecchia_nearest(x, n, p, at, count, m, stride, near));
+  for (size_t i = 0; i < count; i++) check_nearest(x, p, n, at + i * p, near + i * stride, m);
+  free(x);
+  free(at);
+  free(near);
+}
+
+/* Beyond the exact order: all points, and the first ones farther apart than others. */
+static void check_levels(void) {
+  size_t p = 4, n = scl_vecchia_exact_order(p) + 1, count = 80;
+  double *x = new_points(n, p, 0), least[2] = {INFINITY, INFINITY};
+  int32_t *order = test_alloc(n * sizeof *order);
+  REQUIRE_OK(scl_vecchia_order(x, n, p, order));
+  check_permutation(order, n);
+  for (size_t i = 0; i < count; i++) {
+    for (size_t j = 0; j < i; j++) {
+      const double *a = x + (size_t)order[i] * p, *b = x + (size_t)order[j] * p;
+      least[0] = fmin(least[0], square_apart(a, b, p));
+      least[1] = fmin(least[1], square_apart(x + i * p, x + j * p, p));
+    }
+  }
+  CHECK(least[0] > 2 * least[1]);
+  free(x);
+  free(order);
+}
+
+void test_vecchia_order(scl_context *ctx) {
+  if (!scl_context_is_host(ctx)) return; /* the same there */
+  for (int kind = 0; kind < 4; kind++) {
+    for (size_t p = 1; p < 4; p++) check_order(90 + 13 * p, p, kind);
+    check_neighbours(1200, 2, 5, kind);
+    check_neighbours(70, 6, 9, kind);
+    check_order(1, 2, kind);
+    check_neighbours(1, 2, 3, kind);
+  }
+  check_levels();
+}
