@@ -20,16 +20,22 @@ expect_no_leak <- function(code) {
 }
 
 # Runs R code (text, one string a line) in a new R process that sees the same packages, with further
-# environment variables ("NAME=value"). Gives list(status, output); status 124 after `timeout`
-# seconds.
-run_r <- function(code, env = character(), timeout = 60) {
+# environment variables ("NAME=value"); `mount` is a shell command that it alone sees the effect of.
+# Gives list(status, output); status 124 after `timeout` seconds.
+run_r <- function(code, env = character(), timeout = 60, mount = NULL) {
   script <- tempfile(fileext = ".R")
   on.exit(unlink(script))
   writeLines(code, script)
   libraries <- paste0("R_LIBS=", paste(.libPaths(), collapse = .Platform$path.sep))
-  output <- suppressWarnings(
-    system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(script)), stdout = TRUE,
-            stderr = TRUE, env = c(libraries, env), timeout = timeout))
+  command <- file.path(R.home("bin"), "Rscript")
+  arguments <- c("--vanilla", shQuote(script))
+  if (!is.null(mount)) {
+    arguments <- c("-m", "sh", "-c", shQuote(paste(c(mount, "&& exec", shQuote(command), arguments),
+                                                   collapse = " ")))
+    command <- "unshare"
+  }
+  output <- suppressWarnings(system2(command, arguments, stdout = TRUE, stderr = TRUE,
+                                     env = c(libraries, env), timeout = timeout))
   status <- attr(output, "status")
   list(status = if (is.null(status)) 0L else status, output = as.character(output))
 }

@@ -121,6 +121,65 @@ test_that("a folder that cannot be used gives one warning, a full disk none", {
   expect_length(kept_files(home, "."), 0L)
 })
 
+# The command that puts a file system into the folder of the cache, for one session only; a skip
+# where this user may not.
+mounted_cache <- function(home, options) {
+  folder <- file.path(home, "cache")
+  dir.create(folder)
+  mount <- sprintf("mount -t tmpfs -o %s tmpfs %s", options, shQuote(folder))
+  may <- tryCatch(system2("unshare", c("-m", "sh", "-c", shQuote(mount)), stdout = FALSE,
+                          stderr = FALSE) == 0L, error = function(e) FALSE,
+                  warning = function(w) FALSE)
+  if (!may) skip("file systems cannot be mounted here")
+  mount
+}
+
+test_that("on a full or read-only file system results are right, with at most one warning", {
+  require_pocl()
+  nothing <- c("kept <- list.files(Sys.getenv('R_USER_CACHE_DIR'), '(bin|part)$',",
+               "                   recursive = TRUE)",
+               "stopifnot(length(kept) == 0L)")
+  for (options in c("size=16k", "ro")) {
+    home <- new_home()
+    mount <- mounted_cache(home, options)
+    code <- c(cached_work(), nothing)
+    expect_right(run_r(code, cache_env(home, "STATCL_KEEP_BINARIES=1"), mount = mount),
+                 if (options == "ro") 1L else 0L)
+  }
+})
+
+test_that("of a process that is killed while it writes nothing is used", {
+  require_pocl()
+  home <- new_home()
+  kill <- c("trace(statcl:::try_write, quote(writeBin <- function(object, con) {",
+            "  base::writeBin(object[seq_len(length(object) %/% 2)], con)",
+            "  tools::pskill(Sys.getpid(), 9)",
+            "}), where = asNamespace('statcl'), print = FALSE)")
+  killed <- run_r(append(cached_work(), kill, 3L), cache_env(home))
+  expect_match(killed$output, "right 0", all = FALSE)
+  expect_false(killed$status == 0L)
+  part <- kept_files(home, ".")
+  expect_match(part, "[.]part$")
+  expect_gt(file.size(part[1L]), 0)
+  expect_right(run_r(cached_work(), cache_env(home)))
+  expect_gt(length(kept_files(home)), 0L)
+  expect_true(all(file.exists(part))) # another process may still write it, for a day
+})
+
+test_that("files of another version of the package are not used", {
+  require_pocl()
+  home <- new_home()
+  expect_right(run_r(cached_work(), cache_env(home, "STATCL_KEEP_BINARIES=1")))
+  now <- dirname(kept_files(home)[1L])
+  older <- file.path(dirname(now), "0.0.1")
+  file.rename(now, older)
+  wrong <- list.files(older, "[.]bin$", full.names = TRUE)
+  before <- file.mtime(wrong)
+  expect_right(run_r(cached_work(), cache_env(home, "STATCL_KEEP_BINARIES=1")))
+  expect_setequal(basename(list.files(now)), list.files(older)) # built again
+  expect_identical(file.mtime(wrong), before)
+})
+
 test_that("processes share a cold cache, and one is killed meanwhile", {
   require_pocl()
   home <- new_home()
