@@ -49,7 +49,7 @@ vecchia_row("vecchia: as many predictions, with intervals", n, NA_real_, elapsed
 rm(fit, d)
 
 with_cl({
-  n <- sizes(gpu = 1e5, cpu = 5e3)
+  n <- sizes(gpu = 1e5, cpu = 2e4)
   d <- vecchia_data(n)
   peer <- c(order = NA_real_, likelihood = NA_real_)
   if (!bench_alone && requireNamespace("GpGp", quietly = TRUE)) {

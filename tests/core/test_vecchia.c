@@ -47,8 +47,7 @@ static size_t block_of(const parts *q, size_t i, size_t *row) {
 
 static parts new_parts(const problem *p, const scl_vecchia *v) {
   size_t n = p->data.n, m = scl_vecchia_neighbour_count(v);
-  parts q = {.n = n, .m = m};
-  q.order = test_alloc(n * sizeof *q.order);
+  parts q = {.n = n, .m = m, .order = test_alloc(n * sizeof *q.order)};
   q.near = test_alloc((n * m + 1) * sizeof *q.near);
   q.w = test_alloc(n * n * sizeof *q.w);
   scl_vecchia_graph(v, q.order, q.near);
@@ -272,18 +271,14 @@ static void check_draws(scl_vecchia *v, const problem *p, const double *at, cons
                         const double *b, const long_double *mean, const long_double *covariance) {
   enum { ALL = ROWS + NEW, DRAWS = ALL + ROWS + 1 };
   size_t q = p->data.basis_columns, n = mean == NULL ? NEW : ALL;
-  double *values = calloc(ALL * DRAWS, sizeof *values),
-         *noise = calloc(ROWS * DRAWS, sizeof *noise);
-  double same[2 * DRAWS];
+  double *values = calloc(ALL * DRAWS, sizeof *values), same[2 * DRAWS];
+  double *noise = calloc(ROWS * DRAWS, sizeof *noise);
   for (size_t d = 0; d < DRAWS; d++) {
     if (d > 0 && d <= n) values[d - 1 + d * n] = 1;
     if (d > n && mean != NULL) {
       size_t row = d - n - 1;
-      /* what the observation has, but not the process */
-      double white =
-          (double)(process_covariance(p, row, row) -
-                   test_covariance_value(&p->k.kernel, p->x, ROWS, row, p->x, ROWS, row));
-      noise[row + d * ROWS] = sqrt(white);
+      long_double own = test_covariance_value(&p->k.kernel, p->x, ROWS, row, p->x, ROWS, row);
+      noise[row + d * ROWS] = sqrt((double)(process_covariance(p, row, row) - own));
     }
     for (size_t k = 0; k < q; k++) same[k + d * q] = b[k];
   }
