@@ -1,5 +1,5 @@
-# Fits as objects of class "glm", and with them methods for insight, performance, xtable and
-# marginaleffects.
+# Fits as objects of class "glm", and with them methods for insight, performance, parameters and
+# xtable.
 
 #' A fit as an object of class "glm"
 #'
@@ -8,9 +8,10 @@
 #' `neg_binomial_2_log`. Estimates and the deviance are those of the fit. One QR decomposition is
 #' computed, as by [cl_glm_fit()].
 #'
-#' Methods for insight, performance and marginaleffects use this object, so that for example
-#' `performance::r2()`, `performance::check_overdispersion()` and `marginaleffects::slopes()` give
-#' for a fit what they give for a fit of [glm()].
+#' Methods for insight, parameters and performance use this object, so that for example
+#' `performance::r2()` and `performance::check_overdispersion()` give for a fit what they give for a
+#' fit of [glm()]. Packages that take objects of a list of classes only, such as marginaleffects,
+#' need the object itself: `marginaleffects::slopes(cl_as_glm(fit))`.
 #'
 #' @param fit A fit of [cl_glm()] by maximum likelihood, with a formula and its model frame, of a
 #'   family that [glm()] or `MASS::glm.nb()` has, or a family of R.
@@ -226,6 +227,11 @@ r2_mcfadden.cl_glm <- function(model, ...) {
   structure(list(R2 = c("McFadden's R2" = 1 - model$deviance / model$null.deviance)),
             model_type = "GLM", class = c("r2_mcfadden", "list"))
 }
+
+on_parameters <- twin_method("parameters")
+
+#' @rawNamespace S3method(parameters::model_parameters,cl_glm,on_parameters)
+NULL
 
 # ---- xtable --------------------------------------------------------------------------------------
 

@@ -261,26 +261,37 @@ random_sums <- function(model, v) {
   lapply(model$blocks, function(block) sums_by(block$x * v, block$g, block$L))
 }
 
+# Parts of H^-1: `own`, those of each level of the first block (lists of K x K vectors), `inverse`
+# of the others, numbered `many`, and `v` between them.
+inverse_parts <- function(model, f, many = seq_len(model$dense)) {
+  one <- model$blocks[[1L]]
+  K <- one$K
+  unit <- lapply(seq_len(K), function(j) lapply(seq_len(K), function(k) rep(1 * (j == k), one$L)))
+  own <- lapply(unit, function(v) first_backward(f, first_forward(f, v)))
+  if (length(many) == 0L) return(list(own = own))
+  inverse <- chol2inv(f$r[many, many, drop = FALSE])
+  y <- first_backward(f, lapply(f$p, function(p)
+    times_lambda(p[, many, drop = FALSE], model, f$lambda)))
+  v <- lapply(y, large_product, inverse)
+  for (i in seq_len(K)) for (j in seq_len(K)) {
+    own[[i]][[j]] <- own[[i]][[j]] + row_products(y[[j]], v[[i]])
+  }
+  list(own = own, inverse = inverse, v = v)
+}
+
 # For each block the n x K matrix of rows H^-1 Lambda' z at the level of the observation, where H is
 # the Hessian of the effects, or of these and of the further columns x that R has.
 inverse_rows <- function(model, f, x = NULL) {
   blocks <- model$blocks
-  many <- seq_len(model$dense + NCOL(x) * !is.null(x))
   z <- Map(function(block, lambda) block$x %*% lambda, blocks, f$lambda)
   g <- lapply(z, function(v) v * 0)
   one <- blocks[[1L]]
   K <- one$K
-  unit <- lapply(seq_len(K), function(j) lapply(seq_len(K), function(k) rep(1 * (j == k), one$L)))
-  own <- lapply(unit, function(v) first_backward(f, first_forward(f, v)))
-  if (length(many) > 0L) {
-    inverse <- chol2inv(f$r[many, many, drop = FALSE])
-    y <- first_backward(f, lapply(f$p, function(p)
-      times_lambda(p[, many, drop = FALSE], model, f$lambda)))
-    v <- lapply(y, large_product, inverse)
-    for (i in seq_len(K)) for (j in seq_len(K)) {
-      own[[i]][[j]] <- own[[i]][[j]] + row_products(y[[j]], v[[i]])
-    }
-  }
+  many <- seq_len(model$dense + NCOL(x) * !is.null(x))
+  parts <- inverse_parts(model, f, many)
+  own <- parts$own
+  inverse <- parts$inverse
+  v <- parts$v
   for (i in seq_len(K)) for (j in seq_len(K)) {
     g[[1L]][, i] <- g[[1L]][, i] + own[[i]][[j]][one$g] * z[[1L]][, j]
   }

@@ -51,9 +51,11 @@
 #'   * `singular`: whether a variance is 0 or a correlation 1 or -1.
 #'
 #'   `coef()` gives the fixed effects. There are methods for `print()`, `summary()`, `vcov()`,
-#'   `confint()`, `logLik()`, `AIC()`, `BIC()`, `nobs()`, `sigma()`, `fitted()`, `residuals()`,
+#'   [confint()][confint.cl_glmm], `logLik()`, `AIC()`, `BIC()`, `nobs()`, `sigma()`, `fitted()`,
+#'   `residuals()`,
 #'   [predict()][predict.cl_glmm], [simulate()][predict.cl_glmm], [anova()][predict.cl_glmm],
-#'   `update()`, `formula()`, for `fixef()`, `ranef()` and `VarCorr()` of nlme and lme4, for
+#'   `update()`, `formula()`, for `fixef()`, [ranef()][ranef.cl_glmm] (also with conditional
+#'   variances) and `VarCorr()` of nlme and lme4, for
 #'   `tidy()` and `glance()` of broom, and for emmeans.
 #' @section Errors:
 #' `statcl_error_argument` for invalid input: no random effects in the formula, a grouping factor

@@ -50,12 +50,13 @@ normal_effects <- function(problem, f) {
   list(u = u, b = rest[problem$model$dense + seq_len(problem$p)])
 }
 
-normal_slope <- function(problem, at) {
+# `scale`: minus the factor of the derivative of pwrss.
+normal_slope <- function(problem, at, scale = -(problem$model$n - problem$reml * problem$p) /
+                           at$pwrss) {
   model <- problem$model
   f <- at$f
   effects <- normal_effects(problem, f)
   left <- problem$y - as.vector(problem$q %*% effects$b) - random_part(model, f$lambda, effects$u)
-  scale <- -(model$n - problem$reml * problem$p) / at$pwrss
   g <- inverse_rows(model, f, if (problem$reml) problem$q)
   2 * theta_slope(model, g, NULL, lapply(random_sums(model, left), `*`, scale), effects$u)
 }

@@ -134,5 +134,5 @@ test_that("errors name the argument", {
   expect_fault(cl_glmm(y ~ x + (1 | g), d, "normal_id", weights = rep(0:1, 24)), "argument",
                argument = "weights")
   expect_fault(hatvalues(count), "argument")
-  expect_fault(predict(count, re.form = ~ (1 | g)), "argument", argument = "re.form")
+  expect_fault(predict(count, re.form = ~ (1 | h)), "argument", argument = "re.form")
 })

@@ -1,0 +1,270 @@
+# Predictions, simulations, tests and intervals of fits with random effects.
+
+# ---- predictions ---------------------------------------------------------------------------------
+
+#' Predictions, simulations and tests of models with random effects
+#'
+#' @param object A fit of [cl_glmm()].
+#' @param newdata A data frame; by default the data of the fit.
+#' @param type `"link"`: linear predictors; `"response"`: means.
+#' @param re.form `NULL`: with the random effects; `NA`: without them (for `simulate()`, with new
+#'   ones); for `predict()` also a formula with some of the fit's random terms, such as `~ (1 | g)`.
+#' @param allow.new.levels Whether levels of a grouping factor that the fit has not seen get effects
+#'   of 0; otherwise they are an error.
+#' @param se.fit Whether to give standard errors, for `re.form = NA`.
+#' @param interval For `re.form = NA`: `"confidence"` adds limits for the linear predictor or mean,
+#'   `"prediction"`, for `"normal_id"`, limits for a new observation of a new level of each grouping
+#'   factor.
+#' @param level Level of the intervals.
+#' @param x The same as `object`.
+#' @param condVar Whether the effects have the attribute `"postVar"`, their K x K x L covariance
+#'   matrices given the other estimates, as in lme4.
+#' @param parm Names or numbers of parameters; `"theta_"` stands for standard deviations,
+#'   correlations and `sigma`, `"beta_"` for the fixed effects.
+#' @param method `"wald"`: intervals of the fixed effects from standard errors; `"profile"`: by
+#'   profile likelihoods, also for standard deviations and correlations of random effects and
+#'   `sigma`, as in lme4. Fits by REML are first fitted by maximum likelihood.
+#' @param nsim,seed As for [simulate()].
+#' @param ... For `anova()`: further fits, of which each is compared with the one before, ordered by
+#'   their number of parameters. Otherwise not used.
+#' @param refit Whether fits by REML are first fitted by maximum likelihood.
+#' @return `predict()`: a vector, a matrix with limits, or a list with `fit` and `se.fit`.
+#'   `simulate()`: a data frame. `confint()`: a matrix. `ranef()`: a list of data frames, one for
+#'   each grouping factor, with methods for `plot()` and `as.data.frame()`.
+#'   `anova()`: a data frame of class `"anova"` with the columns of lme4.
+#' @section Errors:
+#' `statcl_error_argument` for new levels, missing variables, and fits to different data.
+#' @export
+#' @examples
+#' fit <- cl_glmm(breaks ~ tension + (1 | wool:tension), warpbreaks, "poisson_log")
+#' predict(fit, data.frame(tension = "L"), re.form = NA, type = "response", se.fit = TRUE)
+#' anova(fit, update(fit, . ~ . - tension))
+predict.cl_glmm <- function(object, newdata = NULL, type = c("link", "response"), re.form = NULL,
+                            allow.new.levels = FALSE, se.fit = FALSE,
+                            interval = c("none", "confidence", "prediction"), level = 0.95, ...) {
+  check_dots_empty(...)
+  type <- check_choice(type, c("link", "response"), "type")
+  interval <- check_choice(interval, c("none", "confidence", "prediction"), "interval")
+  level <- check_number(level, "level", 0, 1)
+  se.fit <- check_flag(se.fit, "se.fit")
+  used <- used_effects(object, re.form)
+  effects <- any(used)
+  if ((se.fit || interval != "none") && effects) {
+    abort_argument(if (se.fit) "se.fit" else "interval",
+                   "standard errors are for predictions with re.form = NA")
+  }
+  if (interval == "prediction" && object$family != "normal_id") {
+    abort_argument("interval", "prediction intervals are for family \"normal_id\"")
+  }
+  fresh <- !is.null(newdata)
+  if (!fresh && all(used)) {
+    eta <- object$linear.predictors
+  } else {
+    points <- glm_points(object, newdata)
+    eta <- glm_predictor(object, points$x, points$offset)
+    if (effects) eta <- eta + new_effects(object, newdata, check_flag(allow.new.levels,
+                                                                      "allow.new.levels"), used)
+  }
+  fit <- if (type == "link") eta else glm_mean(object, eta)
+  pad <- function(v) if (fresh) v else stats::napredict(object$na.action, v)
+  if (!se.fit && interval == "none") return(pad(fit))
+  se <- wald_errors(object, points$x[, rownames(object$vcov), drop = FALSE], rownames(object$vcov))
+  if (interval != "none") {
+    wide <- if (interval == "confidence") se else
+      sqrt(se^2 + new_level_variance(object, newdata) +
+             object$own[[1L]]^2 / (if (fresh) 1 else ones_unless(object$prior.weights, 1L)))
+    limits <- outer(stats::qnorm((1 + level) / 2) * wide, c(0, -1, 1)) + eta
+    if (type == "response") limits[] <- glm_mean(object, limits)
+    fit <- matrix(limits, length(eta), 3L, dimnames = list(names(fit), c("fit", "lwr", "upr")))
+    if (!se.fit) return(pad(fit))
+  }
+  if (type == "response") se <- se * abs(link_slope(object$family, eta))
+  list(fit = pad(fit), se.fit = pad(stats::setNames(se, names(eta))))
+}
+
+# For each random term whether predictions contain it.
+used_effects <- function(object, re.form) {
+  if (!inherits(re.form, "formula") || identical(deparse(re.form), "~0")) {
+    return(rep(with_effects(re.form), length(object$effects)))
+  }
+  label <- function(columns, of) paste(deparse1(columns), "|", deparse1(of))
+  own <- vapply(object$effects, function(e) label(stats::formula(e$terms)[[2L]], e$of), "")
+  given <- vapply(random_terms(random_bars(re.form[[length(re.form)]])), function(term)
+    label(term$columns, term$group), "")
+  if (length(given) == 0L || !all(given %in% own)) {
+    abort_argument("re.form", sprintf("'re.form' must have random terms of the fit: %s",
+                                      paste0("(", own, ")", collapse = ", ")))
+  }
+  own %in% given
+}
+
+# For each random term its design at new data, or at those of the fit.
+term_designs <- function(object, newdata) {
+  if (is.null(newdata)) {
+    return(random_designs(random_terms(random_bars(object$formula[[3L]])),
+                          stats::model.frame(object)))
+  }
+  xlevels <- do.call(c, lapply(object$effects, `[[`, "xlevels"))
+  xlevels <- c(object$xlevels, xlevels)
+  xlevels <- xlevels[!duplicated(names(xlevels))]
+  frame <- new_frame(stats::delete.response(object$all_terms), newdata, xlevels)
+  lapply(object$effects, function(effect) {
+    list(x = stats::model.matrix(effect$terms, frame, contrasts.arg = effect$contrasts),
+         factor = group_factor(effect$of, frame)$factor)
+  })
+}
+
+# z' Sigma z of each row.
+new_level_variance <- function(object, newdata) {
+  designs <- if (is.null(newdata)) term_designs(object, NULL) else {
+    lapply(object$effects, function(e)
+      list(x = stats::model.matrix(e$terms, new_frame(e$terms, newdata, e$xlevels),
+                                   contrasts.arg = e$contrasts)))
+  }
+  Reduce(`+`, Map(function(d, v) rowSums((d$x %*% v) * d$x), designs, object$variances))
+}
+
+with_effects <- function(re.form) {
+  if (is.null(re.form)) return(TRUE)
+  if (length(re.form) == 1L && is.na(re.form) || identical(deparse(re.form), "~0")) return(FALSE)
+  abort_argument("re.form", "'re.form' must be NULL (with all random effects) or NA (with none)")
+}
+
+# Z b of new data, for the random terms `used`.
+new_effects <- function(object, newdata, allow, used) {
+  designs <- term_designs(object, newdata)
+  eta <- 0
+  before <- stats::setNames(integer(length(object$random)), names(object$random))
+  for (t in seq_along(designs)) {
+    effect <- object$effects[[t]]
+    b <- object$random[[effect$group]]
+    k <- before[[effect$group]] + seq_along(effect$columns)
+    before[[effect$group]] <- max(k)
+    if (!used[t]) next
+    group <- as.character(designs[[t]]$factor)
+    x <- designs[[t]]$x
+    at <- match(group, rownames(b))
+    new <- is.na(at) & !is.na(group)
+    if (any(new) && !allow) {
+      abort_argument("newdata", sprintf(paste("'%s' has the new level \"%s\": set",
+                                              "allow.new.levels = TRUE to give it effects of 0"),
+                                        effect$group, group[new][1L]))
+    }
+    own <- rowSums(x * b[at, k, drop = FALSE])
+    own[new] <- 0
+    eta <- eta + own
+  }
+  eta
+}
+
+#' @rdname predict.cl_glmm
+#' @export
+simulate.cl_glmm <- function(object, nsim = 1, seed = NULL, re.form = NA, ...) {
+  nsim <- check_count(nsim, "nsim")
+  old <- with_effects(re.form)
+  designs <- if (!old) random_designs(random_terms(random_bars(object$formula[[3L]])),
+                                      stats::model.frame(object))
+  dropped <- object$na.action
+  object$na.action <- NULL
+  fixed <- if (!old) stats::predict(object, re.form = NA)
+  with_seed(seed, {
+    values <- lapply(seq_len(nsim), function(i) {
+      if (old) return(draw_response(object, object$fitted.values, object$own))
+      eta <- fixed
+      for (t in seq_along(designs)) {
+        d <- designs[[t]]
+        b <- tcrossprod(matrix(stats::rnorm(nlevels(d$factor) * ncol(d$x)), ncol = ncol(d$x)),
+                        object$roots[[t]])
+        eta <- eta + rowSums(d$x * b[as.integer(d$factor), , drop = FALSE])
+      }
+      draw_response(object, glm_mean(object, eta), object$own)
+    })
+    names(values) <- if (nsim > 0) paste0("sim_", seq_len(nsim))
+    place <- stats::napredict(dropped, seq_along(object$fitted.values))
+    as.data.frame(lapply(values, `[`, place))
+  })
+}
+
+# ---- tests and intervals -------------------------------------------------------------------------
+
+#' @rdname predict.cl_glmm
+#' @export
+anova.cl_glmm <- function(object, ..., refit = TRUE) {
+  fits <- c(list(object), list(...))
+  if (length(fits) < 2L || !all(vapply(fits, inherits, NA, "cl_glmm"))) {
+    abort_argument("...", "anova() compares two or more fits with random effects")
+  }
+  if (any(vapply(fits, function(fit) fit$method == "mcmc", NA))) {
+    abort_argument("...", "anova() compares fits by maximum likelihood")
+  }
+  same <- vapply(fits, function(fit) fit$family == object$family &&
+                   identical(unname(fit$y), unname(object$y)), NA)
+  if (!all(same)) abort_argument("...", "the fits must have the same response and family")
+  if (check_flag(refit, "refit")) fits <- lapply(fits, function(fit) {
+    if (fit$method != "reml") return(fit)
+    suppressMessages(eval(stats::update(fit, method = "ml", evaluate = FALSE),
+                          environment(fit$formula)))
+  })
+  fits <- fits[order(vapply(fits, function(fit) fit$df, 0))]
+  df <- vapply(fits, function(fit) fit$df, 0)
+  value <- vapply(fits, function(fit) fit$logLik, 0)
+  ratio <- pmax(c(NA, 2 * diff(value)), 0)
+  by <- c(NA, diff(df))
+  p <- ifelse(by > 0, stats::pchisq(ratio, by, lower.tail = FALSE), NA)
+  table <- data.frame(npar = df, AIC = vapply(fits, stats::AIC, 0),
+                      BIC = vapply(fits, stats::BIC, 0), logLik = value, deviance = -2 * value,
+                      Chisq = ratio, Df = by, `Pr(>Chisq)` = p, check.names = FALSE)
+  labels <- vapply(fits, function(fit) deparse1(stats::formula(fit)), "")
+  heading <- c("Likelihood ratio tests\n", paste0("Model ", seq_along(fits), ": ", labels),
+               if (any(vapply(fits, function(fit) fit$method == "reml", NA)))
+                 "(restricted likelihoods: fixed effects must be the same)", "")
+  structure(table, heading = paste(heading, collapse = "\n"), class = c("anova", "data.frame"))
+}
+
+#' @rdname predict.cl_glmm
+#' @export
+confint.cl_glmm <- function(object, parm, level = 0.95, method = c("wald", "profile"), ...) {
+  method <- check_choice(method, c("wald", "profile"), "method")
+  if (method == "wald") return(NextMethod(method = "wald"))
+  check_dots_empty(...)
+  level <- check_number(level, "level", 0, 1)
+  if (object$method == "mcmc") {
+    abort_argument("method", "profile likelihoods need a fit by maximum likelihood")
+  }
+  spread <- c(spread_names(object)$name, if (object$family == "normal_id") "sigma")
+  all <- c(spread, rownames(object$vcov))
+  wanted <- if (missing(parm)) all else if (is.numeric(parm)) all[parm] else
+    switch(parm[1L], theta_ = spread, beta_ = rownames(object$vcov), parm)
+  if (!all(wanted %in% all)) {
+    abort_argument("parm", sprintf("there is no parameter '%s'", wanted[!wanted %in% all][1L]))
+  }
+  tails <- c((1 - level) / 2, (1 + level) / 2)
+  result <- mixed_profiles(object, wanted, stats::qnorm(tails[2L]))
+  colnames(result) <- paste(format(100 * tails, trim = TRUE, digits = 3), "%")
+  result
+}
+
+#' @rdname cl_glm-tools
+#' @exportS3Method generics::tidy
+tidy.cl_glmm <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = FALSE, ...) {
+  fixed <- as.data.frame(NextMethod())
+  rows <- as.data.frame(variance_components(x))
+  own <- rows$grp == "Residual" & is.na(rows$var1)
+  what <- ifelse(is.na(rows$var2), paste0("sd__", ifelse(own, "Observation", rows$var1)),
+                 paste0("cor__", rows$var1, ".", rows$var2))
+  table <- fixed[rep(NA_integer_, nrow(rows)), , drop = FALSE]
+  table$term <- what
+  table$estimate <- rows$sdcor
+  table$std.error <- unname(spread_errors(x)[ifelse(own, "sigma", paste0(
+    ifelse(is.na(rows$var2), "sd_", paste0("cor_", rows$var2, ".")), rows$var1, "|", rows$grp))])
+  table_of(cbind(data.frame(effect = rep(c("fixed", "ran_pars"), c(nrow(fixed), nrow(rows))),
+                            group = c(rep(NA_character_, nrow(fixed)), rows$grp),
+                            stringsAsFactors = FALSE), rbind(fixed, table)))
+}
+
+#' @rdname cl_glm-tools
+#' @exportS3Method generics::glance
+glance.cl_glmm <- function(x, ...) {
+  table_of(list(nobs = stats::nobs(x), sigma = stats::sigma(x), logLik = x$logLik,
+                AIC = stats::AIC(x), BIC = stats::BIC(x), df.residual = x$df.residual))
+}
