@@ -10,6 +10,7 @@
 #' | constructor | covariance | sample paths |
 #' |---|---|---|
 #' | `k_exp_quad()` | sd^2 exp(-r^2 / 2) | infinitely smooth |
+#' | `k_matern()` | sd^2 2^(1 - nu) / gamma(nu) u^nu K_nu(u), u = sqrt(2 nu) r | of order nu |
 #' | `k_matern52()` | sd^2 (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) | twice differentiable |
 #' | `k_matern32()` | sd^2 (1 + sqrt(3) r) exp(-sqrt(3) r) | once differentiable |
 #' | `k_exponential()` | sd^2 exp(-r) | continuous, rough |
@@ -19,7 +20,9 @@
 #' | `k_constant()` | sd^2 | an unknown constant |
 #' | `k_white()` | sd^2 for an observation with itself, else 0 | noise |
 #'
-#' (Rasmussen and Williams, 2006, chapter 4; the periodic kernel is MacKay's, equation 4.31 there).
+#' (Rasmussen and Williams, 2006, chapter 4; the periodic kernel is MacKay's, equation 4.31 there.
+#' K_nu is the modified Bessel function; `k_matern()` with nu of 0.5, 1.5 and 2.5 is one of the
+#' others.) [k_factor()] makes kernels of factors.
 #' Kernels are added with `+` and multiplied with `*`, nested in any way. A sum is the covariance of
 #' a sum of independent processes; `k_periodic() * k_exp_quad()` is periodic with a shape that
 #' changes slowly. With `columns` a kernel uses only some columns of x.
@@ -32,6 +35,13 @@
 #' them. In a product only the product of the scales is identified, so fits hold all but one of them
 #' fixed.
 #'
+#' Points on the Earth have two `columns`, the longitude and the latitude in degrees, and one
+#' lengthscale in km. `distance = "chordal"` is the distance through the Earth (a sphere of radius
+#' 6371.0088 km), with which all kernels are valid; it differs little from that along the surface up
+#' to some thousand km. `distance = "great_circle"` is the distance along the surface. Only
+#' `k_exponential()` accepts it: with smoother functions of it, covariance matrices are not positive
+#' definite (Gneiting, 2013).
+#'
 #' @param sd Standard deviation of the process, in units of y; for `k_linear()` of the slopes, one
 #'   for all columns or one for each.
 #' @param lengthscale Distance over which values are strongly correlated, in units of x: one number
@@ -40,6 +50,10 @@
 #' @param columns The columns of x that the kernel uses: names or numbers; `NULL` for all.
 #' @param alpha Small values mix a wide range of lengthscales; for large values the kernel
 #'   approaches `k_exp_quad()`.
+#' @param nu Order of the Matern kernel, a constant between 0.01 and 100: paths are differentiable
+#'   k times for nu > k. Up to 30, values have 13 digits.
+#' @param distance `"euclidean"`, or for points on the Earth `"great_circle"` or `"chordal"`, see
+#'   above.
 #' @param period Period, in units of x.
 #' @param center Where the lines cross zero: one number for all columns, or one for each. It is not
 #'   a parameter.
@@ -52,6 +66,9 @@
 #' @references
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press. <https://gaussianprocess.org/gpml/>
+#'
+#' Gneiting, T. (2013) Strictly and non-strictly positive definite functions on spheres. *Bernoulli*
+#' 19, 1327-1349.
 #' @seealso [k_user()] for user-defined covariance functions, [cl_cov()], [cl_gp()],
 #'   [plot.cl_kernel()]
 #' @name kernels
@@ -65,39 +82,51 @@ NULL
 
 #' @rdname kernels
 #' @export
-k_exp_quad <- function(sd = 1, lengthscale = 1, columns = NULL) {
-  stationary_kernel("exp_quad", sd, lengthscale, columns)
+k_exp_quad <- function(sd = 1, lengthscale = 1, columns = NULL, distance = "euclidean") {
+  stationary_kernel("exp_quad", sd, lengthscale, columns, distance)
 }
 
 #' @rdname kernels
 #' @export
-k_matern52 <- function(sd = 1, lengthscale = 1, columns = NULL) {
-  stationary_kernel("matern52", sd, lengthscale, columns)
+k_matern <- function(nu, sd = 1, lengthscale = 1, columns = NULL, distance = "euclidean") {
+  nu <- check_number(nu, "nu", 0.01, 100)
+  at <- match(nu, c(0.5, 1.5, 2.5))
+  if (is.na(at)) {
+    return(stationary_kernel("matern", sd, lengthscale, columns, distance, nu = nu))
+  }
+  stationary_kernel(c("exponential", "matern32", "matern52")[at], sd, lengthscale, columns,
+                    distance)
 }
 
 #' @rdname kernels
 #' @export
-k_matern32 <- function(sd = 1, lengthscale = 1, columns = NULL) {
-  stationary_kernel("matern32", sd, lengthscale, columns)
+k_matern52 <- function(sd = 1, lengthscale = 1, columns = NULL, distance = "euclidean") {
+  stationary_kernel("matern52", sd, lengthscale, columns, distance)
 }
 
 #' @rdname kernels
 #' @export
-k_exponential <- function(sd = 1, lengthscale = 1, columns = NULL) {
-  stationary_kernel("exponential", sd, lengthscale, columns)
+k_matern32 <- function(sd = 1, lengthscale = 1, columns = NULL, distance = "euclidean") {
+  stationary_kernel("matern32", sd, lengthscale, columns, distance)
+}
+
+#' @rdname kernels
+#' @export
+k_exponential <- function(sd = 1, lengthscale = 1, columns = NULL, distance = "euclidean") {
+  stationary_kernel("exponential", sd, lengthscale, columns, distance)
 }
 
 #' @rdname kernels
 #' @export
 k_rational_quadratic <- function(sd = 1, lengthscale = 1, alpha = 1, columns = NULL) {
-  stationary_kernel("rational_quadratic", sd, lengthscale, columns,
+  stationary_kernel("rational_quadratic", sd, lengthscale, columns, "euclidean",
                     alpha = check_positive(alpha, "alpha"))
 }
 
 #' @rdname kernels
 #' @export
 k_periodic <- function(sd = 1, lengthscale = 1, period = 1, columns = NULL) {
-  stationary_kernel("periodic", sd, lengthscale, columns,
+  stationary_kernel("periodic", sd, lengthscale, columns, "euclidean",
                     period = check_positive(period, "period"))
 }
 
@@ -129,11 +158,15 @@ new_kernel <- function(leaf) {
   structure(list(terms = list(leaf), program = 1L), class = "cl_kernel")
 }
 
-stationary_kernel <- function(type, sd, lengthscale, columns, ...) {
+stationary_kernel <- function(type, sd, lengthscale, columns, distance = "euclidean", ...) {
   columns <- check_columns(columns)
-  lengthscale <- check_positive(lengthscale, "lengthscale", many = TRUE)
-  new_kernel(list(type = type, columns = columns, sd = check_positive(sd, "sd"),
-                  lengthscale = check_each(lengthscale, "lengthscale", columns), ...))
+  distance <- check_distance(distance, type, columns)
+  lengthscale <- check_positive(lengthscale, "lengthscale", many = is.null(distance))
+  leaf <- list(type = if (identical(distance, "great_circle")) distance else type,
+               columns = columns, sd = check_positive(sd, "sd"),
+               lengthscale = check_each(lengthscale, "lengthscale", columns), ...)
+  leaf$distance <- distance
+  new_kernel(leaf)
 }
 
 check_positive <- function(x, argument, many = FALSE) {
@@ -250,14 +283,20 @@ format_leaf <- function(leaf, digits) {
     if (!is.null(names(v))) text <- paste(deparse_names(names(v)), "=", text)
     if (length(v) > 1L) sprintf("c(%s)", paste(text, collapse = ", ")) else text
   }
+  if (!is.null(leaf$rank)) {
+    return(sprintf("k_factor(%s, \"low_rank\", rank = %d)", show(leaf$columns), leaf$rank))
+  }
   if (leaf$type == "user") {
     return(sprintf("k_user(f, c(%s))", paste(names(leaf$par), "=", format_each(leaf$par, digits),
                                              collapse = ", ")))
   }
   if (identical(leaf$center, 0)) leaf$center <- NULL
-  fields <- leaf[intersect(c("sd", "lengthscale", "alpha", "period", "columns", "center"),
-                           names(leaf)[lengths(leaf) > 0L])]
-  sprintf("k_%s(%s)", leaf$type,
+  if (leaf$type == "gower" && isTRUE(leaf$mixed)) leaf$kind <- "gower"
+  fields <- leaf[intersect(c("nu", "sd", "lengthscale", "alpha", "period", "columns", "distance",
+                             "kind", "center"), names(leaf)[lengths(leaf) > 0L])]
+  names(fields)[names(fields) == "kind"] <- "type"
+  name <- switch(leaf$type, great_circle = "exponential", gower = "factor", leaf$type)
+  sprintf("k_%s(%s)", name,
           paste(names(fields), "=", vapply(fields, show, ""), collapse = ", "))
 }
 

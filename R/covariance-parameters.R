@@ -13,7 +13,10 @@ coef.cl_kernel <- function(object, ...) {
     unlist(lapply(leaf_roles, function(role) {
       v <- terms[[i]][[role]]
       if (is.null(v)) return(NULL)
-      if (role == "par") return(stats::setNames(v, paste0(names(v), number)))
+      if (role == "par") {
+        if (is.null(terms[[i]]$rank)) return(stats::setNames(v, paste0(names(v), number)))
+        return(stats::setNames(v, sub(".", paste0(number, "."), names(v), fixed = TRUE)))
+      }
       last <- if (is.null(names(v))) seq_along(v) else names(v)
       stats::setNames(v, paste0(role, number, if (length(v) > 1L) paste0(".", last)))
     }))
@@ -159,13 +162,14 @@ kernel_scales <- function(kernel) {
 
 # How the parameters of coef(kernel) and the noise become the values that C takes: the sd of each
 # term, the lengthscale of each entry (a column of a term), the extra parameter of each term, the
-# noise. index: their indices in c(1, parameters), the noise last; inverted: those that C takes as
-# inverses (a lengthscale instead of the standard deviation of a linear kernel). `c` has the other
-# arguments of C.
-kernel_layout <- function(kernel, p, column_names = NULL) {
-  asked <- list(kernel, p, column_names)
+# noise. `whole`: the kernel of the points, if `kernel` is a part of it. index: their
+# indices in c(1, parameters), the noise last; inverted: those that C takes as inverses (a
+# lengthscale instead of the standard deviation of a linear kernel). `c` has the other arguments of
+# C.
+kernel_layout <- function(kernel, p, column_names = NULL, whole = kernel) {
+  asked <- list(kernel, p, column_names, whole)
   if (!identical(asked, last_layout$asked)) {
-    last_layout$layout <- find_layout(kernel, p, column_names)
+    last_layout$layout <- find_layout(kernel, p, column_names, whole)
     last_layout$asked <- asked
   }
   last_layout$layout
@@ -175,10 +179,11 @@ kernel_layout <- function(kernel, p, column_names = NULL) {
 # layout takes as long as a small matrix.
 last_layout <- new.env(parent = emptyenv())
 
-find_layout <- function(kernel, p, column_names) {
+find_layout <- function(kernel, p, column_names, whole) {
   if (p == 0L) abort_argument("x", "the points have no columns")
   next_at <- 0L
-  parts <- lapply(kernel$terms, function(term) {
+  parts <- lapply(seq_along(kernel$terms), function(i) {
+    term <- kernel$terms[[i]]
     used <- if (term$type %in% plain_types) integer() else
       find_columns(term$columns, p, column_names)
     index <- list()
@@ -187,6 +192,8 @@ find_layout <- function(kernel, p, column_names) {
       index[[role]] <- next_at + seq_len(count)
       next_at <<- next_at + count
     }
+    sphere <- !is.null(term$distance)
+    if (sphere) used <- sphere_place(whole, term, p, column_names)
     linear <- term$type == "linear"
     each <- if (linear) "sd" else "lengthscale"
     if (length(used) > 0L && !length(term[[each]]) %in% c(1L, length(used))) {
@@ -199,6 +206,13 @@ find_layout <- function(kernel, p, column_names) {
                                        length(term$center), length(used)))
     }
     extra <- c(index$alpha, index$period)
+    if (term$type == "great_circle") {
+      extra <- index$lengthscale
+      index$lengthscale <- 0L
+    }
+    if (term$type == "gower") {
+      term$center <- as.double(used %in% factor_columns(term, p, column_names))
+    }
     list(used = used, sd = if (linear) 0L else index$sd,
          lengths = rep_len(index[[each]], length(used)), linear = rep(linear, length(used)),
          extra = if (length(extra) == 0L) 0L else extra,
@@ -208,7 +222,8 @@ find_layout <- function(kernel, p, column_names) {
   used <- lapply(parts, `[[`, "used")
   at <- c(field("sd"), field("lengths"), field("extra"), next_at + 1L)
   list(c = list(vapply(kernel$terms, `[[`, "", "type"), lengths(used), as.integer(unlist(used)),
-                as.double(field("center")), kernel_factors(kernel)),
+                as.double(field("center")), kernel_factors(kernel),
+                vapply(kernel$terms, function(term) c(term$nu, NA_real_)[1L], 0)),
        index = at + 1L, inverted = length(parts) + which(field("linear")), count = next_at + 1L)
 }
 

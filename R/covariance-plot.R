@@ -21,6 +21,9 @@
 plot.cl_kernel <- function(x, column = NULL, to = NULL, xlab = NULL, ylab = "covariance",
                            col = "#0072B2", lwd = 2, las = 1, ...) {
   if (has_user(x)) abort_argument("x", "kernels with k_user() cannot be plotted")
+  if (any(vapply(x$terms, function(term) length(c(term$distance, term$factors)) > 0L, NA))) {
+    abort_argument("x", "kernels of factors, or of points on the Earth, cannot be plotted")
+  }
   reach <- vapply(x$terms, leaf_reach, 0, column = column)
   if (all(is.infinite(reach))) {
     abort_argument("column", "no term of the kernel uses this column")

@@ -154,6 +154,7 @@ recorded_slopes <- function(term, adjoint, x1, x2, kept, leaf) {
 }
 
 user_slopes <- function(term, adjoint, x1, x2, kept, leaf) {
+  if (!is.null(term$adjoint)) return(term$adjoint(adjoint, x1, x2, term$par))
   if (!is.null(term$derivative)) {
     slopes <- term$derivative(x1, x2, term$par)
     if (!is.list(slopes) || length(slopes) != length(term$par)) {

@@ -50,6 +50,8 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
   check_reach(kernel, a, "x1", x1)
   check_reach(kernel, b, "x2", x2)
   layout <- kernel_layout(kernel, a$p, a$columns)
+  a$x <- kernel_input(kernel, a$x, x1, a$columns)
+  if (!is.null(b)) b$x <- kernel_input(kernel, b$x, x2, a$columns)
   where <- if (any_handle(a$x, b$x)) -1L else where_for("covariance", geometric_mean(a$n, b$n))
   values <- layout_values(layout, c(kernel_values(kernel), 0))
   result <- .Call(r_covariance_matrix, a$x, b$x, layout$c, values, where)
@@ -75,6 +77,8 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   check_reach(kernel, a, "x1", x1)
   check_reach(kernel, b, "x2", x2)
   layout <- kernel_layout(kernel, a$p, a$columns)
+  a$x <- kernel_input(kernel, a$x, x1, a$columns)
+  if (!is.null(b)) b$x <- kernel_input(kernel, b$x, x2, a$columns)
   parameters <- coef(kernel)
   where <- where_for("covariance", geometric_mean(a$n, b$n))
   adjoint <- operand(k_adj, "k_adj", vector = FALSE)
@@ -82,14 +86,19 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   by_log <- .Call(r_covariance_adjoint, adjoint, a$x, b$x, layout$c, values, where)
   gradient <- layout_gradient(layout, by_log)[seq_along(parameters)] / parameters
   if (!inputs) return(gradient)
-  by_points <- function(adjoint, a, b) {
+  wide <- a$p + 3L * NROW(sphere_pairs(kernel, a$p, a$columns))
+  by_points <- function(adjoint, a, b, x) {
     result <- .Call(r_covariance_inputs, adjoint, a$x, b$x, layout$c, values, any_handle(a$x),
                     where)
-    value(result, c(a$n, a$p), list(a$names, a$columns), "general")
+    if (wide == a$p) return(value(result, c(a$n, a$p), list(a$names, a$columns), "general"))
+    slope <- sphere_slopes(kernel, value(result, c(a$n, wide), list(NULL, NULL), "general"),
+                           as.matrix(x), a$columns)
+    dimnames(slope) <- list(a$names, a$columns)
+    slope
   }
-  result <- list(parameters = gradient, x1 = by_points(adjoint, a, b))
+  result <- list(parameters = gradient, x1 = by_points(adjoint, a, b, x1))
   if (!is.null(b)) {
-    result$x2 <- by_points(operand(t(k_adj), "k_adj", vector = FALSE), b, a)
+    result$x2 <- by_points(operand(t(k_adj), "k_adj", vector = FALSE), b, a, x2)
   }
   result
 }
@@ -126,7 +135,8 @@ check_reach <- function(kernel, points, argument, x) {
 kernel_variance <- function(kernel, x) {
   if (has_user(kernel)) return(user_variance(kernel, x))
   layout <- kernel_layout(kernel, ncol(x), colnames(x))
-  .Call(r_covariance_variances, x, layout$c, layout_values(layout, c(kernel_values(kernel), 0)))
+  .Call(r_covariance_variances, kernel_points(kernel, x), layout$c,
+        layout_values(layout, c(kernel_values(kernel), 0)))
 }
 
 # Points as .Call takes them, with their shape and names; `p`: the columns they must have.

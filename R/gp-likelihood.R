@@ -162,7 +162,8 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
   build <- function() {
     where <- gp_place(data, on_device)
     resident <<- where >= 0L
-    handle <<- .Call(r_gp_new, data$y - trend$offset, data$x, trend$basis, spread, where)
+    handle <<- .Call(r_gp_new, data$y - trend$offset, kernel_points(kernel, data$x),
+                     trend$basis, spread, where)
   }
   loo <- objective == "loo"
   size <- trend$count * ncol(data$y)

@@ -77,8 +77,14 @@ plot_inputs <- function(object, along) {
     names <- colnames(object$x)
     if (is.null(names)) names <- if (ncol(object$x) == 1L) "x" else
       paste0("x", seq_len(ncol(object$x)))
-    variables <- stats::setNames(lapply(seq_len(ncol(object$x)), function(j) object$x[, j]), names)
-    convert <- function(frame) unname(as.matrix(frame[names]))
+    coded <- object$coded
+    variables <- sapply(names, function(name) {
+      v <- object$x[, match(name, names)]
+      if (is.null(coded[[name]])) v else factor(coded[[name]][v], coded[[name]])
+    }, simplify = FALSE)
+    convert <- function(frame) {
+      if (is.null(coded)) unname(as.matrix(frame[names])) else frame[names]
+    }
   } else {
     variables <- object$variables
     names <- names(variables)

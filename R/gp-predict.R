@@ -233,6 +233,7 @@ gp_points <- function(object, newdata) {
 
 matrix_points <- function(object, newdata) {
   newdata <- named_columns(newdata, colnames(object$x))
+  if (is.data.frame(newdata)) newdata <- code_columns(newdata, object$coded, "newdata")
   check_columns_numeric(newdata, "newdata")
   at <- covariance_input(if (is_cl(newdata)) as.matrix(newdata) else newdata, "newdata",
                          ncol(object$x))
@@ -261,7 +262,7 @@ named_columns <- function(newdata, names) {
 frame_points <- function(object, newdata) {
   design <- object$design
   frame <- new_frame(stats::delete.response(object$terms), newdata, design$xlevels)
-  x <- model_inputs(design$terms, frame, design$contrasts)
+  x <- model_inputs(design$terms, frame, design$contrasts, object$coded)
   attr(x, "contrasts") <- NULL
   h <- if (!is.null(design$mean)) {
     mean_columns("formula", x, design$mean, frame, design$mean_contrasts)

@@ -111,17 +111,6 @@ check_gp_information <- function(problem) {
   }
 }
 
-# One lengthscale for each column in terms that use all columns.
-expand_lengthscales <- function(kernel, p) {
-  for (i in seq_along(kernel$terms)) {
-    term <- kernel$terms[[i]]
-    if (p > 1L && is.null(term$columns) && length(term$lengthscale) == 1L) {
-      kernel$terms[[i]]$lengthscale <- rep(term$lengthscale, p)
-    }
-  }
-  kernel
-}
-
 # The object, from the parameters found.
 finish_gp <- function(problem, space, method, prior, found) {
   fit <- list(par = found$par, kernel = with_parameters(problem$kernel, found$par[-nrow(space)]),

@@ -72,6 +72,10 @@ warn_space <- function(space, kernel) {
 # on the parameter.
 parameter_range <- function(part, term, x, given, scale) {
   used <- find_columns(term$columns, ncol(x), colnames(x))
+  if (!is.null(term$distance)) {
+    x <- sphere_points(x, used) # km
+    used <- 1:3
+  }
   width <- apply(x[, used, drop = FALSE], 2L, function(v) diff(range(v)))
   flat <- all(width == 0)
   reach <- if (is.na(part$column)) sqrt(sum(width^2)) else
@@ -80,6 +84,7 @@ parameter_range <- function(part, term, x, given, scale) {
   if (length(reach) != 1L || is.na(reach) || reach == 0) reach <- 1
   limits <- switch(part$role,
     lengthscale = if (part$type == "periodic") c(1e-2, 100, 0.3, 3) else
+      if (all(used %in% factor_columns(term, ncol(x), colnames(x)))) c(0.02, 1e4, 0.15, 5) else
       reach * c(1e-3, 100, least_start(x, used, reach), 1),
     period = reach * c(1e-3, 10, 0.05, 0.7),
     alpha = c(1e-2, 1e3, 0.3, 5),

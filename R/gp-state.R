@@ -21,7 +21,8 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
   condition <- function() {
     where <- gp_place(data, on_device)
     resident <<- where >= 0L
-    new <- .Call(r_gp_new, data$y - trend$offset, data$x, trend$basis, spread, where)
+    new <- .Call(r_gp_new, data$y - trend$offset, kernel_points(kernel, data$x), trend$basis,
+                 spread, where)
     .Call(r_gp_condition, new, if (is.null(user)) layout$c else user$covariance(par), values,
           trend$integrate)
   }
@@ -47,20 +48,25 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
       basis <- trend_at(trend, at, basis)
       scaled <- if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE))
       result <- if (!is.null(user)) user$predict(on_handle, par, at, scaled, what) else
-        on_handle(function(h) .Call(r_gp_predict, h, layout$c, values, at, scaled, what))
+        on_handle(function(h) {
+          .Call(r_gp_predict, h, layout$c, values, kernel_points(kernel, at), scaled, what)
+        })
       known <- if (is.null(trend$held)) 0 else basis %*% trend$held
       if (trend$type == "number") known <- trend$offset
       result$mean <- shape(result$mean + as.vector(known))
       result["variance"] <- list(if (!is.null(result$variance)) as.vector(result$variance))
       result
     },
-    # of the part of the process that has the covariance function `kernel`, without any mean
-    part = function(at, kernel, what = "mean") {
+    # of the part of the process that has the covariance function `own`, without any mean
+    part = function(at, own, what = "mean") {
       at <- check_state_points(at, data)
-      part <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
-      numbers <- layout_values(part, c(kernel_values(kernel), 0))
+      part <- kernel_layout(own, ncol(data$x), colnames(data$x), kernel)
+      kernel_at <- kernel_points(kernel, at)
+      numbers <- layout_values(part, c(kernel_values(own), 0))
       none <- if (trend$count > 0L) matrix(0, nrow(at), trend$count)
-      result <- on_handle(function(h) .Call(r_gp_predict, h, part$c, numbers, at, none, what))
+      result <- on_handle(function(h) {
+        .Call(r_gp_predict, h, part$c, numbers, kernel_at, none, what)
+      })
       result$mean <- shape(result$mean)
       result["variance"] <- list(if (!is.null(result$variance)) as.vector(result$variance))
       result
@@ -77,8 +83,9 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
         return(user_mean_gradient(mean, at, data$x))
       }
       slope <- on_handle(function(h) {
-        .Call(r_gp_slope, h, layout$c, values, at, as.integer(y_column))
+        .Call(r_gp_slope, h, layout$c, values, kernel_points(kernel, at), as.integer(y_column))
       })
+      slope <- sphere_slopes(kernel, slope, at)
       if (trend$type == "linear") {
         b <- if (is.null(trend$held)) as.matrix(state_beta(trend, first$b)) else trend$held
         slope <- slope + rep(b[-1L, y_column], each = nrow(at))
@@ -91,7 +98,8 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
       new_gp_state(more$data, kernel, more$trend, more$spread, par, on_device,
                    if (is.null(user)) function(layout, values) {
                      on_handle(function(h) {
-                       .Call(r_gp_extend, h, more$data$y - more$trend$offset, more$data$x,
+                       .Call(r_gp_extend, h, more$data$y - more$trend$offset,
+                             kernel_points(kernel, more$data$x),
                              more$trend$basis, more$spread, layout$c, values, trend$integrate)
                      })
                    })

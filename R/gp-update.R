@@ -170,6 +170,7 @@ refit_gp <- function(object, ...) {
   mean <- switch(kind, number = trend$value, constant = "constant", linear = "linear",
                  trend$formula)
   fit <- do.call(fit_gp, c(list(object$x, object$y, object$kernel, mean = mean, h = h, ard = FALSE,
+                                coded = object$coded,
                                 beta = object$beta, weights = object$weights,
                                 variance = object$variance), arguments), quote = TRUE)
   fit$trend[c("learnt", "xlevels")] <- trend[c("learnt", "xlevels")]

@@ -59,7 +59,8 @@ vecchia_search <- function(problem, space, prior, starts, control, progress) {
     problem$vecchia$scale <- vecchia_at(problem, space$value)
     return(c(search_nothing(problem, space, prior, "ml"), list(vecchia = problem$vecchia)))
   }
-  some <- some_rows(problem, vecchia_rows(problem$x, problem$vecchia$scale))
+  some <- some_rows(problem, vecchia_rows(kernel_points(problem$kernel, problem$x),
+                                             problem$vecchia$scale))
   if (is.null(some)) {
     abort_argument("mean", "the columns of the mean are too rare among the observations")
   }

@@ -17,22 +17,28 @@ refuse_vecchia <- function(argument, what) {
 
 # The factor of each column of x for distances: by the lengthscales of the kernel's values.
 vecchia_scale <- function(kernel, x) {
+  p <- ncol(x)
+  names <- colnames(x)
+  x <- kernel_points(kernel, x)
   weight <- numeric(ncol(x))
   for (term in kernel$terms) {
     if (term$type %in% c(plain_types, "linear", "periodic")) next
-    used <- find_columns(term$columns, ncol(x), colnames(x))
+    used <- if (is.null(term$distance)) find_columns(term$columns, p, names) else
+      sphere_place(kernel, term, p, names)
     at <- rep_len(term$lengthscale, length(used))
     for (k in seq_along(used)) weight[used[k]] <- weight[used[k]] + at[k]^-2
   }
   width <- apply(x, 2L, function(v) diff(range(v)))
-  rest <- weight == 0 # columns of other terms: by their ranges
+  rest <- weight == 0 # columns of other terms: by their ranges; longitudes are no distances
+  rest[sphere_pairs(kernel, p, names)] <- FALSE
   weight[rest] <- ifelse(width[rest] > 0, width[rest]^-2, 0)
   sqrt(weight)
 }
 
 # The handle of the data in the order of the approximation.
-new_vecchia <- function(data, scale, trend, spread, neighbours, where) {
-  .Call(r_vecchia_new, data$y - trend$offset, data$x, trend$basis, spread, scale, neighbours, where)
+new_vecchia <- function(data, kernel, scale, trend, spread, neighbours, where) {
+  x <- kernel_points(kernel, data$x)
+  .Call(r_vecchia_new, data$y - trend$offset, x, trend$basis, spread, scale, neighbours, where)
 }
 
 make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_device = FALSE,
@@ -48,7 +54,7 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_
   build <- function() {
     where <- gp_place(data, on_device)
     resident <<- where >= 0L
-    handle <<- new_vecchia(data, scale, trend, spread, neighbours, where)
+    handle <<- new_vecchia(data, kernel, scale, trend, spread, neighbours, where)
   }
   # a call with the handle, which is created again if it is no longer valid (NULL then)
   on_handle <- function(call) {
@@ -98,7 +104,7 @@ vecchia_condition <- function(f, par) {
     basis <- trend_at(trend, at, basis)
     known <- if (is.null(trend$held)) 0 else basis %*% trend$held
     if (trend$type == "number") known <- trend$offset
-    list(x = unname(at), known = as.vector(known),
+    list(x = unname(kernel_points(e$kernel, at)), known = as.vector(known),
          scaled = if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE)))
   }
   structure(list(

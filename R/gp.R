@@ -33,9 +33,9 @@
 #' lengthscale for each column, named by it (`lengthscale.hp`), unless `ard = FALSE`. Terms with
 #' named columns are not changed.
 #'
-#' Factors in a formula become indicator columns. Rows with missing values are dropped
-#' ([na.omit()]); without a formula they are an error. The intercept of the formula is ignored: the
-#' argument `mean` determines the mean.
+#' Factors in a formula become indicator columns, unless [k_factor()] names them. Rows with missing
+#' values are dropped ([na.omit()]); without a formula they are an error. The intercept of the
+#' formula is ignored: the argument `mean` determines the mean.
 #'
 #' @section Mean:
 #' `"estimate"` (or `"constant"`) is an unknown constant; `"linear"` is a linear function of the
@@ -179,7 +179,8 @@ cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
   model <- eval_frame(frame, data, parent.frame())
   terms <- stats::terms(model)
   design <- list(terms = stats::delete.response(whole), xlevels = stats::.getXlevels(terms, model))
-  x <- model_inputs(design$terms, model)
+  coded <- factor_levels(check_kernel(kernel), model, design$xlevels)
+  x <- model_inputs(design$terms, model, coded = coded)
   design$contrasts <- attr(x, "contrasts")
   attr(x, "contrasts") <- NULL
   h <- NULL
@@ -189,7 +190,8 @@ cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
     design$mean_contrasts <- attr(h, "contrasts")
   }
   fit <- fit_gp(x, stats::model.response(model), kernel = kernel, method = method, mean = mean,
-                h = h, weights = model[["(weights)"]], variance = model[["(variance)"]], ...)
+                h = h, weights = model[["(weights)"]], variance = model[["(variance)"]],
+                coded = coded, ...)
   fit$call <- call
   fit$call[[1L]] <- quote(cl_gp)
   fit$formula <- formula
@@ -229,11 +231,19 @@ input_variables <- function(terms, data, model) {
 }
 
 # The columns that a model frame gives, without the intercept.
-model_inputs <- function(terms, model, contrasts = NULL) {
+model_inputs <- function(terms, model, contrasts = NULL, coded = NULL) {
   attr(terms, "intercept") <- 1L # so that all factors have the same kind of contrasts
   x <- stats::model.matrix(terms, model, contrasts.arg = contrasts)
   used <- attr(x, "contrasts")
-  x <- x[, colnames(x) != "(Intercept)", drop = FALSE]
+  of <- attr(x, "assign")
+  inputs <- colnames(x) != "(Intercept)"
+  for (name in names(coded)) { # one column of codes instead of indicators
+    at <- which(of == match(name, attr(terms, "term.labels")))
+    x[, at[1L]] <- level_codes(model[[name]], coded[[name]], name, "newdata")
+    colnames(x)[at[1L]] <- name
+    inputs[at[-1L]] <- FALSE
+  }
+  x <- x[, inputs, drop = FALSE]
   attr(x, "assign") <- NULL
   attr(x, "contrasts") <- used
   if (ncol(x) == 0L) abort_argument("formula", "the formula has no inputs")
@@ -268,7 +278,7 @@ refuse_unused <- function(...) {
 fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, variance = NULL,
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
                    starts = 5, control = list(), progress = interactive(), h = NULL,
-                   approx = c("none", "vecchia"), neighbours = NULL, ...) {
+                   approx = c("none", "vecchia"), neighbours = NULL, coded = NULL, ...) {
   refuse_unused(...)
   method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
@@ -278,10 +288,22 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
                                     method))
   }
   kernel <- check_kernel(kernel)
-  if (check_flag(ard, "ard")) kernel <- expand_lengthscales(kernel, NCOL(x))
-  kernel <- name_columns(kernel, if (is.data.frame(x)) names(x) else colnames(x))
+  check_flag(ard, "ard")
+  if (is.data.frame(x)) {
+    coded <- factor_levels(kernel, x)
+    if (length(coded) > 0L && inherits(mean, "formula")) {
+      abort_argument("mean", paste("with factors, a formula for the mean needs a formula for the",
+                                   "inputs too"))
+    }
+    x <- code_columns(x, coded, "x")
+  }
+  if (length(coded) > 0L && identical(mean, "linear")) {
+    abort_argument("mean", paste("mean = \"linear\" is not for codes of factors: use a formula,",
+                                 "such as mean = ~ ."))
+  }
   neighbours <- check_approx(approx, neighbours)
   problem <- new_gp_problem(x, y, kernel, mean, beta, weights, variance, h)
+  problem$kernel <- kernel <- resolve_kernel(kernel, problem$x, coded, ard, stats::sd(problem$y))
   problem <- with_vecchia(problem, neighbours, method)
   starts <- check_count(starts, "starts", 1, 1000)
   if (!is.list(control)) abort_argument("control", "'control' must be a list")
@@ -298,5 +320,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
               if (method == "mcmc") list() else control, progress)
   }
   if (method == "mcmc") found <- gp_sample(problem, space, with_prior, found, control, progress)
-  finish_gp(problem, space, method, with_prior, found)
+  fit <- finish_gp(problem, space, method, with_prior, found)
+  fit$coded <- coded
+  fit
 }

@@ -50,9 +50,9 @@
 #'   [plot.cl_gp()]: its methods
 #' - [cl_gp_likelihood()], [cl_gp_largest()]: marginal likelihood with gradient, largest possible
 #'   problem
-#' - [kernels], [k_exp_quad()], [k_matern52()], [k_matern32()], [k_exponential()],
+#' - [kernels], [k_exp_quad()], [k_matern()], [k_matern52()], [k_matern32()], [k_exponential()],
 #'   [k_rational_quadratic()], [k_periodic()], [k_linear()], [k_constant()], [k_white()],
-#'   [k_user()], [plot.cl_kernel()]: covariance functions
+#'   [k_factor()], [k_user()], [plot.cl_kernel()]: covariance functions
 #' - [cl_cov()], [cl_cov_adjoint()], [cl_distance()]: covariance matrices, their derivatives,
 #'   distances
 #'

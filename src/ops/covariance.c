@@ -55,7 +55,10 @@ static scl_status check_terms(const scl_covariance *kernel) {
           "kernel", "'sd' must be below 1.3e154, where its square overflows, not %g", term->sd);
     }
     if (!is_divisor(term->extra)) {
-      return fail_divisor(term->type == SCL_COVARIANCE_PERIODIC ? "period" : "alpha", term->extra);
+      return fail_divisor(term->type == SCL_COVARIANCE_PERIODIC       ? "period"
+                          : term->type == SCL_COVARIANCE_GREAT_CIRCLE ? "lengthscale"
+                                                                      : "alpha",
+                          term->extra);
     }
     entries += term->entries;
   }

@@ -31,7 +31,7 @@ static bool read_factors(SEXP factors, scl_covariance *out) {
 scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out) {
   SEXP type = element(layout, 0, STRSXP), entries = element(layout, 1, INTSXP);
   SEXP columns = element(layout, 2, INTSXP), centers = element(layout, 3, REALSXP);
-  SEXP factors = element(layout, 4, INTSXP);
+  SEXP factors = element(layout, 4, INTSXP), constants = element(layout, 5, REALSXP);
   int terms = (int)Rf_xlength(type), all = (int)Rf_xlength(columns);
   R_xlen_t sum = 0;
   scl_covariance kernel = {.terms = terms, .entries = all};
@@ -48,6 +48,9 @@ scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out) {
     term[t].entries = INTEGER(entries)[t];
     term[t].sd = value[t];
     term[t].extra = value[terms + all + t];
+    if (t < Rf_xlength(constants) && !ISNAN(REAL(constants)[t])) {
+      term[t].extra = REAL(constants)[t];
+    }
     SCL_TRY(scl_covariance_find(CHAR(STRING_ELT(type, t)), &term[t].type));
   }
   for (int e = 0; e < all; e++) column[e] = INTEGER(columns)[e] - 1;

@@ -12,6 +12,7 @@ static void add_term(test_kernel *k, scl_covariance_type type, double sd, size_t
     k->column[c->entries] = (int)j;
     k->lengthscale[c->entries] = 0.5 + 0.25 * (c->entries % 5);
     k->center[c->entries] = type == SCL_COVARIANCE_LINEAR ? 0.2 : 0.0;
+    if (type == SCL_COVARIANCE_GOWER) k->center[c->entries] = j % 2 == 0 ? 0.0 : 1.0;
     c->entries++;
   }
 }
@@ -33,8 +34,8 @@ void test_kernel_mixed(test_kernel *k, size_t p) {
 }
 
 void test_kernel_composed(test_kernel *k, size_t p) {
-  /* 0 + 1 * 2 + 3 * 4 * 5 + 6 + 7 * 0 + 8 * 1 */
-  static const int factors[] = {1, 0, 2, 1, 2, 3, 3, 4, 5, 1, 6, 2, 7, 0, 2, 8, 1};
+  /* 0 + 1 * 2 + 3 * 4 * 5 + 6 + 7 * 0 + 8 * 1 + 9 * 10 */
+  static const int factors[] = {1, 0, 2, 1, 2, 3, 3, 4, 5, 1, 6, 2, 7, 0, 2, 8, 1, 2, 9, 10};
   begin_kernel(k);
   add_term(k, SCL_COVARIANCE_EXP_QUAD, 0.7, 0, p);
   add_term(k, SCL_COVARIANCE_MATERN32, 1.3, p > 1 ? p - 2 : 0, p);
@@ -45,8 +46,10 @@ void test_kernel_composed(test_kernel *k, size_t p) {
   add_term(k, SCL_COVARIANCE_CONSTANT, 0.5, 0, 0);
   add_term(k, SCL_COVARIANCE_WHITE, 0.4, 0, 0);
   add_term(k, SCL_COVARIANCE_EXPONENTIAL, 0.7, 0, 1);
+  add_term(k, SCL_COVARIANCE_GREAT_CIRCLE, 0.8, 0, p);
+  add_term(k, SCL_COVARIANCE_GOWER, 0.6, 0, p);
   k->kernel.factors = factors;
-  k->kernel.products = 6;
+  k->kernel.products = 7;
 }
 
 double *test_kernel_parameter(test_kernel *k, int q) {
@@ -62,7 +65,7 @@ static long double reference_term(const scl_covariance *kernel, int t, const dou
   const scl_covariance_term *term = &kernel->term[t];
   const long double pi = acosl(-1), alpha = term->extra,
                     variance = (long double)term->sd * term->sd;
-  long double r2 = 0, sines = 0, dot = 0;
+  long double r2 = 0, sines = 0, dot = 0, gaps = 0;
   int e = 0;
   for (int before = 0; before < t; before++) e += kernel->term[before].entries;
   for (int last = e + term->entries; e < last; e++) {
@@ -70,6 +73,7 @@ static long double reference_term(const scl_covariance *kernel, int t, const dou
     long double u = x1[i + column * m], v = x2[j + column * n], l = kernel->lengthscale[e];
     r2 += (u - v) / l * ((u - v) / l);
     sines += sinl(pi * (u - v) / alpha) / l * (sinl(pi * (u - v) / alpha) / l);
+    gaps += (kernel->center[e] != 0 ? (u != v ? 1 : 0) : fabsl(u - v)) / l;
     dot += (u - kernel->center[e]) / l * ((v - kernel->center[e]) / l);
   }
   long double r = sqrtl(r2);
@@ -86,6 +90,10 @@ static long double reference_term(const scl_covariance *kernel, int t, const dou
     return variance * powl(1 + r2 / (2 * alpha), -alpha);
   case SCL_COVARIANCE_PERIODIC:
     return variance * expl(-2 * sines);
+  case SCL_COVARIANCE_GREAT_CIRCLE:
+    return variance * expl(-2 * SCL_EARTH / alpha * asinl(r / (2 * SCL_EARTH)));
+  case SCL_COVARIANCE_GOWER:
+    return variance * expl(-gaps);
   case SCL_COVARIANCE_LINEAR:
     return variance * dot;
   case SCL_COVARIANCE_CONSTANT:

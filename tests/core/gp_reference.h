@@ -18,7 +18,7 @@ typedef struct {
 
 /* A sum of basic types: on column 0, on the last two columns, on all columns. */
 void test_kernel_mixed(test_kernel *k, size_t p);
-/* All types, in products of one to three factors. */
+/* All types but that with a constant, in products of one to three factors. */
 void test_kernel_composed(test_kernel *k, size_t p);
 /* The parameter number q in the order of the derivatives. */
 double *test_kernel_parameter(test_kernel *k, int q);

@@ -182,7 +182,7 @@ static void check_refusals(scl_context *ctx) {
   test_kernel_composed(&k, 2);
   k.center[0] = INFINITY;
   CHECK_STATUS(SCL_E_ARGUMENT, scl_covariance_matrix(&k.kernel, a, NULL, &out));
-  static const int lacking[] = {1, 9}, many[] = {SCL_COVARIANCE_MOST_FACTORS + 1, 0}, none[] = {0};
+  static const int lacking[] = {1, 11}, many[] = {SCL_COVARIANCE_MOST_FACTORS + 1, 0}, none[] = {0};
   const int *const wrong[] = {lacking, many, none};
   for (size_t i = 0; i < 3; i++) {
     test_kernel_composed(&k, 2);

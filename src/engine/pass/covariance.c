@@ -12,6 +12,8 @@ unsigned scl_covariance_kinds_rounded(const scl_covariance *kernel) {
   const unsigned basic = 0 SCL_COVARIANCE_BASIC(BIT);
   const unsigned sums = basic SCL_COVARIANCE_SHORT(BIT);
   const unsigned kinds = scl_covariance_kinds(kernel);
-  if ((kinds & ~sums) != 0) return (2u << SCL_COVARIANCE_TYPES) - 1;
+  const unsigned bessel = 0 SCL_COVARIANCE_BESSEL(BIT), all = (2u << SCL_COVARIANCE_TYPES) - 1;
+  if ((kinds & bessel) != 0) return all;
+  if ((kinds & ~sums) != 0) return all & ~bessel;
   return (kinds & ~basic) != 0 ? sums : basic;
 }

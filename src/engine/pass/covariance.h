@@ -57,7 +57,8 @@ static inline int scl_covariance_count(const scl_covariance *kernel) {
 /* What it consists of, as covariance_has() of covariance_functions.h reads it: its types, and
  * whether there are products of several terms. */
 unsigned scl_covariance_kinds(const scl_covariance *kernel);
-/* The same and more: one of the three sets of basic types; basic and short types; everything. */
+/* The same and more: one of the four sets of basic types; basic and short types; all but those with
+ * Bessel functions; everything. */
 unsigned scl_covariance_kinds_rounded(const scl_covariance *kernel);
 
 #endif

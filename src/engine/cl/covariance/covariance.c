@@ -1,7 +1,7 @@
 /* Covariance matrices and their reverse mode on the device: covariance.cl, covariance_adjoint.cl,
  * covariance_inputs.cl. They are built for the types of the covariance function at hand: that takes
  * an NVIDIA driver a third to half of the time that all types take, and the kernels need fewer
- * registers. On a CPU device sets of types are rounded, so that there are three of them. */
+ * registers. On a CPU device sets of types are rounded, so that there are four of them. */
 #include "engine/cl/covariance/plan.h"
 #include "engine/cl/linalg/linalg.h"
 #include "engine/cl/runtime/launch.h"
