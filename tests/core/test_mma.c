@@ -12,7 +12,6 @@
 #include "matrices.h"
 #include "ops/batch.h"
 #include "ops/cholesky.h"
-#include "ops/glm.h"
 #ifdef SCL_TEST_OPENCL
 #include "engine/cl/linalg/linalg.h"
 #include "kernels/include/gemm.h"
@@ -360,79 +359,6 @@ static void check_batches(scl_context *ctx) {
     check_batch_solve(ctx, orders[o], test_small() ? 1 : 9);
 }
 
-/* ---- likelihoods ----------------------------------------------------------------------------- */
-
-enum { ROWS = 65, COLUMNS = 104, PREDICTORS = 8, CUTS = 3 };
-
-/* Values and gradients, one after another. */
-static void likelihood(scl_context *ctx, scl_glm_family family, const scl_glm_parameters *at,
-                       size_t n, size_t p, const double *x, double *out) {
-  double y[ROWS], trials[ROWS];
-  scl_mat *m = mat_make(ctx, x, n, p, SCL_GENERAL);
-  scl_glm *glm = NULL;
-  bool classes = family == SCL_GLM_ORDERED_LOGISTIC || family == SCL_GLM_CATEGORICAL_LOGIT;
-  for (size_t i = 0; i < n; i++) {
-    y[i] = (double)(classes ? 1 + i % (family == SCL_GLM_ORDERED_LOGISTIC ? CUTS + 1 : at->classes)
-                            : i % 2);
-    trials[i] = 3;
-  }
-  scl_glm_data data = {.y = y, .n_y = n};
-  if (family == SCL_GLM_BINOMIAL_LOGIT) data.datum = trials, data.n_datum = n;
-  scl_status status = scl_glm_create(family, &data, m, &glm);
-  if (status == SCL_OK) {
-    const scl_glm_results results = {
-        out, out + PREDICTORS, out + 2 * PREDICTORS, out + 2 * PREDICTORS + at->n_beta, NULL, NULL};
-    status = scl_glm_evaluate(glm, at, 15 - SCL_GLM_X, &results);
-  }
-  CHECK_OK(status);
-  scl_glm_release(glm);
-  scl_mat_release(m);
-}
-
-static void check_likelihood(scl_context *ctx, scl_glm_family family, size_t n, size_t p,
-                             size_t predictors) {
-  enum { NUMBERS = (2 + COLUMNS + CUTS) * PREDICTORS };
-  static double x[ROWS * COLUMNS], beta[COLUMNS * PREDICTORS], got[NUMBERS], want[NUMBERS];
-  double alpha[PREDICTORS], aux[CUTS * PREDICTORS];
-  bool coupled = family == SCL_GLM_CATEGORICAL_LOGIT;
-  size_t vectors = coupled ? 1 : predictors, aux_count = 0;
-  if (family == SCL_GLM_NORMAL_ID || family == SCL_GLM_NEG_BINOMIAL_2_LOG) aux_count = 1;
-  if (family == SCL_GLM_ORDERED_LOGISTIC) aux_count = CUTS;
-  test_fill(x, n * p), test_fill(alpha, predictors), test_fill(beta, p * predictors);
-  for (size_t i = 0; i < p * predictors; i++) beta[i] /= 4;
-  for (size_t i = 0; i < vectors * aux_count; i++) aux[i] = (double)(i % aux_count) + 0.5;
-  memset(got, 0, sizeof got), memset(want, 0, sizeof want);
-  const scl_glm_parameters at = {.vectors = vectors,
-                                 .classes = coupled ? predictors : 1,
-                                 .alpha = alpha,
-                                 .beta = beta,
-                                 .aux = aux,
-                                 .n_alpha = predictors,
-                                 .n_beta = p * predictors,
-                                 .n_aux = vectors * aux_count};
-  likelihood(ctx, family, &at, n, p, x, got);
-  likelihood(scl_context_host(), family, &at, n, p, x, want);
-  CHECK(mat_distance(got, want, NUMBERS) <= 1e-11);
-}
-
-static void check_likelihoods(scl_context *ctx) {
-  static const struct {
-    const char *name;
-    size_t most, columns;
-  } layouts[] = {{"40m4", 4, 40}, {"104m4", 4, 104}, {"104m8", 8, 104}};
-  for (size_t l = 0; l < LENGTH(layouts); l++) {
-    scl_cl_glm_force(layouts[l].name);
-    size_t most = layouts[l].most, columns = layouts[l].columns;
-    for (int family = 0; family < SCL_GLM_FAMILY_COUNT; family++) {
-      check_likelihood(ctx, (scl_glm_family)family, 18, test_small() ? 5 : columns - 1, most - 1);
-      if (test_small()) continue;
-      check_likelihood(ctx, (scl_glm_family)family, 2, 3, 2);
-      check_likelihood(ctx, (scl_glm_family)family, ROWS, columns, most);
-    }
-  }
-  scl_cl_glm_force(NULL);
-}
-
 /* ---- nothing is left out --------------------------------------------------------------------- */
 
 static void check_launched(const scl_cl_context *cl) {
@@ -482,10 +408,6 @@ void test_mma_chol(scl_context *ctx) {
 void test_mma_batch(scl_context *ctx) {
   check_if_mma(ctx, check_batches);
 }
-void test_mma_glm(scl_context *ctx) {
-  if (has_mma(ctx) && !((scl_cl_context *)ctx)->small_mma) check_if_mma(ctx, check_likelihoods);
-}
-
 /* Of all suites before it. */
 void test_mma_launched(scl_context *ctx) {
   if (has_mma(ctx) && ((scl_cl_context *)ctx)->emulated_mma) check_launched((scl_cl_context *)ctx);
@@ -496,5 +418,5 @@ void test_mma_launched(scl_context *ctx) {
   void test_mma_##name(scl_context *ctx) {                                                         \
     (void)ctx;                                                                                     \
   }
-NOTHING(gemm) NOTHING(chol) NOTHING(batch) NOTHING(glm) NOTHING(launched)
+NOTHING(gemm) NOTHING(chol) NOTHING(batch) NOTHING(launched)
 #endif
