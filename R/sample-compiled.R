@@ -52,7 +52,7 @@ likelihood_target <- function(f, layout, u, batch) {
   program <- if (length(others) + length(layout$blocks) > 0L) {
     trace_program(lapply(others, plain_term, names), layout, u, overrides, -1L)$program
   }
-  list(program = program, likelihood = state$handle, at = at)
+  list(program = program, likelihood = state$handle, at = at, rows = NROW(state$x))
 }
 
 # Where alpha, beta and sigma or phi are in the unconstrained vector; NULL if not as they are, but
@@ -286,7 +286,8 @@ judge_compiled <- function(s, stop, reported, evaluate) {
 # to which it is mapped.
 mapped_vectors <- function(of, count, most) {
   if (count == 1L) return(1L)
-  if (!is.null(of$likelihood)) return(min(count, most_vectors))
+  # Some kernels keep a number for each row and point.
+  if (!is.null(of$likelihood)) return(min(count, max(most_vectors, min(128, 2^24 %/% of$rows))))
   sizes <- halves_of(min(most, most_vectors))
   size <- if (count > sizes[1L]) sizes[1L] else min(sizes[sizes >= count])
   .Call(r_program_map, of$program, of$nodes, of$data, of$output, size)

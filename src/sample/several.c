@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "base/threads.h"
 #include "sample/state.h"
 
@@ -64,10 +65,10 @@ static void run_some(void *arg, int part, int parts) {
   scl_thread_share(0);
 }
 
-/* The message of a member's error is in its own record. */
-static scl_status status_of(const side *s) {
-  const scl_status status = (scl_status)atomic_load(&s->status);
-  if (status == SCL_OK) return scl_poll();
+/* What went wrong in any thread. The message of a member's error is in its own record. */
+static scl_status status_of(atomic_int *any) {
+  const scl_status status = (scl_status)atomic_load(any);
+  if (status == SCL_OK) return SCL_OK;
   return status == SCL_E_INTERRUPT ? scl_fail(status, "interrupted")
                                    : scl_fail_memory(0, 0, "chains");
 }
@@ -100,7 +101,8 @@ static scl_status run_beside(scl_chain *const *chain, int count, scl_program *p,
     scl_team *team = scl_team_start(threads);
     scl_team_run(team, run_some, &s);
     scl_team_stop(team);
-    status = status_of(&s);
+    status = status_of(&s.status);
+    if (status == SCL_OK) status = scl_poll();
   }
 done:
   for (int k = 0; k < threads; k++) scl_evaluator_release(own[k]);
@@ -115,6 +117,7 @@ typedef struct {
   const scl_target *target;
   size_t dimension, vectors;
   double *x, *to; /* of one run */
+  scl_team *team; /* for the chains' own work; NULL: few chains */
 } lockstep;
 
 /* The last chain's point fills what is left. */
@@ -131,6 +134,35 @@ static scl_status evaluate(const lockstep *l, int first) {
   return SCL_OK;
 }
 
+/* A chain's own work between two evaluations takes about a microsecond, waking a thread several. */
+enum { CHAINS_OF_THREAD = 12, MOST_LOCKSTEP_THREADS = 8 };
+
+static int lockstep_threads(int count) {
+  const size_t most = scl_min((size_t)scl_usual_threads(), MOST_LOCKSTEP_THREADS);
+  return (int)scl_min((size_t)count / CHAINS_OF_THREAD, most);
+}
+
+typedef struct {
+  const lockstep *l;
+  scl_chain_stop *stop;
+  atomic_int status;
+} taking;
+
+static void take_some(void *arg, int part, int parts) {
+  taking *t = arg;
+  for (int k = part; k < t->l->count; k += parts) {
+    const scl_status status = scl_chain_take(t->l->chain[k]);
+    t->stop[k] = t->l->chain[k]->stop;
+    if (status != SCL_OK) atomic_store(&t->status, (int)status);
+  }
+}
+
+static scl_status take_all(const lockstep *l, scl_chain_stop *stop) {
+  taking t = {.l = l, .stop = stop};
+  scl_team_run(l->team, take_some, &t);
+  return status_of(&t.status);
+}
+
 /* One evaluation of each; *pause: a chain has something to say. */
 static scl_status advance(const lockstep *l, const int *goal, scl_chain_stop *stop, bool *pause) {
   scl_status status = SCL_OK;
@@ -138,14 +170,10 @@ static scl_status advance(const lockstep *l, const int *goal, scl_chain_stop *st
     status = evaluate(l, first);
   }
   if (status == SCL_E_INTERRUPT) return status;
-  for (int k = 0; k < l->count; k++) {
-    stop[k] = SCL_CHAIN_ASKS;
-    if (status == SCL_OK) {
-      SCL_TRY(scl_chain_take(l->chain[k]));
-      stop[k] = l->chain[k]->stop;
-    }
+  for (int k = 0; k < l->count; k++) stop[k] = SCL_CHAIN_ASKS;
+  if (status == SCL_OK) SCL_TRY(take_all(l, stop));
+  for (int k = 0; k < l->count; k++)
     *pause = *pause || stop[k] != SCL_CHAIN_RUNS || l->chain[k]->done >= goal[k];
-  }
   return SCL_OK;
 }
 
@@ -174,8 +202,16 @@ scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *
   const size_t d = target->dimension, numbers = vectors * (2 * d + 1);
   double *room = malloc(numbers * sizeof *room);
   if (room == NULL) return scl_fail_memory(numbers * sizeof *room, 0, "chains");
-  const lockstep l = {chain, count, target, d, vectors, room, room + vectors * d};
+  const lockstep l = {.chain = chain,
+                      .count = count,
+                      .target = target,
+                      .dimension = d,
+                      .vectors = vectors,
+                      .x = room,
+                      .to = room + vectors * d,
+                      .team = scl_team_start(lockstep_threads(count))};
   const scl_status status = run_lockstep(&l, goal, seconds, stop);
+  scl_team_stop(l.team);
   free(room);
   return status;
 }

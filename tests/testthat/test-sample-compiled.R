@@ -287,3 +287,19 @@ test_that("lockstep in the core: its draws, whoever asks for reports", {
   expect_error(on_host(cl_sample(half, list(x = c(0.1, 0.2)), batch = TRUE, seed = 1)), "NaN",
                class = "statcl_error_density")
 })
+
+test_that("many chains in lockstep, whose own work threads share, have the draws of each by itself", {
+  set.seed(8)
+  x <- matrix(rnorm(300), 100)
+  y <- as.numeric(runif(100) < 0.5)
+  each_engine({
+    f <- cl_likelihood("bernoulli_logit", y, x)
+    run <- function(batch) {
+      suppressWarnings(cl_sample(f, init = list(alpha = 0, beta = numeric(3)), chains = 26,
+                                 warmup = 40, iter = 10, seed = 3, batch = batch))$draws
+    }
+    together <- run(TRUE)
+    expect_equal(together[1:5, , ], run(FALSE)[1:5, , ], tolerance = 1e-6)
+    expect_length(unique(together[1, , 1]), 26)
+  })
+})

@@ -41,7 +41,7 @@ typedef struct {
   int y_ld;
   uint n;
   int p, predictors, aux_count, aux_sums, flags;
-  int d_aux, d_alpha, d_beta; /* rows of the results where each begins (glm_task.h) */
+  int value, d_aux, d_alpha, d_beta; /* rows of the results where each begins (glm_task.h) */
   long residuals, slopes;
 } glm_data;
 

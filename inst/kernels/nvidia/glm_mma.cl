@@ -6,7 +6,9 @@
  * While it works on one tile, asynchronous copies bring the next one to the other half of a ring in
  * local memory; in its registers are beta and its sums of the gradient, over all tiles. Eight or
  * more such groups share a unit and do not wait for each other: while one is at the chain from
- * predictors to residuals, the others use the unit.
+ * predictors to residuals, the others use the unit. More parameter vectors than GLM_PREDICTORS are
+ * cut into parts of as many, in dimension 1: the groups of all parts read the same tiles at about
+ * the same time.
  *
  *      X, 16 rows a tile           ring in local memory          registers of the warp
  *   +-----------------------+     +------------------+
@@ -123,7 +125,7 @@ MMA_COLLECTIVE void glm_write_totals(const glm_data *t, glm_totals *total, __loc
     d_alpha[i] = total[i].d_alpha;
     d_aux[i] = total[i].d_aux;
   }
-  glm_sum_cells(pool, value, vectors, 0, partial, groups, self);
+  glm_sum_cells(pool, value, vectors, t->value, partial, groups, self);
   glm_sum_cells(pool, d_alpha, t->predictors, t->d_alpha, partial, groups, self);
   if (GLM_AUX == SCL_GLM_SIGMA || GLM_AUX == SCL_GLM_PHI)
     glm_sum_cells(pool, d_aux, sums * vectors, t->d_aux, partial, groups, self);
@@ -146,6 +148,29 @@ MMA_INLINE void glm_begin_gradient(real weight[GLM_STEPS][2], real sum[GLM_BLOCK
   }
 }
 
+/* What the pass is to do with the predictors from number `skip` on; without the arrays of the
+ * caller. */
+MMA_INLINE glm_data glm_part_from(const int skip, const glm_task *task, __global real *work) {
+  const long rows = (long)skip * task->n;
+  glm_data part = {.work = work,
+                   .n = task->n,
+                   .p = task->p,
+                   .predictors = min(task->predictors - skip, GLM_PREDICTORS),
+                   .aux_count = task->aux_count,
+                   .aux_sums = task->aux_sums,
+                   .flags = task->flags,
+                   .aux = work + task->at.aux + skip * task->aux_count,
+                   .alpha = work + task->at.alpha + (task->flags & GLM_ROW_ALPHA ? rows : skip),
+                   .row_aux = work + task->at.row_aux + rows,
+                   .value = (int)task->at.value + skip,
+                   .d_aux = (int)task->at.d_aux + skip * task->aux_sums,
+                   .d_alpha = (int)task->at.d_alpha + skip,
+                   .d_beta = (int)task->at.d_beta + skip * task->p,
+                   .residuals = task->residuals < 0 ? -1 : task->residuals + rows,
+                   .slopes = task->slopes < 0 ? -1 : task->slopes + rows};
+  return part;
+}
+
 /* ---- the pass -------------------------------------------------------------------------------- */
 
 __attribute__((reqd_work_group_size(32, 1, 1))) __kernel void
@@ -159,27 +184,15 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   MMA_LANE(self, 1);
   mma_copies copies = MMA_NO_COPIES;
   const int lane = self.lane;
-  const int n = task.n, p = task.p, predictors = task.predictors;
-  const int aux_count = task.aux_count, aux_sums = task.aux_sums, flags = task.flags;
-  glm_data data = {.y = y + y_offset,
-                   .work = work,
-                   .by_cut = by_cut,
-                   .y_ld = y_ld,
-                   .n = n,
-                   .p = p,
-                   .predictors = predictors,
-                   .aux_count = aux_count,
-                   .aux_sums = aux_sums,
-                   .flags = flags,
-                   .aux = work + task.at.aux,
-                   .alpha = work + task.at.alpha,
-                   .row_aux = work + task.at.row_aux,
-                   .d_aux = (int)task.at.d_aux,
-                   .d_alpha = (int)task.at.d_alpha,
-                   .d_beta = (int)task.at.d_beta,
-                   .residuals = task.residuals,
-                   .slopes = task.slopes,
-                   .intercept = intercept};
+  const int n = task.n, p = task.p, flags = task.flags;
+  const int aux_count = task.aux_count, aux_sums = task.aux_sums;
+  const int skip = GLM_COUPLED ? 0 : get_group_id(1) * GLM_PREDICTORS;
+  glm_data data = glm_part_from(skip, &task, work);
+  const int predictors = data.predictors;
+  data.y = y + y_offset;
+  data.y_ld = y_ld;
+  data.by_cut = by_cut;
+  data.intercept = intercept;
   x += x_offset;
 
   const uint stride = groups * GLM_ROWS, rows_end = n;
@@ -192,7 +205,7 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
     for (int i = lane; i < aux_sums * GLM_CELLS; i += 32) by_cut[i] = 0.0;
   }
   real weight[GLM_STEPS][2], sum[GLM_BLOCKS][4];
-  glm_begin_gradient(weight, sum, work + task.at.beta, p, predictors, self);
+  glm_begin_gradient(weight, sum, work + task.at.beta + skip * p, p, predictors, self);
   glm_totals total[GLM_LINKS];
   glm_aux given[GLM_LINKS];
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {

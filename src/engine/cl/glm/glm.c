@@ -109,6 +109,8 @@ const char *scl_cl_glm_layout(size_t i) {
 typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
 
 enum { SPLIT_ITEMS = 64, CUT_BYTES = 16 << 10 };
+/* More parameter vectors than a row has predictors are cut into parts of PART of one launch. */
+enum { PART = 8, MOST_PARTS = 16 };
 enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors */
 
 /* The layout of the workspace, in doubles: a counter and the parameters at 0, the results, the
@@ -120,6 +122,7 @@ typedef struct {
   size_t beta; /* its offset in the parameters */
   size_t sums; /* rows of the results without those by beta */
   size_t items, groups, cells;
+  size_t parts; /* of the parameter vectors, each with groups of its own */
   size_t results, residuals, slopes, partials, scratch, total;
   bool finish, keeps_residuals;
   bool quick; /* so short that an event would cost more than waiting in the driver */
@@ -133,13 +136,18 @@ static size_t cut_bytes(const scl_glm_pass *pass, size_t cells) {
   return cuts * cells > 0 ? cuts * cells * sizeof(double) : sizeof(double);
 }
 
+static size_t most_predictors(const scl_glm_pass *pass, const layout *l) {
+  const bool in_parts = l->mma && l->predictors == PART && !GLM_FAMILY_COUPLED(pass->family);
+  return in_parts ? PART * MOST_PARTS : l->predictors;
+}
+
 static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
   size_t predictors = pass->vectors * pass->classes;
   bool worth = predictors >= l->least[0] && pass->x.ncol >= l->least[1];
   if (wanted_layout != NULL ? strcmp(wanted_layout, l->name) != 0 : !worth) return false;
   /* Only on known devices does a fence order memory between groups. */
   if (l->finish && cl->info.capability < 70 && wanted_layout == NULL) return false;
-  return predictors <= l->predictors && pass->x.ncol <= l->slots &&
+  return predictors <= most_predictors(pass, l) && pass->x.ncol <= l->slots &&
          (pass->vectors == 1 || pass->classes == 1) && l->items <= cl->info.work_group &&
          cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES &&
          (!l->mma || scl_cl_may_try_large_mma(cl));
@@ -179,6 +187,7 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
   bool tiles = !by_rows && !pass->weighted &&
                !(pass->row_aux && GLM_FAMILY_AUX(pass->family) == SCL_GLM_PHI);
   s->layout = LAYOUTS;
+  s->parts = 1;
   if (tiles) SCL_TRY(choose_layout(cl, pass, &s->layout));
   if (by_rows) {
     s->route = BY_ROWS;
@@ -191,6 +200,7 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
     s->items = l->items;
     s->cells = l->rows;
     s->finish = l->finish;
+    s->parts = scl_ceil_div(s->predictors, l->predictors);
     most = l->groups_of_unit[SCL_GLM_LEAN(pass->family)];
     size_t room = l->mma ? groups_in_local_memory(l, pass) : most;
     if (room < most) most = room;
@@ -201,8 +211,8 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
     s->cells = s->items;
     most = 16;
   }
-  size_t parts = scl_ceil_div(s->n, s->cells), resident = cl->info.units * most;
-  s->groups = parts < resident ? parts : resident;
+  size_t tiles_of_rows = scl_ceil_div(s->n, s->cells);
+  s->groups = scl_min(tiles_of_rows, scl_ceil_div(cl->info.units * most, s->parts));
   return SCL_OK;
 }
 
@@ -291,7 +301,8 @@ static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
 }
 
 static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  const scl_cl_range range = scl_cl_range_1(s->groups * s->items, s->items);
+  const size_t global[2] = {s->groups * s->items, s->parts}, local[2] = {s->items, 1};
+  const scl_cl_range range = scl_cl_range_2(global, local);
   const scl_arg_in x = scl_in(pass->x), y = scl_in(pass->y);
   const scl_arg_inout_buffer work = scl_inout_buffer(pass->state->work.buffer);
   const scl_arg_local by_cut = scl_local(cut_bytes(pass, layouts[s->layout].predictors * s->cells));
