@@ -104,7 +104,7 @@ static scl_status gram_in_steps(const scl_mat *x, const scl_mat *w, scl_mat *c) 
 }
 
 scl_status scl_gram(const scl_mat *x, const scl_mat *w, scl_mat **out) {
-  scl_shape shape;
+  scl_shape shape = {0};
   SCL_TRY(scl_mat_same_context(x, w));
   SCL_TRY(gram_shape(scl_shape_of(x), scl_shape_of(w), &shape));
   scl_context *ctx = x->ctx;

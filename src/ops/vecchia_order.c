@@ -280,6 +280,7 @@ static void choose_all(grid *g, scl_team *team) {
   }
   g->piece = piece;
   if (g->first <= g->last) scl_team_run(team, choose_pieces, g);
+  g->piece = NULL;
 }
 
 /* A level's points in no order: cells are in rows. */
