@@ -288,7 +288,7 @@ test_that("lockstep in the core: its draws, whoever asks for reports", {
                class = "statcl_error_density")
 })
 
-test_that("many chains in lockstep, whose own work threads share, have the draws of each by itself", {
+test_that("many chains in lockstep, whose own work threads share, draw as each by itself", {
   set.seed(8)
   x <- matrix(rnorm(300), 100)
   y <- as.numeric(runif(100) < 0.5)

@@ -35,6 +35,8 @@
  * unit with 228 KB of local memory holds eight groups with 104 columns. */
 #define SCL_GLM_MMA_LAYOUTS(LAYOUT, NAME, family)                                                  \
   LAYOUT(NAME, family, 40m4, 4, 5, 10, 12, 2, 11)                                                  \
+  LAYOUT(NAME, family, 16m8, 8, 2, 10, 12, 5, 0)                                                   \
+  LAYOUT(NAME, family, 40m8, 8, 5, 8, 8, 5, 0)                                                     \
   LAYOUT(NAME, family, 104m4, 4, 13, 8, 8, 2, 11)                                                  \
   LAYOUT(NAME, family, 104m8, 8, 13, 8, 8, 5, 0)
 
