@@ -18,7 +18,8 @@ other_library <- value_of("--against")
 families <- setdiff(arguments, c("--save", "--rows", rows_file, "--against", other_library))
 here <- "bench"
 known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")),
-                 c("common", "compare", "figure", "first-use", "mixed", "rtmb", "run"))
+                 c("common", "compare", "figure", "first-use", "mixed", "rtmb", "run",
+                   "vecchia-accuracy", "vecchia-elevation"))
 unknown <- setdiff(families, known)
 if (length(unknown) > 0L) {
   stop("no such family: ", paste(unknown, collapse = ", "), "; there are: ",
