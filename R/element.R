@@ -59,7 +59,9 @@ refuse_operation <- function(name) {
 
 element_operator <- function(name) {
   op <- operators[[name]]
-  eval(substitute(function(e1, e2) element_apply(op, list(e1, e2), c("e1", "e2")), list(op = op)))
+  eval(substitute(function(e1, e2) {
+    element(.Call(r_lazy_apply, op, element_operand(e1, "e1"), element_operand(e2, "e2")))
+  }, list(op = op)))
 }
 
 # Methods with a clMatrix raise an argument error.

@@ -191,14 +191,16 @@ input_matrix <- function(x, like, where) {
 trace_call <- function(f, inputs, argument) {
   elements <- inputs$elements
   given <- names(elements)
-  wanted <- setdiff(names(formals(args(f))), "...")
-  # The arguments that remain after the elements are matched.
-  free <- setdiff(wanted, given)
-  unnamed <- if (is.null(given)) length(elements) else sum(!nzchar(given))
-  free <- free[seq_along(free) > unnamed]
-  for (name in intersect(c("i", "j"), free)) {
-    handle <- index_handle(inputs$elements[[1L]]@all, match(name, c("i", "j")))
-    elements[[name]] <- element(value(handle, inputs$dim, NULL, "general"))
+  wanted <- names(formals(args(f)))
+  if (any(c("i", "j") %in% wanted)) {
+    # The arguments that remain after the elements are matched.
+    free <- setdiff(wanted, c("...", given))
+    unnamed <- if (is.null(given)) length(elements) else sum(!nzchar(given))
+    free <- free[seq_along(free) > unnamed]
+    for (name in intersect(c("i", "j"), free)) {
+      handle <- index_handle(inputs$elements[[1L]]@all, match(name, c("i", "j")))
+      elements[[name]] <- element(value(handle, inputs$dim, NULL, "general"))
+    }
   }
   withCallingHandlers(do.call(guarded(f), elements, quote = TRUE),
                       error = function(e) explain_trace(e, argument))

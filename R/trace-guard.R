@@ -114,7 +114,8 @@ reached_functions <- function(f) {
 }
 
 names_in <- function(f) {
-  setdiff(c(all.names(body(f)), unlist(lapply(formals(f), all.names))), "...")
+  names <- unique(c(all.names(body(f)), unlist(lapply(formals(f), all.names), use.names = FALSE)))
+  names[names != "..."]
 }
 
 # Whether a function is followed: not if it belongs to a package other than that of `top`.
