@@ -31,11 +31,16 @@ power_of_two <- function(size) {
   2^exponent
 }
 
-# The predictors of the observations in use as a base matrix, their columns divided by `unit`.
-host_design <- function(problem) {
+# The predictors of the observations in use as a base matrix.
+used_x <- function(problem) {
   x <- if (is_cl(problem$x) || is_sparse(problem$x)) as.matrix(problem$x) else problem$x
+  if (is.null(problem$rows)) x else x[problem$rows, , drop = FALSE]
+}
+
+# The same, their columns divided by `unit`.
+host_design <- function(problem) {
+  x <- used_x(problem)
   dimnames(x) <- NULL
-  if (!is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
   size <- vapply(seq_len(ncol(x)), function(j) max(abs(x[, j]), 0), 0)
   bad <- which(!is.finite(size))
   if (length(bad) > 0L) abort_nonfinite_column(problem$names[bad[1L]], bad[1L])
@@ -43,33 +48,42 @@ host_design <- function(problem) {
   list(x = x / rep(unit, each = nrow(x)), unit = unit)
 }
 
+# Householder's QR as by lm(): see src/r/glm_fit.c.
+rotate <- function(problem, w = NULL, tol = dependence(problem$family), x = used_x(problem)) {
+  found <- .Call(r_rotation, x, w, tol)
+  if (found$bad > 0L) abort_nonfinite_column(problem$names[found$bad], found$bad)
+  found
+}
+
 # list(x, root, kept, unit). Columns that are linear combinations of earlier ones (dependence()) are
 # not kept. `w`: the weights of the observations with respect to which x is to be orthogonal, or
 # NULL. For ordered_logistic, whose cuts replace the intercept, the first column of the basis is
 # constant, and `x` does not contain it.
-glm_basis <- function(problem, w = NULL, design = host_design(problem)) {
-  x <- design$x
+glm_basis <- function(problem, w = NULL) {
+  x <- used_x(problem)
   ordered <- problem$family == "ordered_logistic"
-  others <- if (ordered) setdiff(seq_len(ncol(x)), problem$intercept) else seq_len(ncol(x))
-  x <- cbind(if (ordered) rep(1, nrow(x)), x[, others, drop = FALSE])
-  found <- qr(x, tol = dependence(problem$family))
-  at <- sort(found$pivot[seq_len(found$rank)])
-  x <- x[, at, drop = FALSE]
-  root <- weighted_root(x, w, found)
-  z <- .Call(r_solve_right, x, root)
+  others <- seq_len(ncol(x))
+  if (ordered) {
+    others <- setdiff(others, problem$intercept)
+    x <- cbind(rep(1, nrow(x)), x[, others, drop = FALSE])
+    problem$names <- c("(Intercept)", problem$names[others])
+  }
+  found <- rotate(problem, x = x)
+  root <- weighted_root(found, w)
+  z <- .Call(r_solve_right, found$x, root)
   if (ordered) z <- z[, -1L, drop = FALSE]
-  kept <- if (ordered) others[at[-1L] - 1L] else at
-  list(x = z, root = root, kept = kept, unit = design$unit[kept], ordered = ordered)
+  own <- if (ordered) found$kept[-1L] else found$kept
+  list(x = z, root = root, kept = others[own - ordered], unit = found$unit[own], ordered = ordered)
 }
 
 # The triangular factor of the weighted x. Without weights or with equal ones, or if a column is
 # zero in all rows with a positive weight, the unweighted factor, which is in `found`.
-weighted_root <- function(x, w, found) {
-  k <- seq_len(ncol(x))
-  plain <- qr.R(found)[k, k, drop = FALSE]
-  if (length(w) <= 1L || length(k) == 0L || !all(w >= 0 & w < Inf) || !any(w > 0)) return(plain)
-  root <- qr.R(qr(x * sqrt(w / max(w)), tol = 0))
-  if (nrow(root) < length(k) || !all(abs(diag(root)) > 0)) return(plain)
+weighted_root <- function(found, w) {
+  if (length(w) <= 1L || length(found$kept) == 0L || !all(w >= 0 & w < Inf) || !any(w > 0)) {
+    return(found$root)
+  }
+  root <- .Call(r_rotation, found$x, w / max(w), 0)$root
+  if (nrow(root) < length(found$kept) || !all(abs(diag(root)) > 0)) return(found$root)
   root
 }
 
@@ -121,9 +135,9 @@ cut_shift <- function(basis) {
 }
 
 # The core on another basis, and theta there.
-change_basis <- function(core, theta, w, design) {
+change_basis <- function(core, theta, w) {
   at <- theta_of_columns(core, theta)
-  basis <- glm_basis(core$problem, w, design)
+  basis <- glm_basis(core$problem, w)
   if (!identical(basis$kept, core$kept)) return(NULL)
   beta <- seq_len(core$beta_count)
   scaled <- matrix(at[beta], length(basis$kept))

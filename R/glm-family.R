@@ -125,7 +125,8 @@ deviance_parts <- function(family, y, mu, w, aux) {
   r <- r_family(family)
   if (!is.null(r)) return(r$dev.resids(y, mu, w))
   if (family == "poisson_log") {
-    return(2 * w * ifelse(y > 0, -y * log1p_minus((mu - y) / pmax(y, 1)), mu))
+    none <- y == 0
+    return(2 * w * (none * mu - y * log1p_minus((mu - y) / (y + none))))
   }
   if (family == "normal_id") return(w * (y - mu)^2)
   r <- glm_links[[family]]$r
@@ -138,12 +139,7 @@ deviance_parts <- function(family, y, mu, w, aux) {
 }
 
 # log(1 + v) - v, by a series where the terms nearly cancel.
-log1p_minus <- function(v) {
-  s <- v / (2 + v) # log(1 + v) = 2 atanh(s)
-  sum <- 0
-  for (k in seq(21, 3, -2)) sum <- 1 / k + s^2 * sum
-  ifelse(abs(v) < 0.25, s * (2 * s^2 * sum - v), suppressWarnings(log1p(v)) - v)
-}
+log1p_minus <- function(v) .Call(r_log1p_minus, v)
 
 # One number for each row; 1 if w is NULL.
 ones_unless <- function(w, n) if (is.null(w)) rep(1, n) else w

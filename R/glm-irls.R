@@ -6,9 +6,13 @@
 # it, else by the cross-product matrix where x is.
 irls_mode <- function(problem, start, control, report = function(...) NULL) {
   data <- used_data(problem)
-  solver <- if (!is.null(problem$penalty)) NULL else
-    if (is_sparse(problem$x) || !basis_is_cheap(problem$x)) by_products(problem, data)
-  found <- if (!is.null(solver)) irls(problem, data, solver, start, control, report)
+  solver <- NULL
+  found <- if (is.null(start) && is.null(problem$penalty)) irls_in_c(problem, data, control)
+  if (is.null(found) && is.null(problem$penalty) &&
+        (is_sparse(problem$x) || !basis_is_cheap(problem$x))) {
+    solver <- by_products(problem, data)
+    found <- irls(problem, data, solver, start, control, report)
+  }
   if (is.null(found)) {
     direct <- if (is.null(problem$penalty)) by_rotation else by_penalised_rotation
     found <- irls(problem, data, direct(problem, data), start, control, report)
@@ -67,6 +71,76 @@ irls <- function(problem, data, solver, start, control, report) {
          objective = NA_real_))
 }
 
+# The same for a matrix in host memory, in C, for the links and variances that are known there. NULL
+# where that needs care. Small problems are solved on a basis of x.
+irls_in_c <- function(problem, data, control) {
+  x <- problem$x
+  family <- r_family(problem$family)
+  p <- ncol(x)
+  if (!is_known(family) || is_cl(x) || is_sparse(x) || !p %in% 1:256 ||
+        where_for("glm", length(x)) >= 0L) return(NULL)
+  basis <- if (basis_is_cheap(x)) glm_basis(problem)
+  if (is.null(basis) && !is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
+  found <- search_in_c(if (is.null(basis)) x else basis$x, data, irls_eta(problem, data, family),
+                       family, control, if (is.null(basis)) 1e-4 else 0.01)
+  if (is.null(found)) return(NULL)
+  size <- sqrt(diag(found$information))
+  root <- chol(found$information / tcrossprod(size)) * rep(size, each = length(size))
+  kept <- seq_len(p)
+  if (!is.null(basis)) {
+    kept <- basis$kept
+    found$beta <- replace(numeric(p), kept, from_basis(basis, matrix(found$beta)))
+    root <- root %*% (basis$root * rep(basis$unit, each = length(kept)))
+  }
+  c(found[-2L], list(kept = kept, root = root, converged = TRUE, message = "converged",
+                     held = FALSE, value = NA_real_, objective = NA_real_))
+}
+
+# As in src/engine/host/irls.h.
+known_links <- c("logit", "probit", "cauchit", "cloglog", "log", "identity", "sqrt", "inverse",
+                 "1/mu^2")
+known_variances <- c("mu(1-mu)", "mu", "mu^2", "mu^3", "constant", "theta")
+
+is_known <- function(family) {
+  family$link %in% known_links && variance_name(family) %in% known_variances &&
+    has_own_link(family)
+}
+
+search_in_c <- function(x, data, eta, family, control, least) {
+  theta <- nb_theta(family)
+  found <- .Call(r_irls, x, list(data$y, data$weights, data$offset, eta),
+                 c(match(family$link, known_links) - 1,
+                   match(variance_name(family), known_variances) - 1,
+                   if (is.null(theta)) 1 else theta, dispersion_known(family), control$tolerance,
+                   least, control$maxit))
+  if (!is.null(found)) found$iterations <- as.integer(found$iterations)
+  found
+}
+
+# theta beside the mode of a logistic or Poisson regression of many rows, for the last steps of
+# Newton's method: list(theta, iterations), or NULL. `begin` is from glm_begin().
+near_mode <- function(begin, control) {
+  core <- begin$core
+  data <- core$data
+  p <- ncol(data$x)
+  if (!core$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log") || is_cl(data$x) ||
+        !is.null(core$basis) || p > 256L || length(core$free) < p) return(NULL)
+  if (!is.null(data$trials)) {
+    data$weights <- if (is.null(data$weights)) data$trials else data$weights * data$trials
+    data$y <- ifelse(data$trials > 0, data$y / data$trials, 0)
+  }
+  data["offset"] <- list(NULL)
+  found <- search_in_c(data$x, data, as.vector(data$x %*% begin$theta),
+                       glm_links[[core$family]]$r(),
+                       list(tolerance = 1e-6, maxit = min(15, control$maxit)), 1e-4)
+  if (is.null(found)) NULL else list(theta = found$beta, iterations = found$iterations)
+}
+
+# Whether the link is R's of this name.
+has_own_link <- function(family) {
+  identical(family$linkinv, stats::make.link(family$link)$linkinv)
+}
+
 # The step, halved until the means are valid and the deviance does not increase. The deviance of a
 # quasi-likelihood need not decrease at all: then the longest valid step, as in glm().
 irls_step <- function(solver, state, change) {
@@ -89,18 +163,9 @@ irls_step <- function(solver, state, change) {
 # One weighted least squares fit from the family's own start, or the user's: list(beta, at). If that
 # gives invalid means, a constant mean.
 irls_begin <- function(problem, data, family, solver, start) {
-  pick <- function(v) if (is.null(problem$rows)) v else v[problem$rows]
   offset <- if (is.null(data$offset)) 0 else data$offset
-  eta <- if (!is.null(start)) {
-    solver$eta(start)
-  } else if (!is.null(problem$etastart)) {
-    solver$column(pick(problem$etastart))
-  } else {
-    w <- ones_unless(data$weights, length(data$y))
-    mean <- if (!is.null(problem$mustart)) pick(problem$mustart) else
-      suppressWarnings(glm_response_as_r(family, data$y, w, length(w)))$mustart
-    solver$column(as.double(family$linkfun(mean)))
-  }
+  eta <- if (!is.null(start)) solver$eta(start) else
+    solver$column(irls_eta(problem, data, family))
   at <- solver$point(eta)
   if (is.null(at)) abort_start()
   step <- solver$step(at$weight, at$weight * (eta - solver$column(offset)) + at$score)
@@ -115,6 +180,16 @@ irls_begin <- function(problem, data, family, solver, start) {
   to <- if (all(is.finite(beta))) solver$at(beta)
   if (is.null(to)) abort_start()
   list(beta = beta, at = to)
+}
+
+# Linear predictors from which the search starts.
+irls_eta <- function(problem, data, family) {
+  pick <- function(v) as.double(if (is.null(problem$rows)) v else v[problem$rows])
+  if (!is.null(problem$etastart)) return(pick(problem$etastart))
+  w <- ones_unless(data$weights, length(data$y))
+  mean <- if (!is.null(problem$mustart)) pick(problem$mustart) else
+    suppressWarnings(glm_response_as_r(family, data$y, w, length(w)))$mustart
+  as.double(family$linkfun(mean))
 }
 
 # In the words of glm().
@@ -244,8 +319,7 @@ host_point <- function(family, data) {
 device_point <- function(family, data, column) {
   link <- device_links[[family$link]]
   spread <- device_variance(family)
-  if (is.null(spread) || is.null(link) ||
-        !identical(family$linkinv, stats::make.link(family$link)$linkinv)) {
+  if (is.null(spread) || is.null(link) || !has_own_link(family)) {
     on_host <- host_point(family, data)
     return(function(eta) {
       at <- on_host(as.vector(as.matrix(eta)))
@@ -303,15 +377,19 @@ device_links <- list(
   inverse = list(mean = function(eta) 1 / eta, slope = function(eta) -1 / eta^2),
   `1/mu^2` = list(mean = function(eta) 1 / sqrt(eta), slope = function(eta) -1 / (2 * eta^1.5)))
 
+# The variance function of a family of R; "" if it is another.
+variance_name <- function(family) {
+  if (!is.null(nb_theta(family))) return("theta")
+  switch(family$family, binomial = , quasibinomial = "mu(1-mu)",
+         poisson = , quasipoisson = "mu", Gamma = "mu^2", inverse.gaussian = "mu^3",
+         gaussian = "constant", quasi = family$varfun, "")
+}
+
 # list(variance(mu), deviance(y, mu) for weight 1) of a family of R; NULL if it is another.
 device_variance <- function(family) {
   plog <- function(y, ratio) cl_ifelse(y > 0, y * log(ratio), 0)
-  name <- switch(family$family, binomial = , quasibinomial = "mu(1-mu)",
-                 poisson = , quasipoisson = "mu", Gamma = "mu^2", inverse.gaussian = "mu^3",
-                 gaussian = "constant", quasi = family$varfun, "")
   theta <- nb_theta(family)
-  if (!is.null(theta)) name <- "theta"
-  switch(name,
+  switch(variance_name(family),
     `mu(1-mu)` = list(
       variance = function(mu) mu * (1 - mu),
       deviance = function(y, mu) 2 * (plog(y, y / mu) + plog(1 - y, (1 - y) / (1 - mu)))),

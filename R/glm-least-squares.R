@@ -36,21 +36,15 @@ working_unit <- function(y, weights, centred) {
 
 # By Householder's QR of the columns, as lm().
 solve_by_rotation <- function(problem, y) {
-  design <- host_design(problem)
-  x <- design$x
   w <- problem$row_weights
-  ones <- constant_column(x)
-  if (!is.null(w)) x <- x * sqrt(w)
-  rotation <- qr(x, tol = dependence("normal_id"))
-  k <- seq_len(rotation$rank)
-  kept <- rotation$pivot[k]
-  ones <- match(ones, kept, 0L)
+  found <- rotate(problem, w)
+  ones <- match(found$ones, found$kept, 0L)
   y <- working_unit(y, w, ones > 0L)
-  root <- qr.R(rotation)[k, k, drop = FALSE]
-  best <- .Call(r_least_squares, x[, kept, drop = FALSE], y$y, rotation$qr, rotation$qraux, root)
-  list(kept = kept, unit = design$unit[kept], beta = best$beta, root = root,
+  best <- .Call(r_least_squares, found$x, y$y, found$qr, found$aux, found$root)
+  unit <- found$unit[found$kept]
+  list(kept = found$kept, unit = unit, beta = best$beta, root = found$root,
        rss = sum(best$rest^2), y = y, ones = ones,
-       constant = if (ones > 0L) design$x[1L, kept[ones]])
+       constant = if (ones > 0L) used_x(problem)[1L, found$ones] / unit[ones])
 }
 
 # The first column of x that is the same number, not 0, in all rows; 0 for none.

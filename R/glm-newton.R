@@ -22,10 +22,11 @@ glm_newton <- function(core, prior, theta, control, report = function(...) NULL,
   state <- list(theta = theta, at = at, held = FALSE, decrement = Inf, converged = FALSE,
                 tolerance = control$tolerance,
                 message = sprintf("iteration limit of %d reached", control$maxit))
-  first <- if (is.null(prior) && !identical(usual, theta)) glm_information(core, usual)
+  first <- NULL
   for (i in 0:control$maxit) {
-    state <- newton_direction(core, prior, state, first = if (i > 0L) first)
-    if (is.null(first)) first <- state$information
+    if (i == 1L && is.null(prior) && !identical(usual, theta)) first <- glm_information(core, usual)
+    state <- newton_direction(core, prior, state, first)
+    if (is.null(first) && identical(usual, theta)) first <- state$information
     report(i, state$at$value, state$decrement)
     if (state$done || i == control$maxit) break
     state <- newton_step(core, prior, state)
@@ -180,7 +181,10 @@ glm_fit_mode <- function(problem, priors, start, control, progress) {
   }
   begin <- glm_begin(problem, start, priors)
   report <- glm_reporter(progress)
-  found <- glm_newton(begin$core, begin$prior, begin$theta, control, report, begin$usual)
+  near <- if (by_likelihood && is.null(start)) near_mode(begin, control)
+  found <- glm_newton(begin$core, begin$prior, if (is.null(near)) begin$theta else near$theta,
+                      control, report, begin$usual)
+  if (!is.null(near)) found$iterations <- found$iterations + near$iterations
   if (by_likelihood) {
     again <- better_basis(begin$core, found, control, report)
     begin$core <- again$core
@@ -205,12 +209,10 @@ glm_begin <- function(problem, start, priors) {
 
 # Continues on a new basis if columns that were nearly orthogonal at the start no longer are.
 better_basis <- function(core, found, control, report) {
-  design <- NULL
   for (i in 1:4) {
     least <- if (is.null(core$basis)) 1e-4 else 1e-2 # a first basis is expensive
     if (!is.null(found$diverging) || !is_skew(coefficient_information(core, found), least)) break
-    if (is.null(design)) design <- host_design(core$problem)
-    moved <- change_basis(core, found$theta, basis_weights(core, found$theta), design)
+    moved <- change_basis(core, found$theta, basis_weights(core, found$theta))
     if (is.null(moved)) break
     next_found <- tryCatch(glm_newton(moved$core, NULL, moved$theta, control, report),
                            statcl_error_nonfinite = function(e) NULL)

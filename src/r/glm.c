@@ -5,10 +5,8 @@
 
 #include <string.h>
 
-#include "engine/host/blas.h"
 #include "ops/glm.h"
 #include "ops/glm_newton.h"
-#include "ops/least_squares.h"
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -385,58 +383,4 @@ SEXP r_glm_newton(SEXP handle, SEXP y, SEXP x, SEXP trials, SEXP weights, SEXP t
   REAL(VECTOR_ELT(result, 6))[0] = search.steps;
   UNPROTECT(1);
   return r_return(status, found ? result : R_NilValue);
-}
-
-/* ---- least squares --------------------------------------------------------------------------- */
-
-/* list(beta, rest) for double x (n x p), y, and its decomposition by qr(): `qr` and `qraux`, of
- * which the first p columns count, and the upper triangle `root`, p x p. */
-SEXP r_least_squares(SEXP x, SEXP y, SEXP qr, SEXP aux, SEXP root) {
-  const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
-  const bool fits = is_double(x, n * p) && is_double(y, n) && is_double(root, p * p) &&
-                    TYPEOF(qr) == REALSXP && (size_t)XLENGTH(qr) >= n * p &&
-                    TYPEOF(aux) == REALSXP && (size_t)XLENGTH(aux) >= p;
-  if (!fits) {
-    scl_fail_argument("x", "'x', 'y' and the decomposition must be double and of matching shapes");
-    r_throw();
-  }
-  const char *names[] = {"beta", "rest", ""};
-  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)p));
-  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)n));
-  const scl_reflections q = {n, p, REAL_RO(x), REAL_RO(qr), REAL_RO(aux), REAL_RO(root)};
-  scl_status status =
-      scl_least_squares(&q, REAL_RO(y), REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
-  UNPROTECT(1);
-  return r_return(status, result);
-}
-
-/* x root^-1 as a matrix without names, for double matrices x (n x p) and root (p x p, upper). By
- * plain loops: some BLAS start threads for the smallest of triangular solutions. */
-SEXP r_solve_right(SEXP x, SEXP root) {
-  const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
-  const bool fits = TYPEOF(x) == REALSXP && TYPEOF(root) == REALSXP &&
-                    (size_t)XLENGTH(x) == n * p && (size_t)XLENGTH(root) == p * p;
-  if (!fits) {
-    scl_fail_argument("x", "'x' and 'root' must be double matrices of matching shapes");
-    r_throw();
-  }
-  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)n, (int)p));
-  if (n * p > 0) memcpy(REAL(result), REAL_RO(x), n * p * sizeof(double));
-  scl_solve_right(REAL(result), n, p, REAL_RO(root));
-  UNPROTECT(1);
-  return result;
-}
-
-/* X' diag(w) X for a double matrix x and double numbers w, one for each row. */
-SEXP r_weighted_gram(SEXP x, SEXP w) {
-  const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
-  if (!is_double(x, n * p) || !is_double(w, n)) {
-    scl_fail_argument("w", "'w' must have one number for each row of the double matrix 'x'");
-    r_throw();
-  }
-  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)p, (int)p));
-  scl_status status = scl_host_weighted_gram(REAL_RO(x), n, p, REAL_RO(w), REAL(result));
-  UNPROTECT(1);
-  return r_return(status, result);
 }

@@ -74,32 +74,6 @@ scl_status scl_host_tall_product(double alpha, scl_block a, const double *x, dou
   return j.stop ? SCL_E_INTERRUPT : SCL_OK;
 }
 
-scl_status scl_host_weighted_gram(const double *x, size_t n, size_t p, const double *w,
-                                  double *out) {
-  enum { GRAM_BYTES = 256 << 10, GRAM_POLL = 256 }; /* of a block; blocks between two polls */
-  size_t step = GRAM_BYTES / sizeof(double) / (p + 1);
-  if (step < 64) step = 64;
-  double *block = malloc(step * (p + 1) * sizeof *block);
-  if (block == NULL) return scl_fail_memory(step * (p + 1) * sizeof *block, 0, "X' W X");
-  double *root = block + step * p;
-  scl_status status = SCL_OK;
-  memset(out, 0, p * p * sizeof *out);
-  for (size_t first = 0, i = 0; first < n && p > 0 && status == SCL_OK; first += step, i++) {
-    size_t rows = n - first < step ? n - first : step;
-    for (size_t r = 0; r < rows; r++) root[r] = sqrt(w[first + r]);
-    for (size_t j = 0; j < p; j++) {
-      const double *from = x + j * n + first;
-      for (size_t r = 0; r < rows; r++) block[j * rows + r] = from[r] * root[r];
-    }
-    scl_host_lib.syrk('L', 'T', (int)p, (int)rows, 1.0, block, (int)rows, 1.0, out, (int)p);
-    if (i % GRAM_POLL == GRAM_POLL - 1) status = scl_poll();
-  }
-  free(block);
-  for (size_t j = 0; j < p; j++)
-    for (size_t k = 0; k < j; k++) out[j * p + k] = out[k * p + j];
-  return status;
-}
-
 scl_status scl_host_gram(scl_context *ctx, scl_block a, scl_block w, scl_block c, bool *done) {
   const double *weight = scl_host_at(w);
   (void)ctx;
