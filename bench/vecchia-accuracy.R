@@ -1,5 +1,5 @@
-# How close is Vecchia's approximation? For 20 settings of 4,000 points: the log likelihood of a draw
-# of the exact process less the exact one, and the Kullback-Leibler divergence of the
+# How close is Vecchia's approximation? For 20 settings of 4,000 points: the log likelihood of a
+# draw of the exact process less the exact one, and the Kullback-Leibler divergence of the
 # approximation from the process, with 10, 30 and 60 neighbours.
 # Rscript bench/vecchia-accuracy.R [points]
 #

@@ -214,3 +214,20 @@ test_that("the log density comes close to the exact one", {
     expect_lt(abs(exact(par, FALSE) - near(par, FALSE)) / n, 0.005)
   }
 })
+
+test_that("the divergence from the process falls with the number of neighbours, to zero", {
+  d <- surface(200L, 7)
+  x <- as.matrix(d[c("a", "b")])
+  par <- c(1, 0.3, 0.1)
+  for (kernel in list(k_matern32(), k_exp_quad())) {
+    # densities at 0: each conditional distribution is one of the process
+    exact <- as.numeric(cl_gp_likelihood(numeric(200), x, kernel)(par, FALSE))
+    divergence <- vapply(c(2, 8, 20, 60, 199), function(m) {
+      near <- cl_gp_likelihood(numeric(200), x, kernel, approx = "vecchia", neighbours = m)
+      exact - as.numeric(near(par, FALSE))
+    }, 0)
+    expect_true(all(diff(divergence) < 0))
+    expect_lt(abs(divergence[5L]), 1e-7)
+    expect_lt(divergence[4L], 0.01 * divergence[1L])
+  }
+})
