@@ -110,6 +110,26 @@ test_that("their methods work", {
   }
 })
 
+test_that("variances, draws, null deviances and intervals of second parts", {
+  fit <- cl_glm(share ~ x | z, d, "beta")
+  phi <- exp(drop(cbind(1, d$z) %*% fit$own))
+  mu <- fitted(fit)
+  expect_equal(residuals(fit), (d$share - mu) / sqrt(mu * (1 - mu) / (1 + phi)), tolerance = 1e-8,
+               ignore_attr = TRUE)
+  expect_equal(fit$null.deviance, -2 * cl_glm(share ~ 1, d, "beta")$logLik, tolerance = 1e-10)
+  fit <- cl_glm(count ~ x | z, d, "hurdle_poisson")
+  expect_equal(fit$null.deviance, -2 * cl_glm(count ~ 1, d, "hurdle_poisson")$logLik,
+               tolerance = 1e-10)
+  many <- simulate(fit, 300, seed = 1)
+  share <- plogis(drop(cbind(1, d$z) %*% fit$own))
+  expect_lt(max(abs(rowMeans(many > 0) - share) / sqrt(share * (1 - share) / 300)), 5)
+  found <- predict(fit, d[1:3, ], "second", interval = "confidence")
+  z <- cbind(1, d$z[1:3])
+  error <- sqrt(diag(z %*% vcov(fit)[3:4, 3:4] %*% t(z)))
+  expect_equal(found, plogis(drop(z %*% fit$own) + outer(error, c(0, -1, 1) * qnorm(0.975))),
+               tolerance = 1e-6, ignore_attr = TRUE)
+})
+
 test_that("Tweedie's family has a density that integrates to 1", {
   density <- statcl:::dtweedie_log
   for (p in c(1.1, 1.5, 1.9)) for (phi in c(0.3, 2)) {

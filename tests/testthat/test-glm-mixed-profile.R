@@ -152,3 +152,17 @@ test_that("predictions with some random terms, and their intervals", {
   expect_fault(predict(cow, re.form = NA, interval = "prediction"), "argument",
                argument = "interval")
 })
+
+test_that("crossed effects of many answers are those of lme4", {
+  skip_if_not_installed("lme4")
+  fit <- cl_glmm(r2 ~ Anger + Gender + btype + (1 | id) + (1 | item), from("VerbAgg"), binomial)
+  # glmer(), lme4 1.1-31
+  expect_gt(fit$logLik, -4084.300879)
+  expect_equal(fit$logLik, -4084.300879, tolerance = 1e-6)
+  expect_equal(unname(coef(fit)), c(-0.32928922, 0.05742923, 0.32055371, -1.05807443, -2.10799326),
+               tolerance = 2e-3)
+  expect_equal(sqrt(c(fit$variances$id, fit$variances$item)), c(1.340181756, 0.727114417),
+               tolerance = 2e-3)
+  expect_equal(unname(sqrt(diag(vcov(fit)))), c(0.43508588, 0.016802727, 0.19166218, 0.37006878,
+                                                0.37145862), tolerance = 5e-3)
+})

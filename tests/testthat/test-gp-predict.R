@@ -177,6 +177,8 @@ test_that("parts of a sum have their conditional distributions and add up", {
   on.exit(grDevices::dev.off())
   drawn <- on_host(plot(fit, type = "parts", n = 3))
   expect_equal(drawn$fit[4:6], unname(predict(fit, cbind(t = drawn$x[4:6]), part = 2)))
+  expect_equal(drawn$upr - drawn$fit, drawn$fit - drawn$lwr)
+  expect_gt(min(drawn$upr - drawn$fit), 0)
 })
 
 gp_states$list <- list()
