@@ -6,6 +6,7 @@
 # The likelihood of a problem, with y (minus the least-squares fit of the mean) divided by `scale`.
 gp_function <- function(problem, objective = "ml", scale = 1) {
   if (!is.null(problem$vecchia)) return(vecchia_function(problem, scale))
+  if (!is.null(problem$response)) return(make_gp_response(problem))
   mean <- if (problem$mean$kind == "number") 0 else mean_argument(problem$mean)
   cl_gp_likelihood((problem$y - problem$mean$centre) / scale, problem$x, problem$kernel, mean,
                    beta = problem$beta, weights = problem$weights,
@@ -65,6 +66,7 @@ rough_target <- function(problem, space, prior, objective, report) {
   some$x <- problem$x[rows, , drop = FALSE]
   some$weights <- problem$weights[rows]
   some$variance <- problem$variance[rows]
+  if (!is.null(problem$response)) some$response <- response_subset(problem$response, rows)
   gp_target(some, space, prior, objective, report)
 }
 
@@ -229,7 +231,8 @@ gp_target <- function(problem, space, prior, objective, report) {
   n <- length(problem$y)
   scale <- search_scale(problem)
   f <- gp_function(problem, objective, scale)
-  integrated <- objective == "ml" && identical(problem$beta, "integrate")
+  integrated <- objective == "ml" && identical(problem$beta, "integrate") &&
+    is.null(problem$response)
   constant <- (n - if (integrated) length(problem$mean$names) else 0L) * log(scale) +
     if (integrated) mean_constant(problem$mean, problem$beta) else 0
   state <- list(all = 0L, not_pd = 0L, fault = NULL, best = NULL, best_value = Inf)
@@ -301,7 +304,7 @@ search_reporter <- function(progress) {
 # Equal points have a singular covariance matrix unless there is noise.
 check_duplicates <- function(problem, space) {
   last <- nrow(space)
-  if (!identical(space$value[last], 0)) return(invisible())
+  if (!is.null(problem$response) || !identical(space$value[last], 0)) return(invisible())
   types <- vapply(problem$kernel$terms, `[[`, "", "type")
   if ("white" %in% types || (!is.null(problem$variance) && all(problem$variance > 0))) {
     return(invisible())

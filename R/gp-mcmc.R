@@ -31,7 +31,10 @@ default_prior <- function(row) {
     },
     alpha = prior_lognormal(0, 1),
     user = NULL,
-    noise = prior_inv_gamma(tails = signif(c(0.25, 3) * row$to / 0.7, 3)),
+    phi = prior_lognormal(1.5, 1.5),
+    df = prior_gamma(2, 0.1),
+    gap = prior_lognormal(0.5, 1),
+    scale = , noise = prior_inv_gamma(tails = signif(c(0.25, 3) * row$to / 0.7, 3)),
     prior_lognormal(signif(log(row$to), 3), 0.8))
 }
 
@@ -49,6 +52,13 @@ gp_sample <- function(problem, space, prior, found, control, progress) {
     slope <- (attr(value, "gradient") + p$gradient)[free]
     structure(as.vector(value) + p$value, gradient = stats::setNames(as.list(slope), names))
   }
+  drawn <- draw_posterior(density, as.list(found$par[free]), names[space$log[free]], control,
+                          progress)
+  settle_draws(found, drawn, names, free)
+}
+
+# Draws by cl_sample(), of which `positive` names positive parameters.
+draw_posterior <- function(density, init, positive, control, progress) {
   # a step that is much too long may reach parameters whose squares overflow
   arguments <- list(chains = 4, warmup = 250, iter = 250, jitter = 0.5, nan = "reject",
                     refresh = if (progress) 50 else 0)
@@ -60,12 +70,15 @@ gp_sample <- function(problem, space, prior, found, control, progress) {
                                       unknown[1L]))
   }
   arguments[names(control)] <- control
-  positive <- names[space$log[free]]
   arguments$log_density <- density
-  arguments$init <- as.list(found$par[free])
+  arguments$init <- init
   arguments$transform <- stats::setNames(rep(list(cl_lower(0)), length(positive)), positive)
   draws <- do.call(cl_sample, arguments, quote = TRUE)
   draws$call <- NULL
+  draws
+}
+
+settle_draws <- function(found, draws, names, free) {
   found$draws <- draws
   found$par[free] <- colMeans(as.matrix(draws))[names]
   found$evaluations <- found$evaluations + sum(draws$evaluations)
@@ -82,13 +95,25 @@ as_draws.cl_gp <- function(x, ...) {
   as_draws.cl_sample(x$draws, ...)
 }
 
+# Draws of all parameters, a column for each, with the mean's coefficients if these were drawn.
+parameter_draws <- function(object) {
+  draws <- as.matrix(object$draws)
+  if (is.null(object$response)) return(draws)
+  own <- draws[, intersect(colnames(draws), names(object$par)), drop = FALSE]
+  if (length(object$beta_names) == 0L) return(own)
+  beta <- t(trend_length(object$trend) * draws[, trend_draws(object), drop = FALSE])
+  beta <- apply(beta, 2L, function(b) response_coefficients(object$trend, b, object$response$dims))
+  cbind(own, matrix(beta, nrow(own), byrow = TRUE, dimnames = list(NULL, object$beta_names)))
+}
+
 # The parameters of at most `count` draws, evenly spread, one a row; those of the fit without draws.
 gp_draws <- function(object, count) {
   if (is.null(object$draws)) return(rbind(object$par))
   draws <- as.matrix(object$draws)
   rows <- unique(round(seq(1, nrow(draws), length.out = min(count, nrow(draws)))))
   par <- matrix(object$par, length(rows), length(object$par), byrow = TRUE,
-                dimnames = list(NULL, names(object$par)))
-  par[, colnames(draws)] <- draws[rows, ]
+                dimnames = list(rows, names(object$par)))
+  drawn <- intersect(colnames(draws), names(object$par)) # latent values are left out
+  par[, drawn] <- draws[rows, drawn]
   par
 }

@@ -80,8 +80,9 @@ mean_coefficients <- function(mean, beta) {
 }
 
 mean_covariance <- function(mean, beta_cov) {
-  inverse <- backsolve(mean$root, diag(1, nrow(mean$root)))
-  structure(inverse %*% beta_cov %*% t(inverse), dimnames = list(mean$names, mean$names))
+  count <- nrow(mean$root) # several latent processes have the same columns
+  inverse <- kronecker(diag(1, nrow(beta_cov) / count), backsolve(mean$root, diag(1, count)))
+  unname(inverse %*% beta_cov %*% t(inverse))
 }
 
 # The difference between the integrated likelihoods for Q and for H.

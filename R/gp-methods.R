@@ -154,9 +154,10 @@ print_prior_texts <- function(text) {
 vcov.cl_gp <- function(object, ...) {
   names <- names(object$coefficients)
   result <- matrix(NA_real_, length(names), length(names), dimnames = list(names, names))
-  trend <- object$trend$names
+  trend <- trend_names(object)
   if (!is.null(object$draws)) {
-    draws <- as.matrix(object$draws)
+    draws <- parameter_draws(object)
+    trend <- setdiff(trend, colnames(draws))
     result[colnames(draws), colnames(draws)] <- stats::cov(draws)
   } else {
     curved <- log_vcov(object)
@@ -173,6 +174,10 @@ vcov.cl_gp <- function(object, ...) {
 }
 
 log_scale <- function(object, names) object$log_scale[match(names, names(object$par))]
+
+trend_names <- function(object) {
+  if (is.null(object$response)) object$trend$names else object$beta_names
+}
 
 # The inverse of the curvature of the objective at the estimate, by the logarithms of the free
 # parameters that are not on a bound: by differences of gradients.
@@ -235,9 +240,10 @@ confint.cl_gp <- function(object, parm, level = 0.95, ...) {
   tails <- c((1 - level) / 2, (1 + level) / 2)
   result <- matrix(NA_real_, length(names), 2L, dimnames = list(
     names, paste(format(100 * tails, trim = TRUE, digits = 3), "%")))
-  trend <- object$trend$names
+  trend <- trend_names(object)
   if (!is.null(object$draws)) {
-    draws <- as.matrix(object$draws)
+    draws <- parameter_draws(object)
+    trend <- setdiff(trend, colnames(draws))
     result[colnames(draws), ] <- t(apply(draws, 2L, stats::quantile, tails, names = FALSE))
   } else {
     curved <- log_vcov(object)

@@ -91,12 +91,26 @@ predict.cl_gp <- function(object, newdata, se.fit = FALSE,
   answer
 }
 
-# The object with the parameters of one draw.
-at_draw <- function(object, par) {
+# The object with the parameters of draw i of gp_draws().
+at_draw <- function(object, par, i) {
+  object$row <- as.integer(rownames(par)[i])
+  par <- par[i, ]
   object$par <- par
-  object$noise <- par[["noise"]]
-  object$kernel <- with_parameters(object$kernel, par[-length(par)])
+  if (!is.null(object$response)) {
+    object$own <- par[names(object$own)]
+    par <- par[setdiff(names(par), names(object$own))]
+  } else {
+    object$noise <- par[["noise"]]
+    par <- par[-length(par)]
+  }
+  object$kernel <- with_parameters(object$kernel, par)
   object
+}
+
+# The process given the data, for an object with the parameters of one draw.
+drawn_state <- function(object) {
+  if (!is.null(object$response)) return(response_draw_state(object))
+  gp_condition(gp_function(gp_problem(object)), object$par)
 }
 
 # Mean and further requested quantities at points: list(mean, variance, covariance, gradient,
@@ -108,12 +122,13 @@ predict_points <- function(object, points, what, gradient = FALSE, draws = 50, p
   x <- points$x[rows, , drop = FALSE]
   h <- if (!is.null(points$h)) points$h[rows, , drop = FALSE]
   par <- gp_draws(object, draws)
+  whole <- nrow(par) == 1L && (is.null(object$draws) || is.null(object$response))
   parts <- lapply(seq_len(nrow(par)), function(i) {
-    one <- if (nrow(par) == 1L) object else at_draw(object, par[i, ])
-    state <- if (nrow(par) == 1L) gp_state(one) else
-      gp_condition(gp_function(gp_problem(one)), one$par)
+    one <- if (whole) object else at_draw(object, par, i)
+    state <- if (whole) gp_state(one) else drawn_state(one)
     if (!is.null(part)) return(c(predict_part(one, state, x, part, what), noise = list(0)))
-    c(predict_one(one, state, x, h, what, gradient), noise = list(new_noise(one, x)))
+    noise <- if (is.null(object$response)) new_noise(one, x) else 0
+    c(predict_one(one, state, x, h, what, gradient), noise = list(noise))
   })
   mixed <- mix_parts(parts, what, gradient)
   n <- nrow(points$x)
@@ -267,5 +282,5 @@ frame_points <- function(object, newdata) {
   h <- if (!is.null(design$mean)) {
     mean_columns("formula", x, design$mean, frame, design$mean_contrasts)
   }
-  list(x = x, h = h)
+  list(x = x, h = h, offset = stats::model.offset(frame))
 }

@@ -169,7 +169,8 @@ settle_gp <- function(fit, state = NULL) {
 # The problem that a fit solved, for the likelihood.
 gp_problem <- function(fit) {
   list(y = fit$y, x = fit$x, kernel = fit$kernel, mean = fit$trend, beta = fit$beta,
-       weights = fit$weights, variance = fit$variance, vecchia = fit$vecchia, scale = 1)
+       weights = fit$weights, variance = fit$variance, vecchia = fit$vecchia, scale = 1,
+       response = fit$response)
 }
 
 # The variance of each observation's noise.

@@ -51,7 +51,7 @@ simulate_gp <- function(object, nsim, points, in_sample, conditional, noise, dra
   par <- gp_draws(object, max(1, min(draws, nsim)))
   of <- rep_len(seq_len(nrow(par)), nsim)
   for (i in unique(of)) {
-    one <- if (is.null(object$draws)) object else at_draw(object, par[i, ])
+    one <- if (is.null(object$draws)) object else at_draw(object, par, i)
     columns <- which(of == i)
     values[, columns] <- if (is.null(object$vecchia)) {
       joint <- if (conditional) conditional_joint(one, points) else prior_joint(one, points)
@@ -70,8 +70,7 @@ simulate_gp <- function(object, nsim, points, in_sample, conditional, noise, dra
 }
 
 conditional_joint <- function(object, points) {
-  state <- if (is.null(object$draws)) gp_state(object) else
-    gp_condition(gp_function(gp_problem(object)), object$par)
+  state <- if (is.null(object$draws)) gp_state(object) else drawn_state(object)
   predict_one(object, state, points$x, points$h, "covariance", FALSE)
 }
 

@@ -1,6 +1,7 @@
 # The parameters of a fit: their meaning, bounds and starting values.
 
-# A data frame with a row for each parameter (those of the kernel, then the noise): name, role
+# A data frame with a row for each parameter (those of the kernel, then the noise, or those of
+# another family of observations, see response_rows()): name, role
 # ("sd", "lengthscale", "alpha", "period", "user", "noise"), log (searched on the log scale), unit
 # (if it is measured in units of y: the scale by which the search divides), low, high (bounds),
 # from, to (range of starting values), guess (a list of further starting values), value (if it is
@@ -15,22 +16,25 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   rows <- lapply(seq_len(nrow(parts)), function(i) {
     parameter_range(parts[i, ], kernel$terms[[parts$term[i]]], x, given[i], scale)
   })
-  space <- data.frame(
-    name = c(parts$name, "noise"), role = c(parts$role, "noise"),
-    log = c(parts$positive, TRUE),
-    unit = c(ifelse(parts$role == "sd" & parts$degree > 0, unit, 1), unit),
-    do.call(rbind, c(rows, list(
-      data.frame(low = 1e-4 * scale, high = 10 * scale, from = 3e-3 * scale, to = 0.7 * scale,
-                 flat = FALSE)))), stringsAsFactors = FALSE)
+  own <- if (is.null(problem$response)) {
+    data.frame(name = "noise", role = "noise", log = TRUE, unit = unit, low = 1e-4 * scale,
+               high = 10 * scale, from = 3e-3 * scale, to = 0.7 * scale, flat = FALSE)
+  } else {
+    response_rows(problem$response, scale)
+  }
+  space <- rbind(data.frame(
+    name = parts$name, role = parts$role, log = parts$positive,
+    unit = ifelse(parts$role == "sd" & parts$degree > 0, unit, 1), do.call(rbind, rows)), own)
   space <- spread_terms(space, parts, kernel, x)
-  held <- c(ifelse(parts$redundant, given, NA), NA)
+  none <- rep(NA_real_, NROW(own))
+  held <- c(ifelse(parts$redundant, given, NA), none)
   flat <- space$flat & is.na(held)
   held[flat] <- 1
   space$value <- override(held, fixed, space, "fixed", zero = "noise")
   space$low <- override(space$low, lower, space, "lower")
   space$high <- override(space$high, upper, space, "upper")
   space$start <- override(rep(NA_real_, nrow(space)), start, space, "start")
-  space$in_kernel <- c(given, NA) # the values in the kernel
+  space$in_kernel <- c(given, none) # the values in the kernel
   space$guess <- search_guesses(space, parts, problem)
   space$free <- is.na(space$value)
   if (any(space$low >= space$high)) {
@@ -46,7 +50,7 @@ gp_space <- function(problem, start, fixed, lower, upper) {
 # parameters are in units of y.
 search_scale <- function(problem) {
   types <- vapply(problem$kernel$terms, `[[`, "", "type")
-  if ("user" %in% types) 1 else problem$scale
+  if ("user" %in% types || !is.null(problem$response)) 1 else problem$scale
 }
 
 # Warns of parameters that the data do not identify: those of constant columns, which are fixed, and
@@ -58,8 +62,10 @@ warn_space <- function(space, kernel) {
       paste(sprintf("'%s'", space$name[space$flat]), collapse = ", ")))
   }
   types <- vapply(kernel$terms, `[[`, "", "type")
-  if (!"white" %in% types || any(kernel$program == -1L)) return(invisible())
   last <- nrow(space)
+  if (!"white" %in% types || any(kernel$program == -1L) || space$name[last] != "noise") {
+    return(invisible())
+  }
   white <- paste0("sd", if (length(types) > 1L) which(types == "white")[1L] else "")
   if (space$free[last] && space$free[match(white, space$name)]) {
     statcl_warning("white", sprintf(paste("the white noise of the kernel and 'noise' cannot be",

@@ -6,6 +6,7 @@
 # of y, weights and means are vectors, else matrices with a column for each.
 gp_condition <- function(f, par) {
   if (inherits(f, "cl_gp_vecchia")) return(vecchia_condition(f, par))
+  if (inherits(f, "cl_gp_response")) return(response_condition(f, par))
   e <- environment(f)
   par <- check_gp_parameters(par, e$names, e$positive)
   new_gp_state(e$data, e$kernel, e$trend, e$spread, par, e$on_device)

@@ -34,6 +34,11 @@
 update.cl_gp <- function(object, formula., ..., newdata = NULL, y = NULL, weights = NULL,
                          variance = NULL, refit = FALSE, evaluate = TRUE) {
   refit <- check_flag(refit, "refit")
+  if (!is.null(object$response) && (refit || !is.null(newdata))) {
+    abort_argument(if (refit) "refit" else "newdata",
+                   paste("observations can be added to fits of normal observations only: fit all",
+                         "data by cl_gp(), with 'start' at the present parameters"))
+  }
   if (!is.null(newdata)) {
     if (!missing(formula.)) {
       abort_argument("formula.", "supply 'formula.' or 'newdata', not both")

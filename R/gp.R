@@ -59,6 +59,33 @@
 #' `predict()` at the same points. `method` is `"ml"` or `"map"`; `covariance` and `gradient` of
 #' predictions and `update(newdata = )` are not available.
 #'
+#' @section Counts, classes and outliers:
+#' With `family`, f with its mean and the `offset` is the linear predictor of each observation: as
+#' in [cl_glm()] for `"bernoulli_logit"`, `"binomial_logit"`, `"poisson_log"`,
+#' `"neg_binomial_2_log"` (which estimates `phi`), `"ordered_logistic"` and `"categorical_logit"`;
+#' or the location of `"student_t"` (which estimates `scale` and `df`). `binomial()` and `poisson()`
+#' can be given too. The response is as for [cl_glm()], `weights` multiply log densities (of
+#' proportions they are the trials), and `variance` is not available.
+#'
+#' The first cut of `"ordered_logistic"` is 0, as the mean is estimated; the distances between cuts
+#' are the parameters `gap1`, `gap2` and so on, and the element `cuts` has them all. The C classes
+#' of `"categorical_logit"` have independent processes with the same kernel, of which C - 1
+#' orthonormal contrasts matter for the probabilities; each has coefficients of the mean.
+#'
+#' `"ml"` and `"map"` use Laplace's approximation of the marginal likelihood, with the exact
+#' derivative of that approximation, including that of the mode (Rasmussen and Williams, 2006,
+#' sections 3.4, 3.5 and 5.5.1). With `beta = "profile"` coefficients are at the joint mode with the
+#' process; with `"integrate"` they are part of the approximation. Steps towards the mode are
+#' damped. With `"student_t"`, whose density is not log-concave, there can be several modes; the
+#' search starts at the observations, and the curvature may be negative at outliers. `"mcmc"` draws
+#' the latent process too, as independent normal variables multiplied by a Cholesky factor (to whose
+#' matrix 1e-8 times the mean variance is added), and integrates the mean's coefficients under a
+#' flat prior; nothing is approximated then. Each evaluation takes (C - 1)^3 n^3 operations for C
+#' classes. `approx = "vecchia"` is not available with a family.
+#'
+#' The fit has the class `"cl_gp_response"`, with methods [predict()][predict.cl_gp_response],
+#' [residuals()], [simulate()], [plot()] and those below; `loo::loo()` for `"mcmc"`.
+#'
 #' @section Engines:
 #' The likelihood is evaluated on the engine described for [cl_gp_likelihood()]. A fit holds data
 #' and parameters but no device memory: it can be saved and used in any session. The session caches
@@ -95,6 +122,9 @@
 #' @param approx `"vecchia"` for Vecchia's approximation, see below.
 #' @param neighbours The number of neighbours of Vecchia's approximation, 1 to 400: more of them
 #'   take longer, with the third power, and come closer to the exact process.
+#' @param family The distribution of the observations, see below; `NULL` for the normal one.
+#' @param offset With `family`: a known part of the linear predictor, such as the logarithm of an
+#'   exposure. The formula can have terms [offset()] too.
 #' @param subset,na.action As for [lm()].
 #' @param object A fit.
 #' @param ... For the generic: arguments of the methods.
@@ -132,7 +162,7 @@
 #' @references
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press, chapters 2 and 5. <https://gaussianprocess.org/gpml/>
-#' @seealso [predict.cl_gp()], [priors]
+#' @seealso [predict.cl_gp()], [predict.cl_gp_response()], [priors]
 #' @importFrom stats coef confint fitted formula logLik nobs predict residuals sigma simulate update
 #'   vcov weights
 #' @export
@@ -150,6 +180,11 @@
 #' y <- sin(6 * x[, "a"]) + x[, "b"] + rnorm(2000, sd = 0.1)
 #' cl_gp(x, y, k_matern32(), approx = "vecchia", neighbours = 10, starts = 1)
 #'
+#' # Counts, and classes
+#' counts <- cl_gp(count ~ as.numeric(spray), InsectSprays, family = "poisson_log", starts = 1)
+#' am <- cl_gp(am ~ wt, mtcars, k_exp_quad(), family = "bernoulli_logit", method = "map")
+#' predict(am, data.frame(wt = c(2, 3, 4)), type = "response", interval = "confidence")
+#'
 #' # With priors
 #' coef(cl_gp(dist ~ speed, data = cars, method = "map",
 #'            prior = list(lengthscale = prior_inv_gamma(tails = c(2, 40)))))
@@ -159,19 +194,21 @@ cl_gp <- function(x, ...) UseMethod("cl_gp")
 #' @export
 cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
                           method = c("ml", "map", "loo", "mcmc"), mean = "estimate", weights = NULL,
-                          variance = NULL, ..., subset, na.action = stats::na.omit) {
+                          variance = NULL, family = NULL, offset = NULL, ..., subset,
+                          na.action = stats::na.omit) {
   call <- match.call()
   kind <- read_mean(mean)
   whole <- classed(if (is.null(data)) stats::terms(formula) else
     stats::terms(formula, data = data), "formula")
-  if (!is.null(attr(whole, "offset"))) {
-    abort_argument("formula", "an offset is not supported: subtract it from the response")
+  if (!is.null(attr(whole, "offset")) && is.null(family)) {
+    abort_argument("formula", paste("an offset is not supported for normal observations: subtract",
+                                    "it from the response"))
   }
   if (attr(whole, "response") == 0L) abort_argument("formula", "the formula has no response")
   formula <- stats::formula(whole)
   if (kind == "formula") mean <- without_dot(mean, formula[[3L]])
   frame <- match.call(expand.dots = FALSE)
-  kept <- c("formula", "data", "subset", "weights", "variance", "na.action")
+  kept <- c("formula", "data", "subset", "weights", "variance", "offset", "na.action")
   frame <- frame[c(1L, match(kept, names(frame), 0L))]
   frame$formula <- with_mean_variables(formula, if (kind == "formula") mean)
   if (is.null(frame$na.action)) frame$na.action <- quote(stats::na.omit)
@@ -191,7 +228,7 @@ cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
   }
   fit <- fit_gp(x, stats::model.response(model), kernel = kernel, method = method, mean = mean,
                 h = h, weights = model[["(weights)"]], variance = model[["(variance)"]],
-                coded = coded, ...)
+                coded = coded, family = family, offset = stats::model.offset(model), ...)
   fit$call <- call
   fit$call[[1L]] <- quote(cl_gp)
   fit$formula <- formula
@@ -256,13 +293,15 @@ cl_gp.default <- function(x, y, kernel = k_matern52(), method = c("ml", "map", "
                           mean = "estimate", beta = NULL, weights = NULL, variance = NULL,
                           prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL,
                           upper = NULL, starts = 5, control = list(), progress = interactive(),
-                          approx = c("none", "vecchia"), neighbours = 30, ...) {
+                          approx = c("none", "vecchia"), neighbours = 30, family = NULL,
+                          offset = NULL, ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_gp)
   refuse_unused(...)
   fit <- fit_gp(x, y, kernel, method, mean, beta, weights, variance, prior, ard, start, fixed,
                 lower, upper, starts, control, progress, approx = approx,
-                neighbours = if (!missing(neighbours)) neighbours)
+                neighbours = if (!missing(neighbours)) neighbours, family = family,
+                offset = offset)
   fit$call <- call
   fit
 }
@@ -278,7 +317,8 @@ refuse_unused <- function(...) {
 fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, variance = NULL,
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
                    starts = 5, control = list(), progress = interactive(), h = NULL,
-                   approx = c("none", "vecchia"), neighbours = NULL, coded = NULL, ...) {
+                   approx = c("none", "vecchia"), neighbours = NULL, coded = NULL, family = NULL,
+                   offset = NULL, ...) {
   refuse_unused(...)
   method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
@@ -302,12 +342,22 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
                                  "such as mean = ~ ."))
   }
   neighbours <- check_approx(approx, neighbours)
-  problem <- new_gp_problem(x, y, kernel, mean, beta, weights, variance, h)
-  problem$kernel <- kernel <- resolve_kernel(kernel, problem$x, coded, ard, stats::sd(problem$y))
-  problem <- with_vecchia(problem, neighbours, method)
   starts <- check_count(starts, "starts", 1, 1000)
   if (!is.list(control)) abort_argument("control", "'control' must be a list")
   progress <- check_flag(progress, "progress")
+  family <- response_family(family, y)
+  if (!is.null(family)) {
+    refuse_for_response(method, variance, neighbours)
+    return(fit_gp_response(x, y, family, kernel, method, mean, beta, weights, offset, prior, start,
+                           fixed, lower, upper, starts, control, progress, h, coded, ard))
+  }
+  if (!is.null(offset)) {
+    abort_argument("offset", paste("an offset is not supported for normal observations: subtract",
+                                   "it from the response"))
+  }
+  problem <- new_gp_problem(x, y, kernel, mean, beta, weights, variance, h)
+  problem$kernel <- kernel <- resolve_kernel(kernel, problem$x, coded, ard, stats::sd(problem$y))
+  problem <- with_vecchia(problem, neighbours, method)
   space <- gp_space(problem, start, fixed, lower, upper)
   if (any(space$free)) check_gp_information(problem)
   warn_space(space, kernel)
