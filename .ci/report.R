@@ -16,7 +16,8 @@ summary <- tail(grep("[0-9]+ passed, [0-9]+ failed", log, value = TRUE), 1L)
 cat("statcl", as.character(packageVersion("statcl")), "report,", format(Sys.time(), tz = "UTC"),
     "UTC\n")
 cat("device:", if (nrow(chosen)) chosen$name else "none; tests and times of the host only", "\n")
-cat("tests: ", if (length(summary)) summary else "did not end", " (status ", args[2L], ")\n", sep = "")
+cat("tests: ", if (length(summary)) summary else "did not end", " (status ", args[2L], ")\n",
+    sep = "")
 
 part("machine")
 print(cl_sitrep())
