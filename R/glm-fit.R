@@ -145,6 +145,8 @@
 #'   [anova()] of a single fit and profile intervals need.
 #' @param subset,na.action,contrasts As for [glm()]. The default of `na.action` is the option of
 #'   this name.
+#' @param block Rows of a block, to fit a data frame by blocks. `data` may also be a function, a
+#'   file, a connection or an Arrow table: see [cl_glm_blocks].
 #' @param object A fit.
 #' @param ... For the generic: arguments of the methods.
 #' @return An object of class `"cl_glm"`, a list with the elements
@@ -219,7 +221,7 @@ cl_glm <- function(x, ...) UseMethod("cl_glm")
 cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
                            method = c("ml", "map", "mcmc", "firth"), prior = NULL, weights = NULL,
                            offset = NULL, trials = NULL, ..., subset, na.action, contrasts = NULL,
-                           model = TRUE, etastart = NULL, mustart = NULL) {
+                           model = TRUE, etastart = NULL, mustart = NULL, block = NULL) {
   call <- match.call()
   if (any(c("|", "||") %in% all.names(formula)) &&
         !is.null(random_bars(formula[[length(formula)]]))) {
@@ -230,6 +232,12 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   }
   call[[1L]] <- quote(cl_glm)
   model <- check_flag(model, "model")
+  if (is_source(data) || !is.null(block) || exceeds_memory(formula, data, family, method)) {
+    fit <- stream_glm(formula, data, family, method, prior, call, parent.frame(), contrasts, block,
+                      ..., model = model)
+    fit$call <- call
+    return(fit)
+  }
   given <- formula
   bar <- two_parts(formula)
   if (!is.null(bar)) formula <- bar$all
@@ -485,15 +493,4 @@ glm_mean <- function(fit, eta, aux = fit$own) {
   share <- class_probabilities(fit$family, eta, aux)
   dimnames(share) <- list(if (is.matrix(eta)) rownames(eta) else names(eta), fit$levels)
   share
-}
-
-# As in lm(): the residual sum of squares divided by the degrees of freedom.
-unbiased_sigma <- function(fit, rss) {
-  fit$deviance <- rss
-  ratio <- if (fit$df.residual > 0) fit$nobs / fit$df.residual else NaN
-  fit$own[] <- fit$own * sqrt(ratio)
-  fit$own_error <- fit$own[[1L]] / sqrt(2 * fit$df.residual)
-  fit$vcov <- fit$vcov * ratio
-  fit$vcov.root <- fit$vcov.root * sqrt(ratio)
-  fit
 }

@@ -43,6 +43,7 @@ NULL
 # list(rows: of weight above 0, qr: of sqrt(W) X, hat: for those rows, kept: columns of X).
 leverage <- function(model) {
   refuse_mixed(model, "leverages")
+  refuse_stream(model, "residuals and influence of single rows")
   if (several_predictors(model)) {
     abort_argument("model", sprintf("leverages are not available for family \"%s\"", model$family))
   }

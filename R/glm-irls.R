@@ -34,8 +34,10 @@ irls_mode <- function(problem, start, control, report = function(...) NULL) {
 # iterations); NULL if `solver` cannot solve for the step.
 irls <- function(problem, data, solver, start, control, report) {
   family <- r_family(problem$family)
-  state <- irls_begin(problem, data, family, solver, start)
+  state <- if (is.null(solver$begin)) irls_begin(problem, data, family, solver, start) else
+    solver$begin(start)
   if (is.null(state)) return(NULL)
+  rows <- if (is.null(solver$rows)) length(data$y) else solver$rows()
   state$message <- sprintf("iteration limit of %d reached", control$maxit)
   state$converged <- FALSE
   last <- Inf
@@ -43,7 +45,7 @@ irls <- function(problem, data, solver, start, control, report) {
     step <- solver$step(state$at$weight, state$at$score)
     if (is.null(step)) return(NULL)
     unit <- if (dispersion_known(family)) 1 else
-      state$at$pearson / max(length(data$y) - length(step$kept), 1)
+      state$at$pearson / max(rows - length(step$kept), 1)
     state$decrement <- if (step$square > 0) sqrt(step$square / unit) else 0
     report(i, -state$at$deviance / 2, state$decrement)
     # when the step is only rounding error, it does not get smaller
@@ -317,21 +319,27 @@ host_point <- function(family, data) {
 # The same for a clMatrix of one column. `column` brings numbers to the device. Links and variances
 # that are not known there are computed on the host.
 device_point <- function(family, data, column) {
+  parts <- device_parts(family, data, column)
+  if (!is.null(parts)) return(function(eta) parts$read(parts$queue(eta)))
+  on_host <- host_point(family, data)
+  function(eta) {
+    at <- on_host(as.vector(as.matrix(eta)))
+    if (is.null(at)) return(NULL)
+    at[c("weight", "score")] <- lapply(at[c("weight", "score")], column)
+    at
+  }
+}
+
+# The two halves of it, for families that are known on the device: queue(eta) starts the work, and
+# has `weight` and `score` in its result; read() of that result waits. NULL for others.
+device_parts <- function(family, data, column) {
   link <- device_links[[family$link]]
   spread <- device_variance(family)
-  if (is.null(spread) || is.null(link) || !has_own_link(family)) {
-    on_host <- host_point(family, data)
-    return(function(eta) {
-      at <- on_host(as.vector(as.matrix(eta)))
-      if (is.null(at)) return(NULL)
-      at[c("weight", "score")] <- lapply(at[c("weight", "score")], column)
-      at
-    })
-  }
+  if (is.null(spread) || is.null(link) || !has_own_link(family)) return(NULL)
   y <- column(data$y)
   w <- if (!is.null(data$weights)) column(data$weights)
   weighted <- function(v) if (is.null(w)) v else w * v
-  function(eta) {
+  queue <- function(eta) {
     mu <- link$mean(eta)
     slope <- link$slope(eta)
     variance <- spread$variance(mu)
@@ -340,18 +348,21 @@ device_point <- function(family, data, column) {
     score <- by_eta * rest
     weight <- by_eta * slope
     extreme <- function(v, how, from) cl_reduce(v, combine = how, identity = from)
-    found <- cl_eval(weight = weight, score = score,
-                     deviance = cl_reduce(weighted(spread$deviance(y, mu))),
-                     pearson = cl_reduce(weighted(rest^2 / variance)),
-                     total = cl_reduce(weight + abs(score)), # finite if all are
-                     low = extreme(mu, "min", Inf), high = extreme(mu, "max", -Inf),
-                     first = extreme(eta, "min", Inf), last = extreme(eta, "max", -Inf))
+    cl_eval(weight = weight, score = score,
+            deviance = cl_reduce(weighted(spread$deviance(y, mu))),
+            pearson = cl_reduce(weighted(rest^2 / variance)),
+            total = cl_reduce(weight + abs(score)), # finite if all are
+            low = extreme(mu, "min", Inf), high = extreme(mu, "max", -Inf),
+            first = extreme(eta, "min", Inf), last = extreme(eta, "max", -Inf))
+  }
+  read <- function(found) {
     plain <- vapply(found[-(1:2)], function(v) as.vector(as.matrix(v)), 0)
     ends <- function(names) unname(plain[names])
     if (!all(is.finite(plain)) ||
           !valid_means(family, ends(c("first", "last")), ends(c("low", "high")))) return(NULL)
     c(found[1:2], as.list(plain[c("deviance", "pearson")]))
   }
+  list(queue = queue, read = read)
 }
 
 # The links of R, with the bounds that they have there.

@@ -119,3 +119,14 @@ least_squares_found <- function(core, fit) {
        covariance = list(vcov = tcrossprod(root), own_error = sigma * scale / sqrt(2 * n),
                          root = root))
 }
+
+# As in lm(): the residual sum of squares divided by the degrees of freedom.
+unbiased_sigma <- function(fit, rss) {
+  fit$deviance <- rss
+  ratio <- if (fit$df.residual > 0) fit$nobs / fit$df.residual else NaN
+  fit$own[] <- fit$own * sqrt(ratio)
+  fit$own_error <- fit$own[[1L]] / sqrt(2 * fit$df.residual)
+  fit$vcov <- fit$vcov * ratio
+  fit$vcov.root <- fit$vcov.root * sqrt(ratio)
+  fit
+}

@@ -70,7 +70,8 @@ convergence_line <- function(x) {
 #' @export
 summary.cl_glm <- function(object, ...) {
   if (object$family == "normal_id" && object$method == "ml" && object$df.residual > 0 &&
-        is_perfect(object$deviance / object$df.residual, mean(object$fitted.values^2))) {
+        is_perfect(object$deviance / object$df.residual, if (is.null(object$blocks))
+          mean(object$fitted.values^2) else object$mean_square)) {
     warn_perfect()
   }
   estimate <- c(object$coefficients, tabled_own(object))
@@ -86,7 +87,9 @@ summary.cl_glm <- function(object, ...) {
       cbind(table, `z value` = z, `Pr(>|z|)` = 2 * stats::pnorm(-abs(z)))
     }
   }
-  if (!is.null(r_family(object$family))) return(as_summary_glm(object, table))
+  if (!is.null(r_family(object$family)) && is.null(object$blocks)) {
+    return(as_summary_glm(object, table))
+  }
   kept <- c("call", "family", "method", "own", "own_error", "logLik", "deviance", "null.deviance",
             "df.residual", "df.null", "nobs", "iterations", "converged", "message", "na.action",
             "prior", "second")
@@ -98,7 +101,7 @@ summary.cl_glm <- function(object, ...) {
 }
 
 summary_residuals <- function(object) {
-  if (has_classes(object$family)) return(NULL)
+  if (has_classes(object$family) || !is.null(object$blocks)) return(NULL)
   if (is.null(object$second)) glm_residuals(object, "deviance")
 }
 
@@ -393,7 +396,8 @@ anova.cl_glm <- function(object, ..., test = c("LRT", "Chisq", "F")) {
   }
   same <- vapply(fits, function(fit) {
     fit$family == object$family && identical(unname(fit$y), unname(object$y)) &&
-      identical(fit$trials, object$trials) && identical(fit$prior.weights, object$prior.weights)
+      identical(fit$trials, object$trials) && identical(fit$prior.weights, object$prior.weights) &&
+      identical(fit$stream$sums[1:4], object$stream$sums[1:4])
   }, NA)
   if (!all(same)) abort_argument("...", "the fits must have the same response and family")
   labels <- vapply(fits, function(fit) {
@@ -437,6 +441,7 @@ term_fits <- function(object) {
   if (is.null(object$terms)) {
     abort_argument("object", "the fit was made without a formula and has no terms: supply two fits")
   }
+  if (!is.null(object$blocks)) return(stream_term_fits(object))
   x <- stats::model.matrix(object)
   response <- object[c("y", "trials", "levels", "kind")]
   response$weights <- object$prior.weights

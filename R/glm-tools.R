@@ -162,7 +162,7 @@ estfun.cl_glm <- function(x, ...) {
 #' @exportS3Method sandwich::bread
 bread.cl_glm <- function(x, ...) {
   one_predictor(x, "x")
-  length(x$y) * stats::vcov(x, complete = FALSE)
+  (if (is.null(x$blocks)) length(x$y) else x$nobs) * stats::vcov(x, complete = FALSE)
 }
 
 #' @rdname cl_glm-tools
@@ -180,6 +180,7 @@ coeftest.cl_glm <- function(x, vcov. = NULL, df = NULL, ...) {
 #' @exportS3Method emmeans::recover_data
 recover_data.cl_glm <- function(object, ...) {
   if (has_classes(object$family)) one_predictor(object, "object")
+  refuse_stream(object, "reference grids")
   emmeans::recover_data(object$call, stats::delete.response(stats::terms(object)),
                         object$na.action, frame = object$model, ...)
 }

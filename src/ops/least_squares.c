@@ -47,6 +47,37 @@ scl_status scl_least_squares_gaps(const double *x, size_t n, size_t p, const dou
   return status;
 }
 
+scl_status scl_least_squares_slope(const double *x, size_t n, size_t p, const double *y,
+                                   const double *beta, double *sum, double *lost) {
+  twofold *row = malloc((n > 0 ? n : 1) * sizeof *row), total = {sum[p], lost[p]};
+  if (row == NULL) return scl_fail_memory(n * sizeof *row, 0, "residuals");
+  scl_status status = SCL_OK;
+  for (size_t i = 0; i < n; i++) row[i] = (twofold){y[i], 0.0};
+  for (size_t j = 0; j < p && status == SCL_OK; j++) {
+    for (size_t i = 0; i < n; i++) add_product(&row[i], x[j * n + i], -beta[j]);
+    status = scl_poll();
+  }
+  for (size_t i = 0; i < n; i++) {
+    const double rest = row[i].sum + row[i].lost;
+    row[i] = (twofold){rest, (row[i].sum - rest) + row[i].lost};
+    add_product(&total, rest, rest + 2 * row[i].lost);
+  }
+  for (size_t j = 0; j < p && status == SCL_OK; j++) {
+    twofold slope = {sum[j], lost[j]};
+    for (size_t i = 0; i < n; i++) {
+      add_product(&slope, x[j * n + i], row[i].sum);
+      slope.lost += x[j * n + i] * row[i].lost;
+    }
+    sum[j] = slope.sum;
+    lost[j] = slope.lost;
+    status = scl_poll();
+  }
+  sum[p] = total.sum;
+  lost[p] = total.lost;
+  free(row);
+  return status;
+}
+
 /* v = H v, for reflection j. */
 static void reflect(const scl_reflections *q, size_t j, double *v) {
   const double *u = q->qr + j * q->n, head = q->aux[j];

@@ -14,6 +14,12 @@ scl_status scl_least_squares_gaps(const double *x, size_t n, size_t p, const dou
                                   const double *beta, const double *rest, double *gap,
                                   double *slope);
 
+/* Adds x' (y - x beta) to the first p of `sum` and the sum of squares of y - x beta to the next
+ * one, for a block of rows. `lost`, as long, holds the rounding errors of `sum`. Nothing overlaps.
+ * SCL_E_MEMORY; the status of scl_poll(). */
+scl_status scl_least_squares_slope(const double *x, size_t n, size_t p, const double *y,
+                                   const double *beta, double *sum, double *lost);
+
 /* The reflections of the QR decomposition of x, n x p, as LINPACK's dqrdc gives them: `qr`, of
  * which the lower half is read, and `aux`; `root`, p x p, is the upper triangle. */
 typedef struct {

@@ -181,6 +181,24 @@ SEXP r_least_squares(SEXP x, SEXP y, SEXP qr, SEXP aux, SEXP root) {
   return r_return(status, result);
 }
 
+/* `carried`, (p + 1) x 2, with what scl_least_squares_slope() adds to its columns for double x (n x
+ * p), y and beta. */
+SEXP r_least_squares_slope(SEXP x, SEXP y, SEXP beta, SEXP carried) {
+  const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
+  if (!is_double(x, n * p) || !is_double(y, n) || !is_double(beta, p) ||
+      !is_double(carried, 2 * (p + 1))) {
+    scl_fail_argument("x", "'x', 'y', 'beta' and the sums must be double and of matching shapes");
+    r_throw();
+  }
+  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)(p + 1), 2));
+  double *sum = REAL(result);
+  memcpy(sum, REAL_RO(carried), 2 * (p + 1) * sizeof *sum);
+  scl_status status =
+      scl_least_squares_slope(REAL_RO(x), n, p, REAL_RO(y), REAL_RO(beta), sum, sum + p + 1);
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
 /* x root^-1 as a matrix without names, for double matrices x (n x p) and root (p x p, upper). By
  * plain loops: some BLAS start threads for the smallest of triangular solutions. */
 SEXP r_solve_right(SEXP x, SEXP root) {

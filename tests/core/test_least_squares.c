@@ -23,6 +23,14 @@ void test_least_squares(scl_context *ctx) {
   CHECK_OK(scl_least_squares_gaps(ones, 3, 1, y, &none, big, gap, slope));
   CHECK(slope[0] == 1);
   CHECK_OK(scl_least_squares_gaps(x, 0, 0, y, beta, rest, gap, slope));
+  /* y - x beta = 2^-60, added to 1e16 and its negative; the squares are 2^-120 */
+  double sum[2] = {1e16, 0}, lost[2] = {0, 0}, minus[1] = {-1e16}, unit[1] = {1};
+  CHECK_OK(scl_least_squares_slope(x, 1, 1, y, beta, sum, lost));
+  CHECK(sum[1] + lost[1] == square * square);
+  CHECK_OK(scl_least_squares_slope(minus, 1, 1, unit, &none, sum, lost));
+  CHECK(sum[0] == 0 && lost[0] == (1 + t) * square);
+  CHECK_OK(scl_least_squares_slope(x, 0, 1, y, beta, sum, lost));
+  CHECK(sum[0] == 0 && sum[1] == 1);
   double of[4] = {2, 4, 7, 8}, root[4] = {2, 5, 3, 4}; /* the 5 below the diagonal is not read */
   scl_solve_right(of, 2, 2, root);
   CHECK(of[0] == 1 && of[1] == 2 && of[2] == 1 && of[3] == 0.5);

@@ -1,0 +1,290 @@
+# The blocks of a fit as numbers: model frames, levels of factors, responses, and the checks that
+# all blocks, and all passes over them, agree.
+
+# The data of a fit by blocks, an environment: what the call says, what the first block and the
+# first pass have found, and the source. `xlev`: levels of factors, which are then not collected.
+new_stream <- function(formula, data, call, where, family, contrasts, xlev, progress) {
+  s <- list2env(list(formula = formula, where = where, family_given = family, contrasts = contrasts,
+                     xlev = xlev, progress = progress, started = seconds_now(), shown = 0,
+                     done = 0, found = list()), parent = emptyenv())
+  frame <- call[c(1L, match(c("formula", "data", "subset", "weights", "offset", "na.action",
+                              "etastart", "mustart"), names(call), 0L))]
+  frame$data <- quote(data)
+  s$trials <- call$trials
+  s$frame <- frame
+  s
+}
+
+# Reads the first block: terms, classes of variables, levels (for which all blocks are read), the
+# family, and the columns of the model matrix.
+begin_stream <- function(s) {
+  s$source$restart()
+  data <- s$source$read()
+  if (is.null(data)) abort_argument("data", "there are no observations")
+  whole <- classed(stats::terms(s$formula, data = data), "formula")
+  if (attr(whole, "response") == 0L) abort_argument("formula", "the formula has no response")
+  s$frame$formula <- s$formula <- stats::formula(whole)
+  used <- unique(unlist(lapply(c(as.list(s$frame)[-1L], s$trials), all.vars)))
+  s$prototype <- data[0L, intersect(used, names(data)), drop = FALSE]
+  refuse_dependent(s, data)
+  frame <- block_frame(s, data)
+  classes <- attr(attr(frame, "terms"), "dataClasses")
+  named <- names(classes)[classes %in% c("factor", "ordered", "character")]
+  s$levels <- s$xlev
+  if (!all(named %in% names(s$xlev))) s$levels <- collect_levels(s, data, named)
+  frame <- block_frame(s, data)
+  if (nrow(frame) == 0L) frame <- first_rows(s)
+  s$terms <- attr(frame, "terms")
+  s$classes <- attr(s$terms, "dataClasses")
+  labels <- attr(s$terms, "term.labels")
+  s$plain <- all(attr(s$terms, "order") == 1L) && all(labels %in% names(frame)) &&
+    all(grepl("^n(umeric|matrix)", s$classes[labels]))
+  s$family <- stream_family(s, frame, data)
+  design <- glm_design(s$terms, frame, s$family, s$contrasts)
+  s$names <- colnames(design$x)
+  s[["assign"]] <- design$assign
+  s$contrasts <- design$contrasts
+  s$intercept <- design$intercept
+  s$unit <- power_of_two(vapply(seq_len(ncol(design$x)), function(j) max(abs(design$x[, j]), 0), 0))
+  s$unit[!is.finite(s$unit)] <- 1
+  s$wide <- !basis_is_cheap(design$x)
+  s$search_null <- s$intercept > 0L && !is.null(stats::model.offset(frame))
+}
+
+# The first model frame with rows.
+first_rows <- function(s) {
+  s$source$restart()
+  while (!is.null(data <- s$source$read())) {
+    s$prototype <- data[0L, names(s$prototype), drop = FALSE]
+    frame <- block_frame(s, data)
+    if (nrow(frame) > 0L) return(frame)
+  }
+  abort_argument("data", "there are no observations")
+}
+
+# The family of the fit, which IRLS must be able to fit.
+stream_family <- function(s, frame, data) {
+  y <- if (is.factor(frame[[1L]])) frame[[1L]] else stats::model.response(frame)
+  family <- family_of_response(s$family_given, y, stream_trials(s, frame, data))
+  if (!is.null(density_of(family)) || has_classes(family)) {
+    abort_argument("family", sprintf("family \"%s\" cannot be fitted by blocks: %s", family,
+                                     "only families with one linear predictor can"))
+  }
+  family
+}
+
+# The family as one of R.
+stream_r_family <- function(family, phi = NULL) {
+  if (!is.null(r_family(family))) return(r_family(family))
+  if (family == "neg_binomial_2_log") nb_family(phi) else glm_links[[family]]$r()
+}
+
+stream_trials <- function(s, frame, data) {
+  if (!is.null(frame[["(trials)"]])) return(frame[["(trials)"]])
+  if (!is.null(s$trials)) classed(eval(s$trials, data, s$where), "trials")
+}
+
+# The model frame of a block, with the levels known so far.
+block_frame <- function(s, data) {
+  lost <- setdiff(names(s$prototype), names(data))
+  if (length(lost) > 0L) {
+    abort_argument("data", sprintf("a block of 'data' has no variable '%s'", lost[1L]))
+  }
+  for (name in names(s$prototype)) { # a column without values has the class of the others
+    v <- data[[name]]
+    if (is.logical(v) && is.null(dim(v)) && !is.logical(s$prototype[[name]]) && all(is.na(v))) {
+      data[[name]] <- s$prototype[[name]][rep(NA_integer_, length(v))]
+    }
+  }
+  trials <- if (!is.null(s$trials)) classed(eval(s$trials, data, s$where), "trials")
+  frame <- eval_frame(s$frame, data, s$where, trials = if (length(trials) != 1L) trials,
+                      xlev = s$levels)
+  if (is.null(s$classes)) return(frame)
+  classed(stats::.checkMFClasses(s$classes, frame), "data")
+  frame
+}
+
+# Terms whose values for some rows depend on the other rows, such as poly(x, 2), would differ from
+# block to block.
+refuse_dependent <- function(s, data) {
+  data <- utils::head(data, 1000L)
+  k <- seq_len((nrow(data) + 3L) %/% 4L)
+  given <- s$frame
+  on.exit(s$frame <- given)
+  s$frame$subset <- NULL
+  s$frame$na.action <- quote(stats::na.pass)
+  values <- function(data) {
+    c(as.list(block_frame(s, data)), list(subset = eval(given$subset, data, s$where)))
+  }
+  plain <- function(v, rows) {
+    if (is.factor(v)) v <- as.character(v)
+    unclass(if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
+  }
+  whole <- values(data)
+  part <- tryCatch(values(data[k, , drop = FALSE]), error = function(e) NULL)
+  for (name in if (is.null(part)) deparse1(s$formula[[3L]]) else names(whole)) {
+    if (!is.null(part) && isTRUE(all.equal(plain(whole[[name]], k), plain(part[[name]], k),
+                                           tolerance = 1e-10, check.attributes = FALSE))) next
+    abort_argument("formula", sprintf(paste(
+      "'%s' depends on all rows of the data, so it cannot be computed by blocks: give its centre,",
+      "knots or coefficients as numbers, or compute it beforehand"), name))
+  }
+}
+
+# The levels of the variables `named` that occur, by a pass over all blocks: those of factors in the
+# order of their levels, others sorted as by factor().
+collect_levels <- function(s, data, named) {
+  found <- list()
+  repeat {
+    frame <- block_frame(s, data)
+    for (name in named) {
+      v <- frame[[name]]
+      if (!is.factor(v)) v <- factor(v)
+      last <- found[[name]]
+      same <- is.null(last) || identical(last$all, levels(v))
+      found[[name]] <- list(all = union(last$all, levels(v)), same = same && !isFALSE(last$same),
+                            used = union(last$used, levels(v)[tabulate(v, nlevels(v)) > 0L]))
+    }
+    show_stream(s, "collecting levels", data)
+    data <- s$source$read()
+    if (is.null(data)) break
+  }
+  s$source$restart()
+  first <- s$source$read()
+  levels <- lapply(stats::setNames(named, named), function(name) {
+    all <- found[[name]]$all
+    if (!found[[name]]$same && !is.factor(first[[name]])) {
+      number <- suppressWarnings(as.numeric(all))
+      all <- if (anyNA(number)) sort(all) else all[order(number)]
+    }
+    all[all %in% found[[name]]$used]
+  })
+  c(s$xlev, levels[setdiff(named, names(s$xlev))])
+}
+
+# A block as numbers, for its rows of the model frame: list(x, y on the scale of the mean, w:
+# weights of the deviance, offset, part: what residuals need, eta: starting linear predictors).
+block_numbers <- function(s, data) {
+  frame <- block_frame(s, data)
+  n <- nrow(frame)
+  dropped <- attr(frame, "na.action")
+  if (n == 0L) return(list(n = 0L, dropped = dropped))
+  y <- if (is.factor(frame[[1L]])) frame[[1L]] else stats::model.response(frame)
+  response <- withCallingHandlers(
+    glm_response(s$family, y, stream_trials(s, frame, data), frame[["(weights)"]]),
+    statcl_warning_counts = function(w) {
+      s$warned <- w
+      invokeRestart("muffleWarning")
+    })
+  offset <- stats::model.offset(frame)
+  if (!is.null(offset)) offset <- check_offset(offset, "", n, 0L)
+  x <- if (s$plain) {
+    labels <- attr(s$terms, "term.labels")
+    unname(do.call(cbind, c(list(matrix(1, n, as.integer(s$intercept > 0L))),
+                            lapply(frame[labels], unclass))))
+  } else {
+    unname(glm_design(s$terms, frame, s$family, s$contrasts)$x)
+  }
+  if (ncol(x) != length(s[["assign"]])) {
+    abort_argument("data", "the model matrix of a block has other columns than that of the first")
+  }
+  attr(x, "assign") <- attr(x, "contrasts") <- NULL
+  if (!is.null(s$columns)) x <- x[, s$columns, drop = FALSE]
+  storage.mode(x) <- "double"
+  part <- list(family = s$family, y = response$y, trials = response$trials, own = s$own,
+               prior.weights = response$weights, offset = offset)
+  check_block_response(part)
+  w <- deviance_weights(part)
+  begin <- if (!is.null(frame[["(etastart)"]])) frame[["(etastart)"]] else
+    if (!is.null(frame[["(mustart)"]])) stream_r_family(s$family, 1)$linkfun(frame[["(mustart)"]])
+  total <- sum(x)
+  if (!is.finite(total)) {
+    bad <- which(!is.finite(colSums(x * 1e-300)))
+    if (length(bad) > 0L) abort_nonfinite_column(s$names[bad[1L]], bad[1L])
+  }
+  s$found[c("kind", "levels")] <- response[c("kind", "levels")]
+  s$row <- s$row + n
+  list(n = n, x = x, y = as.double(mean_response(part)), w = w, offset = offset, part = part,
+       eta = begin, dropped = dropped,
+       sums = c(sum(part$y), sum(w), total, sum(part$y * ((s$row - seq_len(n)) %% 97))))
+}
+
+# What the likelihood checks for fits in memory.
+check_block_response <- function(part) {
+  y <- part$y
+  if (!all(is.finite(y))) {
+    abort_argument("y", "the response has missing or infinite values")
+  }
+  right <- switch(part$family, bernoulli_logit = y == 0 | y == 1,
+                  binomial_logit = y >= 0 & y <= part$trials,
+                  poisson_log = , neg_binomial_2_log = y >= 0 & y == round(y), TRUE)
+  if (!all(right)) {
+    abort_argument("y", sprintf("the response of a block has values that %s does not take",
+                                part$family))
+  }
+}
+
+# Applies `send` to each block, in the rows of weight above 0, and `receive` to what it gives, one
+# block later: meanwhile a device works on a block. Stops where `receive` gives FALSE. The first
+# pass counts; later ones check that the data have not changed.
+run_pass <- function(s, what, send, receive) {
+  s$source$restart()
+  s$done <- s$row <- 0
+  count <- c(rows = 0, used = 0, blocks = 0)
+  sums <- numeric(4L)
+  dropped <- list()
+  waiting <- NULL
+  while (!is.null(data <- s$source$read())) {
+    block <- block_numbers(s, data)
+    if (!is.null(block$dropped)) {
+      s$action <- class(block$dropped)
+      dropped <- c(dropped, list(as.vector(block$dropped) + count[[1L]]))
+    }
+    count <- count + c(block$n + length(block$dropped), sum(block$w > 0), 1)
+    show_stream(s, what, data)
+    if (block$n == 0L || !any(block$w > 0)) next
+    sums <- sums + block$sums
+    if (!is.null(waiting) && isFALSE(receive(waiting))) return(FALSE)
+    waiting <- send(used_rows(block))
+  }
+  if (!is.null(waiting) && isFALSE(receive(waiting))) return(FALSE)
+  if (is.null(s$count)) {
+    if (count[["used"]] == 0) abort_argument("data", "there are no observations")
+    s$count <- count
+    s$sums <- sums
+    s$dropped <- unlist(dropped)
+    if (!is.null(s$warned)) warning(s$warned)
+  } else if (any(s$count[1:2] != count[1:2]) ||
+               any(abs(s$sums - sums) > 1e-9 * (abs(s$sums) + abs(sums)) + 1e-300)) {
+    abort_argument("data", sprintf(paste(
+      "'data' gave other rows than before: %.0f with the sum of responses %.10g, and before %.0f",
+      "with %.10g; it must give the same in every pass"), count[["rows"]], sums[1L],
+      s$count[["rows"]], s$sums[1L]))
+  }
+  TRUE
+}
+
+used_rows <- function(block) {
+  use <- block$w > 0
+  if (!all(use)) {
+    for (name in c("y", "w", "offset", "eta")) block[[name]] <- block[[name]][use]
+    block$x <- block$x[use, , drop = FALSE]
+    for (name in c("y", "trials", "prior.weights", "offset")) {
+      block$part[[name]] <- block$part[[name]][use]
+    }
+  }
+  block$offset <- if (is.null(block$offset)) 0 else block$offset
+  block
+}
+
+# Progress, from two seconds after the start.
+show_stream <- function(s, what, data) {
+  if (!s$progress) return(invisible())
+  s$done <- s$done + nrow(data)
+  now <- seconds_now()
+  if (now - s$started < 2 || now - s$shown < 2) return(invisible())
+  s$shown <- now
+  of <- if (!is.na(s$source$rows)) s$source$rows else if (!is.null(s$count)) s$count[["rows"]]
+  message(sprintf("cl_glm: %s, %.0f%s rows, %.0f s", what, s$done,
+                  if (is.null(of)) "" else sprintf(" of %.0f", of), now - s$started))
+}
