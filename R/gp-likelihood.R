@@ -231,7 +231,9 @@ check_gp_parameters <- function(par, names, positive = TRUE) {
         min(par) > 0) {
     return(as.double(par)) # the usual case, kept fast for samplers
   }
-  if (!is.null(given)) names(par) <- given <- named_by_column(given, names)
+  if (is.numeric(par) && !is.null(given)) {
+    names(par) <- given <- named_by_column(given, names)
+  }
   if (!is.numeric(par) || length(par) != length(names) ||
         (!is.null(given) && (!all(names %in% given)))) {
     abort_argument("par", sprintf("'par' must be a numeric vector with the elements %s",
