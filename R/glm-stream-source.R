@@ -84,6 +84,8 @@ arrow_source <- function(data) {
 }
 
 # A table with a header, as by read.csv(). The first block decides about the classes of columns.
+# Numbers may be in quotes, as factors are written: read.table() converts them, but not if it is
+# told their class.
 csv_reader <- function(data, block) {
   if (is.character(data)) {
     if (length(data) != 1L || is.na(data) || !file.exists(data)) {
@@ -102,13 +104,21 @@ csv_reader <- function(data, block) {
     if (length(line) == 0L) return(NULL)
     pushBack(line, data)
     call <- list(data, header = is.null(names), sep = ",", quote = "\"", fill = TRUE,
-                 comment.char = "", nrows = block, colClasses = classes, stringsAsFactors = FALSE)
+                 comment.char = "", nrows = block, stringsAsFactors = FALSE,
+                 colClasses = replace(classes, classes %in% "numeric", NA))
     call$col.names <- names
     table <- tryCatch(do.call(utils::read.table, call), error = function(e) {
       if (grepl("no lines available", conditionMessage(e))) return(NULL)
       abort_argument("data", paste("'data' cannot be read:", conditionMessage(e)))
     })
     if (is.null(table)) return(NULL)
+    for (k in which(classes %in% "numeric")) {
+      if (!is.numeric(table[[k]]) && !all(is.na(table[[k]]))) {
+        abort_argument("data", sprintf("'data' cannot be read: column '%s' has numbers in the %s",
+                                       names[k], "first block, and text in a later one"))
+      }
+      table[[k]] <- as.double(table[[k]])
+    }
     if (is.null(names) && nrow(table) > 0L) {
       names <<- names(table)
       classes <<- vapply(table, function(v) {

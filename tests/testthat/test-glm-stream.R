@@ -106,6 +106,15 @@ test_that("badly conditioned columns keep the digits of QR", {
   })
 })
 
+test_that("numbers in quotes, as factors are written, are numbers in every block of a file", {
+  path <- tempfile(fileext = ".csv")
+  on.exit(unlink(path))
+  d <- data.frame(y = c(3, 1, 4, 1, 5, 9), x = factor(c(2, 7, 1, 8, 2, 8)))
+  write.csv(d, path, row.names = FALSE)
+  d$x <- as.numeric(as.character(d$x))
+  on_host(expect_equal(coef(cl_glm(y ~ x, path, gaussian, block = 2)), coef(lm(y ~ x, d))))
+})
+
 test_that("functions, files, connections and Arrow readers are read in blocks", {
   open_before <- nrow(showConnections())
   d <- data()
