@@ -7,6 +7,23 @@
   if (!.Call(r_in_use)) library.dynam.unload("statcl", libpath)
 }
 
+# DESCRIPTION asks R not to compile all functions at installation (ByteCompile), as that makes them
+# three times as large and the package larger than 5 MB. Those that others call are compiled here.
+# Methods, S3's and S4's, run once for a line that a user types: R compiles one when it is called
+# again. This file is the last to be read.
+compile_functions <- function(names, where) {
+  for (name in names) {
+    value <- get(name, where)
+    if (typeof(value) == "closure" && !isS4(value)) assign(name, compiler::cmpfun(value), where)
+  }
+}
+
+local({
+  where <- topenv()
+  names <- ls(where, all.names = TRUE)
+  compile_functions(names[!grepl(".\\.(cl_|clMatrix|clArray|clAny|statcl_)", names)], where)
+})
+
 # After the methods of a package are loaded, R's fast dispatch of primitives is off until its tables
 # are requested again; without it, operators take twice as long.
 quick_primitives <- function(...) {
