@@ -13,7 +13,9 @@ normal_density <- function(mean, covariance) {
   precision <- solve(covariance)
   function(x) {
     off <- x - mean
-    slope <- -precision %*% off
+    # Not by BLAS, which may round a column of a matrix otherwise than a vector.
+    slope <- 0
+    for (k in seq_along(mean)) slope <- slope - outer(precision[, k], as.matrix(off)[k, ])
     if (!is.matrix(x)) return(with_slope(sum(off * slope) / 2, as.vector(slope)))
     with_slope(colSums(off * slope) / 2, slope)
   }
