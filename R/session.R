@@ -222,6 +222,7 @@ where_resident <- function() {
 
 mark_opened <- function(where) {
   if (is.null(session$opened_by)) session$opened_by <- Sys.getpid()
+  settle(where)
   where
 }
 

@@ -27,17 +27,29 @@ geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 #' for devices of this type. Saved numbers apply to the same device, driver and version of statcl,
 #' thresholds also to the same BLAS and number of cores.
 #'
-#' @return A data frame with columns `op`, `unit`, `threshold` and `source`.
+#' @param kernels Whether to show the parameters of kernels instead: how work is shared among the
+#'   units of the device. They change no result beyond rounding. The option sets them too.
+#' @return A data frame with columns `op`, `unit`, `threshold` and `source`. For kernels `name`,
+#'   `value`, `default`, `permitted`, `source` and `meaning`.
 #' @export
 #' @examples
 #' cl_thresholds()
 #' old <- options(statcl.thresholds = c(chol = 3000))
 #' cl_thresholds()
 #' options(old)
-cl_thresholds <- function() {
+cl_thresholds <- function(kernels = FALSE) {
+  kernels <- check_flag(kernels, "kernels")
   where <- current_device()
   known <- if (where < 0L) settle_layers(list(option = threshold_option())) else settle(where)
   op <- threshold_table$op
+  if (kernels) {
+    own <- tunables()
+    return(data.frame(name = own$name, value = unname(known$value[own$name]),
+                      default = own$default,
+                      permitted = vapply(own$permitted, paste, "", collapse = " "),
+                      source = unname(known$source[own$name]), meaning = own$meaning,
+                      stringsAsFactors = FALSE))
+  }
   data.frame(op = op, unit = threshold_table$unit, threshold = unname(known$value[op]),
              source = unname(known$source[op]), stringsAsFactors = FALSE)
 }
@@ -64,6 +76,8 @@ settle <- function(where) {
                            list(saved = saved_tuning(device), session = session$tuned[[id]],
                                 option = threshold_option())))
   known["option"] <- list(option)
+  names <- tunables()$name
+  .Call(r_tune, where, names, unname(known$value[names]))
   session$settled[[id]] <- known
 }
 
@@ -71,16 +85,27 @@ settle <- function(where) {
 # that are not permitted count for nothing.
 settle_layers <- function(layers) {
   op <- threshold_table$op
-  value <- stats::setNames(rep(Inf, length(op)), op)
-  source <- stats::setNames(rep("default", length(op)), op)
+  own <- tunables()
+  value <- stats::setNames(c(rep(Inf, length(op)), own$default), c(op, own$name))
+  source <- replace(value, TRUE, "default")
   for (layer in names(layers)) {
     entries <- layers[[layer]]
-    entries <- entries[names(entries) %in% op & !is.na(entries) & entries >= 0]
+    right <- vapply(seq_along(entries), function(k) {
+      at <- match(names(entries)[k], own$name)
+      if (is.na(at)) names(entries)[k] %in% op && isTRUE(entries[[k]] >= 0) else
+        entries[[k]] %in% own$permitted[[at]]
+    }, NA)
+    entries <- entries[right]
     if (length(entries) == 0L) next
     value[names(entries)] <- entries
     source[names(entries)] <- layer
   }
   list(value = value, source = source)
+}
+
+tunables <- function() {
+  if (is.null(session$parameters)) session$parameters <- .Call(r_tunables)
+  session$parameters
 }
 
 # ---- shipped ------------------------------------------------------------------------------------

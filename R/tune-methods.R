@@ -16,6 +16,13 @@ print.cl_tuning <- function(x, ...) {
                 if (is.na(row$found)) "kept" else "before", format(row$before, digits = 3L),
                 row$source, row$why))
   }
+  for (name in unique(x$kernels$name)) {
+    row <- x$kernels[x$kernels$name == name & x$kernels$chosen, ]
+    if (row$gain > 1) {
+      cat(sprintf("  kernels: %s = %g, %.2f times as fast as with the default\n", name, row$value,
+                  row$gain))
+    }
+  }
   cat(if (x$saved) paste("Saved in", tuning_file()) else
     "For this session; save = TRUE keeps it for later ones", "\n", sep = "")
   invisible(x)

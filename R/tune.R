@@ -9,6 +9,10 @@
 #' before the device is faster, the threshold remains what it was; if the device is slower at all
 #' sizes, it is `Inf`. Times are the least of several runs.
 #'
+#' With `kernels`, a quarter of the budget goes to parameters of kernels (`cl_thresholds(kernels =
+#' TRUE)`), measured on device matrices. A value is chosen if its result is right and it takes at
+#' least 5 per cent less time than the default.
+#'
 #' With `save = TRUE` the numbers are also written to the file `tuning.csv` in
 #' `tools::R_user_dir("statcl", "config")`, for later sessions with the same device, driver, version
 #' of statcl, BLAS and number of cores; a message names the file. Otherwise nothing is written. To
@@ -19,13 +23,15 @@
 #'   on each engine, which builds kernels and is not counted.
 #' @param verbose Whether to print each measurement.
 #' @param save Whether to save the result for later sessions.
+#' @param kernels Whether to measure parameters of kernels too.
 #' @param x,object A result of `cl_tune()`.
 #' @param ... Passed on to [plot()]; otherwise ignored.
 #' @return A list of class `cl_tuning` with elements `device`, `driver`, `saved`, and two data
 #'   frames. `sizes` has one row for each operation, with columns `op`, `unit`, `before`, `source`,
 #'   `threshold`, `found` (`NA`: kept) and `why`; `points` one row for each measurement, with
 #'   columns `op`, `shape`, `size`, `host` and `device` (seconds), `agree`, and `cost` (seconds).
-#'   Both are `NULL` without a device.
+#'   Both are `NULL` without a device. With `kernels` also the data frame `kernels`: one row for
+#'   each value tried, with columns `name`, `value`, `seconds`, `agree`, `gain` and `chosen`.
 #'   `summary()`: a data frame with the threshold, and the greatest loss at a measured size from
 #'   choosing by it and by the one before: the time divided by that of the faster engine.
 #' @seealso [cl_thresholds()], [cl_sitrep()]
@@ -36,7 +42,9 @@
 #' tuned
 #' plot(tuned)
 #' }
-cl_tune <- function(ops = NULL, budget = 30, verbose = interactive(), save = FALSE) {
+cl_tune <- function(ops = NULL, budget = 30, verbose = interactive(), save = FALSE,
+                    kernels = is.null(ops)) {
+  kernels <- check_flag(kernels, "kernels")
   known <- threshold_table$op
   ops <- if (is.null(ops)) known else ops
   if (!is.character(ops) || anyNA(ops) || !all(ops %in% known)) {
@@ -52,9 +60,13 @@ cl_tune <- function(ops = NULL, budget = 30, verbose = interactive(), save = FAL
     return(new_tuning(data.frame(name = NA_character_, driver = NA_character_), list()))
   }
   device <- device_table()[where + 1L, ]
-  result <- new_tuning(device, tune_sizes(tune_tasks()[unique(ops)], settle(where), budget,
-                                          verbose))
+  tried <- if (kernels) tune_kernels(where, device, budget / 4)
+  result <- new_tuning(device, tune_sizes(tune_tasks()[unique(ops)], settle(where),
+                                          if (kernels) 0.75 * budget else budget, verbose))
+  result$kernels <- tried
+  chosen <- stats::setNames(tried$value, tried$name)[tried$chosen]
   found <- with(result$sizes, stats::setNames(threshold, op)[!is.na(found)])
+  found <- c(found, chosen)
   session$tuned[[device$id]] <- replace(session$tuned[[device$id]], names(found), found)
   session$settled <- list()
   if (save) result$saved <- save_tuning(device, found)

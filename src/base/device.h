@@ -78,6 +78,18 @@ typedef struct {
 } scl_device_build;
 bool scl_device_build_at(size_t k, scl_device_build *out);
 
+/* A parameter of kernels that can be set for each device; no value changes a result beyond
+ * rounding. `kinds`: of kernels for GPUs (1), for CPUs (2). The k-th; false after the last. */
+typedef struct {
+  const char *name, *meaning;
+  int standard, kinds;
+  size_t count;
+  int permitted[8];
+} scl_device_tunable;
+bool scl_device_tunable_at(size_t k, scl_device_tunable *out);
+/* Sets one for a device of the list, open or not. SCL_E_ARGUMENT: no such name or value. */
+scl_status scl_device_tune(size_t index, const char *name, int value);
+
 /* Returns to the driver the memory that a context keeps for its next workspaces. */
 void scl_device_trim(scl_context *ctx);
 

@@ -85,6 +85,15 @@ scl_status scl_device_profile_end(scl_context *ctx, double *milliseconds) {
   return scl_fail(SCL_E_NO_DEVICE, "%s", reason);
 }
 
+bool scl_device_tunable_at(size_t k, scl_device_tunable *out) {
+  (void)k, (void)out;
+  return false;
+}
+scl_status scl_device_tune(size_t index, const char *name, int value) {
+  (void)index, (void)name, (void)value;
+  return scl_fail(SCL_E_NO_DEVICE, "%s", reason);
+}
+
 void scl_device_trim(scl_context *ctx) {
   (void)ctx;
 }

@@ -186,6 +186,38 @@ SEXP r_builds(void) {
   return result;
 }
 
+/* The parameters of kernels: a list of their names, meanings, defaults, kinds and permitted values.
+ */
+SEXP r_tunables(void) {
+  const char *names[] = {"name", "meaning", "default", "kinds", "permitted", ""};
+  scl_device_tunable t;
+  R_xlen_t count = 0;
+  while (scl_device_tunable_at((size_t)count, &t)) count++;
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  const SEXPTYPE types[] = {STRSXP, STRSXP, REALSXP, REALSXP, VECSXP};
+  for (int c = 0; c < 5; c++) SET_VECTOR_ELT(result, c, Rf_allocVector(types[c], count));
+  for (R_xlen_t k = 0; k < count && scl_device_tunable_at((size_t)k, &t); k++) {
+    SET_STRING_ELT(VECTOR_ELT(result, 0), k, Rf_mkChar(t.name));
+    SET_STRING_ELT(VECTOR_ELT(result, 1), k, Rf_mkChar(t.meaning));
+    REAL(VECTOR_ELT(result, 2))[k] = t.standard;
+    REAL(VECTOR_ELT(result, 3))[k] = t.kinds;
+    SET_VECTOR_ELT(VECTOR_ELT(result, 4), k, Rf_allocVector(REALSXP, (R_xlen_t)t.count));
+    for (size_t i = 0; i < t.count; i++)
+      REAL(VECTOR_ELT(VECTOR_ELT(result, 4), k))[i] = t.permitted[i];
+  }
+  UNPROTECT(1);
+  return result;
+}
+
+/* Sets parameters of kernels of a device, by name. */
+SEXP r_tune(SEXP where, SEXP name, SEXP value) {
+  scl_status status = SCL_OK;
+  for (R_xlen_t k = 0; k < XLENGTH(name) && status == SCL_OK; k++)
+    status = scl_device_tune((size_t)Rf_asInteger(where), CHAR(STRING_ELT(name, k)),
+                             (int)REAL(value)[k]);
+  return r_return(status, R_NilValue);
+}
+
 SEXP r_sync(SEXP where) {
   scl_context *ctx = NULL;
   scl_status status = r_context(Rf_asInteger(where), &ctx);

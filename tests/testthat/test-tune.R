@@ -138,13 +138,13 @@ test_that("layers take precedence in order, and what is not permitted counts for
 
 test_that("the shipped table is read by name and type", {
   table <- shipped_table()
-  expect_true(all(table$name %in% c("*", threshold_table$op)))
+  expect_true(all(table$name %in% c("*", threshold_table$op, tunables()$name)))
   expect_true(all(table$type %in% c("", "gpu", "cpu", "accelerator")))
   expect_true(all(table$value >= 0) && all(nzchar(table$origin)))
   device <- function(name, type) data.frame(name = name, type = type)
   for (type in c("cpu", "accelerator", "other")) {
-    known <- settle_layers(shipped_tuning(device("pthread-x", type)))
-    expect_true(all(is.infinite(known$value)), info = type)
+    known <- settle_layers(shipped_tuning(device("pthread-x", type)))$value
+    expect_true(all(is.infinite(known[threshold_table$op])), info = type)
   }
   expect_equal(settle_layers(shipped_tuning(device("Any", "gpu")))$value[["chol"]], 1200)
   file <- tempfile()
@@ -156,6 +156,51 @@ test_that("the shipped table is read by name and type", {
   expect_equal(fast$value[c("chol", "gp")], c(chol = 9, gp = 7))
   expect_equal(fast$source[c("chol", "gp")], c(chol = "shipped", gp = "default"))
   expect_equal(settle_layers(shipped_tuning(device("slow", "gpu"), own))$value[["chol"]], 8)
+})
+
+test_that("parameters of kernels are shown, set, and refused", {
+  own <- tunables()
+  skip_if(length(own$name) == 0L, "no device engine")
+  expect_true(all(mapply(`%in%`, own$default, own$permitted)))
+  expect_setequal(own$name, names(kernel_tasks()))
+  on_device({
+    shown <- cl_thresholds(kernels = TRUE)
+    expect_equal(shown$value, shown$default)
+    expect_true(all(shown$source == "default"))
+    old <- options(statcl.thresholds = c(sum_groups = 16, gemm_thin_groups = 3))
+    on.exit(options(old))
+    shown <- cl_thresholds(kernels = TRUE)
+    expect_equal(subset(shown, name == "sum_groups")$value, 16)
+    expect_equal(subset(shown, name == "sum_groups")$source, "option")
+    expect_equal(subset(shown, name == "gemm_thin_groups")$value, 8) # 3 is not permitted
+    where <- current_device()
+    expect_error(.Call(r_tune, where, "sum_groups", 5), "5 is no value of 'sum_groups'")
+    expect_error(.Call(r_tune, where, "nobody", 1), "nobody")
+  })
+})
+
+test_that("every permitted value gives the same results, and the fastest right one is chosen", {
+  on_device({
+    where <- current_device()
+    device <- device_table()[where + 1L, ]
+    tried <- tune_kernels(where, device, 100, time = function(run) 1)
+    expect_true(all(tried$agree))
+    expect_equal(unique(tried$name[tried$chosen]), unique(tried$name))
+    expect_equal(tried$value[tried$chosen], with(tunables(), default[match(
+      unique(tried$name), name)]))
+    value <- 0
+    fake <- function(wrong, seconds) {
+      task <- list(gemm_split_groups = function() function() if (value %in% wrong) 2 else 1)
+      rows <- tune_kernels(where, device, 100, task, function(run) seconds[[as.character(value)]],
+                           function(v) value <<- v)
+      rows$value[rows$chosen]
+    }
+    seconds <- c("1" = 0.5, "2" = 1, "4" = 0.8, "8" = 0.97)
+    expect_equal(fake(NULL, seconds), 1)
+    expect_equal(fake(1, seconds), 4)
+    expect_equal(fake(c(1, 4), seconds), 2) # less than 5 per cent are no gain
+    expect_equal(value, 2, ignore_attr = TRUE)
+  })
 })
 
 # Evaluates code with a configuration folder of its own, and nothing known of earlier sessions.

@@ -7,16 +7,17 @@
  * device alone, so that sums are the same bits in every run. */
 #include "engine/cl/elementwise/plan.h"
 
+#include "engine/cl/runtime/tune.h"
+
 enum {
   ITEMS_GPU = 256, /* work-items of a group */
   ITEMS_CPU = 32,  /* of a reduction: fewer, as a barrier costs a loop over them */
   LINE_ROWS = 8,   /* rows of a line of memory */
   MAP_ROWS = 64,   /* rows of a group that has several columns, where nothing is reduced by rows */
   WARP_ROWS = 32,  /* the same, where it is */
-  GROUPS_GPU = 8,  /* groups of a reduction for each unit of the device */
-  GROUPS_CPU = 4,
-  GROUPS_PAIRS = 4,    /* the same, of products inside: a unit holds them with up to 64 registers */
-  WAVES = 4,           /* rounds of groups that share results */
+  GROUPS_PAIRS =
+      4,     /* groups a unit of products inside: a unit holds them with up to 64 registers */
+  WAVES = 4, /* rounds of groups that share results */
   COLUMN_ROWS = 16,    /* rows of a column for a work-item of a reduction by columns */
   ITEM_ELEMENTS = 8,   /* elements that a work-item of a reduction has at least */
   MOST_COLUMNS = 16384 /* of the range; kernels walk over more with this stride */
@@ -45,7 +46,8 @@ static size_t group_items(const scl_cl_context *cl, const scl_cl_launchable *k, 
 
 static size_t most_groups(const scl_cl_context *cl) {
   size_t units = cl->info.units > 0 ? cl->info.units : 1;
-  return units * (cl->cpu ? GROUPS_CPU : GROUPS_GPU);
+  return units *
+         (size_t)scl_cl_tuned(cl, cl->cpu ? SCL_CL_TUNE_sum_cpu_groups : SCL_CL_TUNE_sum_groups);
 }
 
 /* A group over rows, and over columns where they are short or few groups would do. */
@@ -103,7 +105,8 @@ static layout total_layout(const scl_cl_context *cl, const scl_plan *p, size_t i
   share_items(&l, p, items);
   const size_t elements = p->pairs ? 2 : products ? 1 : ITEM_ELEMENTS; /* of a work-item */
   const size_t wanted = scl_ceil_div(p->m * p->n, items * elements);
-  if (products) most = p->pairs && !cl->cpu ? most / GROUPS_GPU * GROUPS_PAIRS : WAVES * most;
+  if (products)
+    most = p->pairs && !cl->cpu ? scl_max(cl->info.units, 1) * GROUPS_PAIRS : WAVES * most;
   const size_t groups = scl_min(wanted, most);
   const size_t rows = scl_min(scl_ceil_div(p->m, l.local[0]), groups);
   const size_t columns = scl_min(scl_ceil_div(p->n, l.local[1]), groups / rows);

@@ -4,6 +4,7 @@
 
 #include "engine/cl/linalg/linalg.h"
 #include "engine/cl/runtime/staging.h"
+#include "engine/cl/runtime/tune.h"
 #include "engine/pass/glm.h"
 #include "kernels/include/glm_groups.h"
 
@@ -193,7 +194,7 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
     s->route = BY_ROWS;
     s->items = 1;
     s->cells = GLM_ROWS_BLOCK;
-    most = 4;
+    most = (size_t)scl_cl_tuned(cl, SCL_CL_TUNE_glm_rows_groups);
   } else if (s->layout < LAYOUTS) {
     const layout *l = &layouts[s->layout];
     s->route = BY_TILES;
@@ -201,7 +202,9 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
     s->cells = l->rows;
     s->finish = l->finish;
     s->parts = scl_ceil_div(s->predictors, l->predictors);
-    most = l->groups_of_unit[SCL_GLM_LEAN(pass->family)];
+    int wanted = (int)l->groups_of_unit[SCL_GLM_LEAN(pass->family)] +
+                 scl_cl_tuned(cl, SCL_CL_TUNE_glm_more_groups);
+    most = wanted > 1 ? (size_t)wanted : 1;
     size_t room = l->mma ? groups_in_local_memory(l, pass) : most;
     if (room < most) most = room;
   } else {
@@ -209,7 +212,7 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
     s->items = SPLIT_ITEMS;
     while (s->items > 1 && cut_bytes(pass, s->items) > CUT_BYTES) s->items /= 2;
     s->cells = s->items;
-    most = 16;
+    most = (size_t)scl_cl_tuned(cl, SCL_CL_TUNE_glm_split_groups);
   }
   size_t tiles_of_rows = scl_ceil_div(s->n, s->cells);
   s->groups = scl_min(tiles_of_rows, scl_ceil_div(cl->info.units * most, s->parts));

@@ -1,6 +1,7 @@
 /* Products: chooses between tiles and thin kernels, and splits a long sum between several groups.
  */
 #include "engine/cl/linalg/linalg.h"
+#include "engine/cl/runtime/tune.h"
 
 #include <limits.h>
 #include <math.h>
@@ -42,7 +43,8 @@ typedef struct {
 
 /* The largest tile of gemm_cpu.cl that leaves each compute unit several tiles. */
 static size_t cpu_tile(const scl_cl_op *op, const scl_cl_product *p) {
-  size_t tile = GEMM_CPU_TILE, wanted = 4 * (size_t)op->cl->info.units;
+  size_t tile = GEMM_CPU_TILE, wanted = op->cl->info.units;
+  wanted *= (size_t)scl_cl_tuned(op->cl, SCL_CL_TUNE_gemm_cpu_tiles);
   for (; tile > GEMM_CPU_STEP; tile /= 2) {
     size_t tiles = scl_ceil_div(p->c.nrow, tile) * scl_ceil_div(p->c.ncol, tile) * p->batch;
     if ((p->region == SCL_ALL ? tiles : scl_ceil_div(tiles, 2)) >= wanted) break;
@@ -197,8 +199,9 @@ static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_t
 
 /* The large tile needs enough local memory, and two groups on each unit to keep it busy. */
 static scl_cl_tile choose_portable(scl_cl_op *op, const scl_cl_product *p) {
+  size_t groups = (size_t)scl_cl_tuned(op->cl, SCL_CL_TUNE_gemm_large_groups);
   bool large = !op->cl->cpu && op->cl->info.local_memory >= GEMM_GPU_LARGE_BYTES &&
-               count_tiles(op, p, SCL_CL_TILE_PORTABLE_LARGE) >= 2 * (size_t)op->cl->info.units;
+               count_tiles(op, p, SCL_CL_TILE_PORTABLE_LARGE) >= groups * op->cl->info.units;
   return large ? SCL_CL_TILE_PORTABLE_LARGE : SCL_CL_TILE_PORTABLE;
 }
 
@@ -215,7 +218,11 @@ static double expected_time(const scl_cl_op *op, const scl_cl_product *p, scl_cl
   int of = tile - SCL_CL_TILE_MMA_TINY;
   double most = (double)scl_ceil_div(count_tiles(op, p, tile), op->cl->info.units);
   double work = cost[of].work[p->trans_b == SCL_NO_TRANS];
-  return cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + work * most);
+  double percent = 100.0;
+  if (tile == SCL_CL_TILE_MMA_SMALL) percent = scl_cl_tuned(op->cl, SCL_CL_TUNE_gemm_small_cost);
+  if (tile == SCL_CL_TILE_MMA_LARGE) percent = scl_cl_tuned(op->cl, SCL_CL_TUNE_gemm_large_cost);
+  double time = cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + work * most);
+  return 0.01 * percent * time;
 }
 
 /* Whether a product may have these tiles. With a transposed A the large ones would need more
@@ -355,13 +362,11 @@ scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
   return product_by_tiles(op, p);
 }
 
-/* Groups for each unit. A thin product only reads: several groups have their loads in flight. */
-enum { EACH_UNIT = 2, EACH_UNIT_THIN = 8 };
-
 /* The number of parts of the sum over k: enough to give each unit of the device `each` groups, but
- * no part so short that the second pass costs more than it saves. */
-static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t each, size_t k) {
-  size_t units = op->cl->info.units;
+ * no part so short that the second pass costs more than it saves. More are worth while for a thin
+ * product, which only reads: several groups have their loads in flight. */
+static size_t choose_parts(const scl_cl_op *op, size_t groups, scl_cl_tunable of, size_t k) {
+  size_t units = op->cl->info.units, each = (size_t)scl_cl_tuned(op->cl, of);
   if (groups >= units || k < 2 * GEMM_SPLIT) return 1;
   return scl_min(scl_ceil_div(each * units, groups), k / GEMM_SPLIT);
 }
@@ -449,7 +454,7 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
   bool columns = n <= m;
   if ((columns ? n : m) <= GEMM_THIN) {
     scl_cl_thin_product t = scl_cl_thin_view(&p, k, columns);
-    size_t parts = choose_parts(op, scl_cl_thin_groups(&t), EACH_UNIT_THIN, k);
+    size_t parts = choose_parts(op, scl_cl_thin_groups(&t), SCL_CL_TUNE_gemm_thin_groups, k);
     if (parts > 1) return product_in_parts(op, &p, k, parts, &t);
     /* only gemm_sum and the tiles can mirror */
     if (region == SCL_ALL) return scl_cl_thin_in(op, &t, alpha, beta, 1, k, 0);
@@ -458,7 +463,9 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
   size_t groups = scl_ceil_div(m, step) * scl_ceil_div(n, step);
   if (region != SCL_ALL) groups = scl_ceil_div(groups, 2);
   /* The sum of the parts costs about as much as half of the tiles' work. */
-  size_t parts = 2 * groups <= op->cl->info.units ? choose_parts(op, groups, EACH_UNIT, k) : 1;
+  size_t parts = 2 * groups <= op->cl->info.units
+                     ? choose_parts(op, groups, SCL_CL_TUNE_gemm_split_groups, k)
+                     : 1;
   if (parts > 1) return product_in_parts(op, &p, k, parts, NULL);
   return pays_to_transpose_a(op, &p) ? product_of_transposed(op, &p, true)
                                      : scl_cl_product_in(op, &p);
