@@ -120,11 +120,12 @@ pair_index <- function(x, i) {
     abort_argument("i", sprintf("'i' must be numeric, logical or a matrix with two columns, not %s",
                                 describe(i)))
   }
-  if (any(i <= -1, na.rm = TRUE)) {
-    abort_argument("i", "negative values are not allowed in a matrix subscript")
-  }
   row <- trunc(i[, 1L])
   column <- trunc(i[, 2L])
+  # As R does: after a row that is NA or 0 the column is not looked at.
+  if (any(row < 0, column[!is.na(row) & row != 0] < 0, na.rm = TRUE)) {
+    abort_argument("i", "negative values are not allowed in a matrix subscript")
+  }
   used <- is.na(row) | (row != 0 & (is.na(column) | column != 0))
   row <- row[used]
   column <- column[used]
