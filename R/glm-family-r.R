@@ -180,8 +180,9 @@ r_profile_at <- function(core, theta, fixed) {
   problem$x <- left[, -fixed, drop = FALSE]
   problem$names <- problem$names[core$kept][-fixed]
   problem$intercept <- 0L
+  data <- used_data(problem)
   found <- tryCatch(
-    irls(problem, data <- used_data(problem), by_rotation(problem, data), theta[-fixed],
+    irls(problem, data, by_rotation(problem, data), theta[-fixed],
          list(maxit = 100, tolerance = 1e-6), function(...) NULL),
     statcl_error_argument = function(e) NULL)
   if (is.null(found)) return(NULL)

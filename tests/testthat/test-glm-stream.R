@@ -98,7 +98,8 @@ test_that("badly conditioned columns keep the digits of QR", {
     d$y <- rbinom(n, 1, plogis(d$c))
     expect_equal(cl_glm(y ~ a + c + e + twice + b, data = d, block = 2e4)$stream$sums[[2L]], n)
     fit <- cl_glm(y ~ a + near + c + e + twice, data = d, block = 26000)
-    peer <- glm(y ~ a + near + c + e, binomial, d, epsilon = 1e-15)
+    # to the last digit, where glm() may go to and fro between two of them
+    peer <- suppressWarnings(glm(y ~ a + near + c + e, binomial, d, epsilon = 1e-15))
     error <- sqrt(diag(vcov(peer)))
     expect_equal(names(coef(fit))[is.na(coef(fit))], "twice")
     expect_lt(max(abs(coef(fit)[1:5] - coef(peer)) / error), 1e-8)
