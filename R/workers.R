@@ -185,12 +185,17 @@ run_shares <- function(n, workers, sent, task, take, done = logical(n)) {
   crew$asked <- crew$failures <- 0L
   on.exit(drain_crew(crew), add = TRUE, after = FALSE)
   while (length(crew$queue) > 0L || any(crew$busy > 0L, na.rm = TRUE)) {
+    # An interrupt waits, so that no message is sent or read in part, and no answer is lost.
     for (slot in utils::head(which(crew$busy == 0L), length(crew$queue))) {
-      share <- crew$queue[1L]
-      crew$queue <- crew$queue[-1L]
-      send_share(crew, slot, share, crew$asked > 2L * length(crew$busy))
+      suspendInterrupts({
+        share <- crew$queue[1L]
+        crew$queue <- crew$queue[-1L]
+        send_share(crew, slot, share, crew$asked > 2L * length(crew$busy))
+      })
     }
-    for (slot in crew$pool$ready(which(crew$busy > 0L), 1)) receive_share(crew, slot)
+    for (slot in crew$pool$ready(which(crew$busy > 0L), 1)) {
+      suspendInterrupts(receive_share(crew, slot))
+    }
   }
 }
 
@@ -247,13 +252,17 @@ lose_share <- function(crew, slot, e) {
   }
 }
 
-# After an interrupt or an error answers are read, so that a cluster stays usable.
+# After an interrupt or an error answers are read, so that a cluster stays usable. A second
+# interrupt ends the wait for them.
 drain_crew <- function(crew) {
   for (slot in which(crew$busy > 0L)) {
-    share <- crew$busy[slot]
-    crew$busy[slot] <- 0L
-    answer <- tryCatch(crew$pool$receive(slot), error = function(e) NULL)
-    if (!is.null(answer$value)) crew$take(share, answer$value)
+    while (length(crew$pool$ready(slot, 1)) == 0L) NULL
+    suspendInterrupts({
+      share <- crew$busy[slot]
+      crew$busy[slot] <- 0L
+      answer <- tryCatch(crew$pool$receive(slot), error = function(e) NULL)
+      if (!is.null(answer$value)) crew$take(share, answer$value)
+    })
   }
 }
 
