@@ -18,8 +18,9 @@ other_library <- value_of("--against")
 families <- setdiff(arguments, c("--save", "--rows", rows_file, "--against", other_library))
 here <- "bench"
 known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")),
-                 c("common", "compare", "figure", "first-use", "mixed", "rtmb", "run",
-                   "vecchia-accuracy", "vecchia-elevation"))
+                 c("common", "compare", "figure", "first-use", "glm-fit", "glm-stream", "gp-optima",
+                   "gp-response", "gp-small", "mixed", "rtmb", "run", "small", "tune",
+                   "vecchia-accuracy", "vecchia-elevation")) # run by themselves
 unknown <- setdiff(families, known)
 if (length(unknown) > 0L) {
   stop("no such family: ", paste(unknown, collapse = ", "), "; there are: ",
