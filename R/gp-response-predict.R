@@ -19,6 +19,7 @@
 #'   probabilities.
 #' @param interval `"confidence"`: for what `type` says; `"prediction"`, with `type = "response"`:
 #'   for a new observation of counts or of `student_t`.
+#' @param level Level of the intervals.
 #' @param offset For a fit without a formula: the offset of the new points, one number for each.
 #' @param trials Of new observations of `binomial_logit`, for prediction intervals.
 #' @param ... For `type = "link"` and one process: `covariance`, `gradient` and `part` of

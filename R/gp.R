@@ -176,12 +176,11 @@
 #' coef(cl_gp(mpg ~ wt + hp, data = mtcars, kernel = k_exp_quad(), mean = "linear"))
 #'
 #' # Many observations
-#' x <- matrix(runif(4000), ncol = 2, dimnames = list(NULL, c("a", "b")))
-#' y <- sin(6 * x[, "a"]) + x[, "b"] + rnorm(2000, sd = 0.1)
+#' x <- matrix(runif(2000), ncol = 2, dimnames = list(NULL, c("a", "b")))
+#' y <- sin(6 * x[, "a"]) + x[, "b"] + rnorm(1000, sd = 0.1)
 #' cl_gp(x, y, k_matern32(), approx = "vecchia", neighbours = 10, starts = 1)
 #'
-#' # Counts, and classes
-#' counts <- cl_gp(count ~ as.numeric(spray), InsectSprays, family = "poisson_log", starts = 1)
+#' # Classes; counts likewise, with family = "poisson_log"
 #' am <- cl_gp(am ~ wt, mtcars, k_exp_quad(), family = "bernoulli_logit", method = "map")
 #' predict(am, data.frame(wt = c(2, 3, 4)), type = "response", interval = "confidence")
 #'

@@ -16,7 +16,6 @@
 #'   `"prediction"`, for `"normal_id"`, limits for a new observation of a new level of each grouping
 #'   factor.
 #' @param level Level of the intervals.
-#' @param x The same as `object`.
 #' @param condVar Whether the effects have the attribute `"postVar"`, their K x K x L covariance
 #'   matrices given the other estimates, as in lme4.
 #' @param parm Names or numbers of parameters; `"theta_"` stands for standard deviations,

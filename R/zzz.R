@@ -9,8 +9,8 @@
 
 # DESCRIPTION asks R not to compile all functions at installation (ByteCompile), as that makes them
 # three times as large and the package larger than 5 MB. Those that others call are compiled here.
-# Methods, S3's and S4's, run once for a line that a user types: R compiles one when it is called
-# again. This file is the last to be read.
+# Methods, S3's and S4's, and what prints and draws run once for a line that a user types: R
+# compiles one when it is called again. This file is the last to be read.
 compile_functions <- function(names, where) {
   for (name in names) {
     value <- get(name, where)
@@ -21,7 +21,8 @@ compile_functions <- function(names, where) {
 local({
   where <- topenv()
   names <- ls(where, all.names = TRUE)
-  compile_functions(names[!grepl(".\\.(cl_|clMatrix|clArray|clAny|statcl_)", names)], where)
+  rare <- ".\\.(cl_|clMatrix|clArray|clAny|statcl_)|^(draw|plot|print|show)_|_text$"
+  compile_functions(names[!grepl(rare, names)], where)
 })
 
 # After the methods of a package are loaded, R's fast dispatch of primitives is off until its tables

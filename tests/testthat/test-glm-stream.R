@@ -147,7 +147,7 @@ test_that("functions, files, connections and Arrow readers are read in blocks", 
 })
 
 test_that("Arrow tables are read", {
-  skip_if_not(requireNamespace("arrow", quietly = TRUE), "the package arrow")
+  skip_if_not_installed("arrow")
   table <- getExportedValue("arrow", "arrow_table")(data())
   expect_same_fit(cl_glm(count ~ a + g, table, "poisson_log"),
                   cl_glm(count ~ a + g, data(), "poisson_log"))
