@@ -45,7 +45,10 @@ summary.cl_tuning <- function(object, ...) {
 #' @rdname cl_tune
 #' @export
 plot.cl_tuning <- function(x, ...) {
-  if (is.na(x$device)) abort_argument("x", "'x' has no measurements: there was no device")
+  if (is.na(x$device)) {
+    message("statcl: there is nothing to draw, as there was no device")
+    return(invisible(x))
+  }
   ops <- x$sizes$op
   rows <- ceiling(sqrt(length(ops)))
   old <- graphics::par(mfrow = c(ceiling(length(ops) / rows), rows), mar = c(4, 4, 2, 1))

@@ -40,7 +40,7 @@
 #' \donttest{
 #' tuned <- cl_tune("chol", budget = 2)
 #' tuned
-#' if (cl_available()) plot(tuned)
+#' plot(tuned)
 #' }
 cl_tune <- function(ops = NULL, budget = 30, verbose = interactive(), save = FALSE,
                     kernels = is.null(ops)) {
