@@ -124,6 +124,12 @@ finish_gp <- function(problem, space, method, prior, found) {
   fit$vecchia <- found$vecchia
   fit <- settle_gp(structure(fit, class = "cl_gp"))
   warn_collapsed(fit, space)
+  warn_unfinished(found, method)
+  fit
+}
+
+# Of a search or of chains that did not come to their end.
+warn_unfinished <- function(found, method) {
   if (identical(found$message, "interrupted")) {
     statcl_warning("interrupted", "interrupted: the result has the best parameters found so far")
   } else if (!found$converged) {
@@ -134,7 +140,6 @@ finish_gp <- function(problem, space, method, prior, found) {
       sprintf("the optimiser did not converge: %s", found$message)
     })
   }
-  fit
 }
 
 # Few observations are often fitted without any noise, with intervals that are much too narrow.

@@ -85,16 +85,7 @@ finish_response <- function(problem, space, method, prior, found) {
   if (is.null(fit$objective)) fit$objective <- fit$logLik
   fit$linear.predictors <- state$f
   fit$fitted.values <- stats::predict(fit, type = "response")
-  if (identical(found$message, "interrupted")) {
-    statcl_warning("interrupted", "interrupted: the result has the best parameters found so far")
-  } else if (!found$converged) {
-    statcl_warning("convergence", if (method == "mcmc") {
-      sprintf("%s: the chains are too short or do not agree; increase 'iter' in 'control'",
-              found$message)
-    } else {
-      sprintf("the optimiser did not converge: %s", found$message)
-    })
-  }
+  warn_unfinished(found, method)
   fit
 }
 
