@@ -9,8 +9,9 @@
 
 # DESCRIPTION asks R not to compile all functions at installation (ByteCompile), as that makes them
 # three times as large and the package larger than 5 MB. Those that others call are compiled here.
-# Methods, S3's and S4's, and what prints and draws run once for a line that a user types: R
-# compiles one when it is called again. This file is the last to be read.
+# Methods, S3's and S4's, and what prints and draws run once for a line that a user types, and some
+# topics are rarer than the rest: R compiles such a function when it is called again. This file is
+# the last to be read.
 compile_functions <- function(names, where) {
   for (name in names) {
     value <- get(name, where)
@@ -21,7 +22,8 @@ compile_functions <- function(names, where) {
 local({
   where <- topenv()
   names <- ls(where, all.names = TRUE)
-  rare <- ".\\.(cl_|clMatrix|clArray|clAny|statcl_)|^(draw|plot|print|show)_|_text$"
+  rare <- paste0(".\\.(cl_|clMatrix|clArray|clAny|statcl_)|^(draw|plot|print|show)_|_text$|",
+                 "mixed|stream|response|latent|tmb|tune|tuning")
   compile_functions(names[!grepl(rare, names)], where)
 })
 
