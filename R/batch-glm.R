@@ -98,7 +98,7 @@ cl_batch_glm.default <- function(x, y, group, family = "bernoulli_logit", weight
   if (NROW(x) != n || length(group) != n) keep <- NULL
   data <- check_grouped(pick(x), pick(given$y), pick(group))
   fit <- fit_glm_groups(data$x, pick(given$y), pick(given$w), pick(given$trials), pick(offset),
-                        data$group, family)
+                        data, family)
   fit$call <- match.call()
   fit$call[[1L]] <- quote(cl_batch_glm)
   report_groups(fit, on_error)
@@ -149,7 +149,7 @@ group_response <- function(y, family, weights) {
                                  "y"))
   }
   most <- if (name == "binomial") 1 else Inf
-  if (name != "gaussian" && !all(y >= 0 & y <= most, na.rm = TRUE)) {
+  if (name != "gaussian" && (min(y, 0, na.rm = TRUE) < 0 || max(y, 0, na.rm = TRUE) > most)) {
     abort_argument("y", if (name == "binomial") {
       "the response must be between 0 and 1, or cbind(successes, failures)"
     } else {
@@ -159,47 +159,43 @@ group_response <- function(y, family, weights) {
   list(y = y, w = weights, trials = trials)
 }
 
-fit_glm_groups <- function(x, y, w, trials, offset, group, family) {
+fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   p <- ncol(x)
-  code <- as.integer(group)
-  groups <- nlevels(group)
-  size <- tabulate(code, groups)
-  order <- if (is.unsorted(code)) order(code) - 1
-  task <- c(match(family$family, c("binomial", "poisson", "gaussian")) - 1, 100, max(size),
-            p + p * p + 4)
+  names <- levels(grouped$group)
+  groups <- length(names)
+  size <- grouped$size
+  task <- c(match(family$family, c("binomial", "poisson", "gaussian")) - 1, 100, max(size))
   # few groups do not fill a device
   where <- where_for("batch", if (groups < 256L) 0 else 8 * length(x) * p)
-  run <- function(where) .Call(r_glm_batch, x, y, w, offset, order, c(0, cumsum(size)), task, where)
+  run <- function(where) {
+    .Call(r_glm_batch, x, y, w, offset, grouped$order, c(0, cumsum(size)), task, where)
+  }
   found <- run(where)
   if (is.null(found)) found <- run(-1L)
-  names <- levels(group)
-  named <- function(v) stats::setNames(v, names)
-  row <- found$results
-  beta <- t(row[seq_len(p), , drop = FALSE])
-  variances <- t(row[p + (seq_len(p) - 1) * (p + 1) + 1, , drop = FALSE])
-  cov <- array(row[p + seq_len(p * p), ], c(p, p, groups), list(colnames(x), colnames(x), names))
-  last <- p + p * p
+  named <- function(v) {
+    names(v) <- names
+    v
+  }
+  df <- size - found$rank
   known <- has_sigma(list(family = family))
-  df <- size - as.integer(row[last + 2L, ])
-  deviance <- row[last + 1L, ]
-  sigma <- if (known) sqrt(deviance / ifelse(df > 0, df, NaN)) else rep(1, groups)
-  error <- sqrt(variances) * sigma
-  beta[is.nan(beta)] <- NA
-  error[is.na(beta)] <- NA
+  sigma <- if (known) sqrt(found$deviance / ifelse(df > 0, df, NaN)) else rep(1, groups)
+  error <- sqrt(found$variance) * sigma
+  beta <- found$beta
   dimnames(beta) <- dimnames(error) <- list(names, colnames(x))
-  status <- c("ok", "collinear columns", "separated", "not converged")[row[last + 4L, ] + 1]
-  eta <- as.vector(found$eta)
+  status <- c("ok", "collinear columns", "separated", "not converged")[found$state + 1L]
   structure(list(coefficients = beta, std.error = error, sigma = named(sigma),
-                 deviance = named(deviance), rank = named(as.integer(row[last + 2L, ])),
+                 deviance = named(found$deviance), rank = named(found$rank),
                  df.residual = named(df), nobs = named(size),
-                 iterations = named(as.integer(row[last + 3L, ])), status = named(status),
-                 cov.unscaled = cov, linear.predictors = eta, fitted.values = family$linkinv(eta),
-                 y = y, prior.weights = w, trials = trials, group = group, family = family),
+                 iterations = named(found$steps), status = named(status),
+                 cov.unscaled = array(found$cov, c(p, p, groups),
+                                      list(colnames(x), colnames(x), names)),
+                 linear.predictors = found$eta, fitted.values = found$mean, y = y,
+                 prior.weights = w, trials = trials, group = grouped$group, family = family),
             class = c("cl_batch_glm", "cl_batch_lm"))
 }
 
 report_groups <- function(fit, on_error) {
-  bad <- unname(which(fit$status %in% c("separated", "not converged")))
+  bad <- which(is.na(unname(fit$deviance)))
   if (length(bad) == 0L) return(fit)
   first <- sprintf("group '%s' is %s", names(fit$status)[bad[1L]], fit$status[bad[1L]])
   if (on_error == "stop") statcl_abort("singular", first, matrix = bad[1L])

@@ -114,7 +114,7 @@ cl_batch_lm.default <- function(x, y, group, on_error = c("warn", "stop"), ...) 
   structure(fit, class = "cl_batch_lm")
 }
 
-# list(x, group): a numeric matrix with names, and a factor.
+# list(x: a numeric matrix with names, group, size, order).
 check_grouped <- function(x, y, group) {
   x <- check_numeric(if (is_cl(x)) as.matrix(x) else x, "x")
   if (is.null(dim(x))) x <- matrix(x)
@@ -124,16 +124,31 @@ check_grouped <- function(x, y, group) {
   }
   group <- check_group(group)
   if (length(group) != nrow(x)) abort_group(length(group), nrow(x))
-  finite <- function(v) is.finite(sum(v)) || all(is.finite(v))
-  if (!finite(x)) abort_argument("x", "'x' has missing or infinite values")
-  if (!finite(y)) abort_argument("y", "'y' has missing or infinite values")
-  if (anyNA(group)) abort_argument("group", "'group' has missing values")
+  if (!.Call(r_all_finite, x)) abort_argument("x", "'x' has missing or infinite values")
+  if (!.Call(r_all_finite, y)) abort_argument("y", "'y' has missing or infinite values")
   if (ncol(x) == 0L) abort_argument("x", "'x' must have at least one column")
   check_order(ncol(x), "x")
   if (is.null(colnames(x))) colnames(x) <- paste0("x", seq_len(ncol(x)))
-  group <- as.factor(group)
-  if (any(tabulate(group, nlevels(group)) == 0L)) group <- droplevels(group)
-  list(x = x, group = group)
+  c(list(x = x), group_codes(group))
+}
+
+# list(group: a factor with levels that occur, size: rows of each, order: of the rows by group, from
+# 0 on, or NULL).
+group_codes <- function(group) {
+  found <- if (!is.object(group) || is.factor(group)) .Call(r_group_codes, group)
+  if (is.null(found)) {
+    if (anyNA(group)) abort_argument("group", "'group' has missing values")
+    group <- as.factor(group)
+    found <- .Call(r_group_codes, group)
+  }
+  if (!is.factor(group)) {
+    values <- found$value
+    storage.mode(values) <- typeof(group) # as.character() may differ
+    group <- structure(found$code, levels = as.character(values), class = "factor")
+  } else if (length(found$value) < nlevels(group)) {
+    group <- droplevels(group)
+  }
+  list(group = group, size = found$size, order = found$order)
 }
 
 # Cross-products of the columns of z in an array. Rows are ordered by group, `size` rows in each.

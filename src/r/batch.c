@@ -5,7 +5,6 @@
 #include "r/glue.h"
 
 #include "ops/batch.h"
-#include "ops/glm_batch.h"
 #include "ops/operation.h"
 
 static bool flag(SEXP x) {
@@ -160,46 +159,6 @@ SEXP r_batch_mvn(SEXP y, SEXP mean, SEXP factor, SEXP n, SEXP batch, SEXP upper,
                             &c.out));
 done:
   return end_reported(&c, status, 3);
-}
-
-/* ---- regressions by group -------------------------------------------------------------------- */
-
-/* list(results, eta) of ops/glm_batch.h, or NULL if the engine cannot; task: family, most steps,
- * rows of the largest group, numbers of a result. */
-SEXP r_glm_batch(SEXP x, SEXP y, SEXP weights, SEXP offset, SEXP order, SEXP starts, SEXP task,
-                 SEXP where) {
-  enum { OPERANDS = 6 };
-  const SEXP given[] = {x, y, weights, offset, order, starts};
-  const char *const names[] = {"x", "y", "weights", "offset", "order", "starts"};
-  const char *parts[] = {"results", "eta", ""};
-  const double *t = REAL_RO(task);
-  const size_t groups = (size_t)XLENGTH(starts) - 1;
-  SEXP result = PROTECT(Rf_mkNamed(VECSXP, parts));
-  SET_VECTOR_ELT(result, 0, r_values_new(as_size(t[3]), groups));
-  SET_VECTOR_ELT(result, 1, r_values_new(r_nrow(x, "x"), 1));
-  scl_mat *m[OPERANDS] = {0}, *out = NULL, *eta = NULL;
-  bool done = false;
-  scl_status status;
-  SCL_GO(r_operands(where, OPERANDS, given, names, m));
-  const scl_glm_batch_data data = {.family = (int)t[0],
-                                   .most = (int)t[1],
-                                   .most_rows = as_size(t[2]),
-                                   .x = m[0],
-                                   .y = m[1],
-                                   .weights = m[2],
-                                   .offset = m[3],
-                                   .order = m[4],
-                                   .starts = m[5]};
-  SCL_GO(scl_glm_batch(&data, &done, &out, &eta));
-  if (!done) goto done;
-  SCL_GO(r_values(VECTOR_ELT(result, 0), out));
-  SCL_GO(r_values(VECTOR_ELT(result, 1), eta));
-done:
-  r_operands_release(OPERANDS, m);
-  scl_mat_release(out);
-  scl_mat_release(eta);
-  UNPROTECT(1);
-  return r_return(status, done ? result : R_NilValue);
 }
 
 /* The numbers of a handle, column by column, as an m x n matrix. */

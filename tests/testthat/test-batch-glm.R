@@ -170,3 +170,48 @@ test_that("bad input to generalised linear models by group is rejected", {
   expect_fault(cl_batch_glm(cbind(d$x, NA), d$y, d$g), "argument", argument = "x")
   expect_fault(cl_batch_glm(cbind(d$x)[1:3, ], d$y, d$g), "argument", argument = "y")
 })
+
+test_that("groups of any kind have the codes and levels of factor()", {
+  set.seed(17)
+  n <- 240
+  d <- data.frame(x = rnorm(n), k = rpois(n, 3))
+  code <- sample(rep(c(1, 2, 4, 7), n / 4))
+  groups <- list(
+    as.integer(code), code, -code, sort(code), rev(sort(as.integer(code))), code * 1e5,
+    code / 3, code * 1e12, letters[code], code > 3, factor(code, levels = c(9, 7, 4, 3, 2, 1)),
+    factor(code, ordered = TRUE), as.Date("2020-01-01") + code, factor(letters[code])[1:n],
+    replace(code, 1:60, 2147483647), replace(code, code == 1, -0))
+  for (g in groups) {
+    fit <- cl_batch_glm(cbind(1, d$x), d$k, g, poisson)
+    expect_identical(fit$group, droplevels(as.factor(g)))
+    sizes <- table(fit$group)
+    expect_identical(fit$nobs, stats::setNames(as.integer(sizes), names(sizes)))
+    one <- levels(fit$group)[2L]
+    own <- fit$group == one
+    peer <- glm.fit(cbind(1, d$x)[own, ], d$k[own], family = poisson(), control = exact)
+    expect_close(unname(coef(fit)[2L, ]), unname(peer$coefficients), 1e-8)
+    expect_close(fit$fitted.values[own], unname(peer$fitted.values), 1e-8)
+    expect_identical(names(cl_batch_lm(cbind(1, d$x), d$k, g)$nobs), levels(fit$group))
+  }
+  for (g in list(replace(code, 5, NA), replace(as.integer(code), 5, NA), replace(code, 5, NaN),
+                 replace(letters[code], 5, NA), factor(replace(code, 5, NA)))) {
+    expect_fault(cl_batch_glm(cbind(1, d$x), d$k, g, poisson), "argument", argument = "group")
+  }
+  for (bad in c(NA, NaN, Inf, -Inf)) for (at in c(1, 100, n)) {
+    expect_fault(cl_batch_glm(cbind(1, replace(d$x, at, bad)), d$k, code, poisson), "argument",
+                 argument = "x")
+  }
+})
+
+test_that("means are those of R's families in both tails", {
+  shift <- c(numeric(400), 29, 31, 40, -29, -31, -40)
+  y <- c(rep(0:1, 200), 1, 1, 1, 0, 0, 0)
+  for (family in list(binomial(), poisson())) {
+    use <- family$family == "binomial" | shift <= 0
+    fit <- cl_batch_glm(cbind(rep(1, sum(use))), y[use], rep(1, sum(use)), family,
+                        offset = shift[use])
+    expect_identical(unname(fit$status), "ok")
+    means <- family$linkinv(fit$linear.predictors)
+    expect_close(fit$fitted.values / means, rep(1, sum(use)), 4e-15)
+  }
+})
