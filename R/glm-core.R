@@ -14,7 +14,8 @@ glm_core <- function(problem, basis = NULL) {
   core$aux_count <- if (is.na(core$aux)) 0L else
     if (core$aux == "cuts") length(problem$levels) - 1L else 1L
   core$logged <- core$aux %in% c("sigma", "phi")
-  core$likelihood <- new_likelihood(family, data$y, data$x, data$trials, data$weights)
+  core$likelihood <- new_likelihood(family, data$y, data$x, data$trials, data$weights,
+                                    "glm_fit")
   if (family == "normal_id") {
     core$gram <- glm_gram(data$x, NULL)
     if (!is.null(problem$row_weights)) core$constant <- sum(log(problem$row_weights)) / 2

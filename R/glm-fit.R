@@ -113,7 +113,7 @@
 #' weights, as for `MASS::polr()`.
 #'
 #' @section Engines:
-#' x is uploaded once if it is large enough ([cl_thresholds()], `"glm"`) and stays on the device
+#' x is uploaded once if it is large enough ([cl_thresholds()], `"glm_fit"`) and stays on the device
 #' during the fit, as do the vectors of the search: y is uploaded, linear predictors and means are
 #' downloaded. X' W X needs the same amount of memory again. A fit holds no device memory, so it
 #' can be saved. For the largest problems pass a matrix instead of a formula, including a column of
@@ -338,7 +338,8 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
   full <- x
   if (ones) {
     # a copy with one more column takes R longer than the device takes for the whole fit
-    if (!is_cl(x) && !is_sparse(x) && !basis_is_cheap(x) && where_for("glm", length(x)) >= 0L) {
+    if (!is_cl(x) && !is_sparse(x) && !basis_is_cheap(x) &&
+          where_for("glm_fit", row_work(x)) >= 0L) {
       full <- as_cl(x)
     }
     full <- cbind(1, full)

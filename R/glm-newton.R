@@ -42,7 +42,7 @@ glm_newton <- function(core, prior, theta, control, report = function(...) NULL,
 # NULL where it finds no mode.
 newton_in_c <- function(problem, control) {
   if (!problem$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log") ||
-        !is.null(problem$offset) || where_for("glm", length(problem$x)) >= 0L) return(NULL)
+        !is.null(problem$offset) || where_for("glm_fit", row_work(problem$x)) >= 0L) return(NULL)
   core <- glm_core(problem, glm_basis(problem, working_weights(problem$family, used_data(problem))))
   data <- core$data
   found <- .Call(r_glm_newton, environment(core$likelihood)$handle, data$y, data$x, data$trials,

@@ -136,7 +136,7 @@ exceeds_memory <- function(formula, data, family, method) {
   numbers <- as.double(nrow(data)) * columns
   if (is.null(limit)) {
     limit <- host_memory()
-    where <- where_for("glm", numbers)
+    where <- where_for("glm_fit", numbers)
     if (where >= 0L) limit <- min(limit, device_table()$memory[where + 1L])
   }
   numbers * 16 > limit / 2
@@ -319,7 +319,7 @@ sum_block <- function(s, block, beta, begin, at_start, how) {
   rotate <- how == "rotation"
   p <- ncol(block$x)
   x <- block$x
-  if (!rotate && where_for("glm", length(x)) >= 0L) {
+  if (!rotate && where_for("glm_fit", row_work(x)) >= 0L) {
     x <- as_cl(x)
     column <- function(v) column_beside(rep_len(v, nrow(x)), x)
     parts <- device_parts(s$r, data, column)

@@ -76,7 +76,8 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
   result <- .Call(r_glm_lpdf, check_family(family), response(y), response(trials, "trials"),
                   if (is_cl(rows)) rows@handle else rows, on_host_memory(alpha),
                   on_host_memory(beta), on_host_memory(sigma), on_host_memory(phi),
-                  on_host_memory(cuts), gradient, where_for("glm", length(rows)))
+                  on_host_memory(cuts), gradient,
+                  where_for(density_op(ncol(rows)), length(rows)))
   if (any(c("x", "y") %in% gradient)) finish_gradient(result, x, y) else result
 }
 
@@ -85,9 +86,8 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
 #' Copies `y` and `x` to the device once and returns a function of the parameters, for optimisers
 #' and samplers. A call uploads the parameters and downloads the value and its gradient.
 #'
-#' The data is stored where [cl_glm_lpdf()] would compute: on the device in use if `x` is above the
-#' threshold `"glm"` of [cl_thresholds()], or is a `clMatrix` there; otherwise in host memory,
-#' without a copy.
+#' The data is stored on the device in use if it is above the threshold `"likelihood"` of
+#' [cl_thresholds()], or if `x` is a `clMatrix` there; otherwise in host memory, without a copy.
 #'
 #' The function can be saved ([saveRDS()]), sent to parallel workers and used in forked ones: it
 #' keeps a reference to its data and uploads it again at its first use elsewhere. In a forked
@@ -114,8 +114,8 @@ cl_likelihood <- function(family, y, x, trials = NULL) {
   new_likelihood(check_family(family), response(y), predictors(x), response(trials, "trials"))
 }
 
-# `weights`: NULL, or a factor for the log density of each observation.
-new_likelihood <- function(family, y, x, trials, weights = NULL) {
+# `weights`: NULL, or a factor for the log density of each observation. `op`: whose threshold holds.
+new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihood") {
   force(y)
   force(trials)
   force(weights)
@@ -123,7 +123,7 @@ new_likelihood <- function(family, y, x, trials, weights = NULL) {
   x <- one_for_each(x, y)
   handle <- NULL
   build <- function() {
-    where <- if (forked()) -1L else where_for("glm", length(x))
+    where <- if (forked()) -1L else where_for(op, row_work(x))
     handle <<- .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
   }
   all <- default_gradient(family)

@@ -99,10 +99,16 @@ tune_sizes <- function(tasks, known, budget, verbose, time = time_engines, now =
        points = do.call(rbind, c(points, make.row.names = FALSE)))
 }
 
-# Increasing sizes as long as there is time, then sizes within the interval of the crossing.
+# Increasing sizes until the device is much faster twice, or as long as there is time; then sizes
+# within the interval of the crossing.
 measure_op <- function(op, task, seconds, verbose, time, now) {
   points <- NULL
   cost <- numeric() # of each size
+  # how many times as fast the device was at the last size, with the shape that suits it least
+  gain <- function() {
+    last <- points[points$size == points$size[nrow(points)], ]
+    min(last$host / last$device)
+  }
   measure <- function(size) {
     for (shape in names(task$shapes)) {
       point <- data.frame(op = op, shape = shape, size = size,
@@ -122,12 +128,16 @@ measure_op <- function(op, task, seconds, verbose, time, now) {
     growth <- if (last > 1L && cost[last - 1L] > 0) max(2, cost[last] / cost[last - 1L]) else 2
     complete <- last == 0L || has_time(growth * cost[last])
     if (!complete) break
+    was <- if (last > 0L) gain() else 0
     measure(size)
+    if (min(was, gain()) > 3) break # beyond the crossing
   }
-  for (again in 1:3) {
+  for (again in 1:6) {
     between <- choose_threshold(points, complete)$between
-    if (is.null(between) || between[2L] < 1.3 * between[1L] || !has_time(max(cost))) break
-    measure(round(sqrt(prod(between))))
+    size <- round(sqrt(prod(between)))
+    if (is.null(between) || between[2L] < 1.1 * between[1L] || size %in% points$size ||
+          !has_time(sum(points$cost[points$size == between[2L]]))) break
+    measure(size)
   }
   list(points = points, complete = complete)
 }

@@ -20,6 +20,7 @@ here <- "bench"
 known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")),
                  c("common", "compare", "figure", "first-use", "glm-fit", "glm-stream", "gp-optima",
                    "gp-response", "gp-small", "mixed", "rtmb", "run", "small", "tune",
+                   "tune-kernels",
                    "vecchia-accuracy", "vecchia-elevation")) # run by themselves
 unknown <- setdiff(families, known)
 if (length(unknown) > 0L) {

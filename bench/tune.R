@@ -2,6 +2,7 @@
 # at sizes from 8 to 8192 rows (operations by elements: as many numbers), which tuning did not see,
 # and prints the choice and its loss. Run by itself:
 # Rscript bench/tune.R [seconds for tuning, 30] [seconds for these times, 60] [operations, comma]
+# With STATCL_BENCH_TUNING=file.svg it also draws the times at which cl_tune() looked.
 suppressMessages(library(statcl))
 args <- commandArgs(TRUE)
 number <- function(k, default) if (length(args) >= k) as.numeric(args[k]) else default
@@ -14,10 +15,20 @@ if (!cl_available()) {
   }
   cl_use(devices$id[1L])
 }
+# Where R has no device for SVG, the object itself is kept, to be drawn elsewhere.
+draw_tuning <- function(tuned, file) {
+  if (!nzchar(file)) return(invisible())
+  if (!capabilities("cairo")) return(saveRDS(tuned, sub("svg$", "rds", file)))
+  svg(file, width = 11, height = 9)
+  on.exit(dev.off())
+  plot(tuned)
+}
 tasks <- internal("tune_tasks")()
 if (length(args) >= 3L) tasks <- tasks[strsplit(args[3L], ",")[[1L]]]
 cat(cl_devices()$name[cl_devices()$default], "\n")
-print(cl_tune(names(tasks), budget = number(1L, 30), verbose = FALSE))
+tuned <- cl_tune(names(tasks), budget = number(1L, 30), verbose = FALSE)
+print(tuned)
+draw_tuning(tuned, Sys.getenv("STATCL_BENCH_TUNING"))
 
 rows <- c(8, 24, 48, 96, 192, 384, 768, 1536, 3072, 6144, 8192)
 left <- number(2L, 60)

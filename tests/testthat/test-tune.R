@@ -26,7 +26,7 @@ test_that("the crossing is interpolated between the sizes around it", {
     expect_match(found$sizes$why, "crossing between")
     # the interval of the crossing is narrowed
     sizes <- found$points$size
-    expect_lt(min(sizes[sizes > 100]) / max(sizes[sizes < 100]), 1.3)
+    expect_lt(min(sizes[sizes > 100]) / max(sizes[sizes < 100]), 1.1)
     expect_true(all(found$points$agree))
   })
 })
@@ -89,7 +89,7 @@ test_that("cl_tune() gives an object that explains and plots its choices", {
     expect_output(print(tuned), "For this session")
     loss <- summary(tuned)
     expect_equal(loss$loss, 1)
-    expect_equal(loss$loss_before, 1024^3 / 1e6)
+    expect_equal(loss$loss_before, 512^3 / 1e6) # at 256 and 512 the device was 3 times as fast
     file <- tempfile(fileext = ".pdf")
     grDevices::pdf(file)
     on.exit({ grDevices::dev.off(); unlink(file) })
