@@ -193,7 +193,7 @@ glm_predictor <- function(fit, x, offset, coefficients = fit$coefficients) {
   if (fit$family == "ordered_logistic" && fit$intercept > 0L) {
     beta <- append(beta, 0, fit$intercept - 1L)
   }
-  beta <- unname(if (is.matrix(beta)) beta else matrix(beta))
+  beta <- unname(if (is.matrix(beta)) beta else matrix(beta, ncol = 1L))
   eta <- if (is_cl(x)) as.matrix(cl_matmul(x, beta)) else x %*% beta
   if (categorical) {
     dimnames(eta) <- list(rownames(x), fit$levels)

@@ -142,7 +142,7 @@ new_glm_problem <- function(family, x, response, offset, intercept, names = coln
   if (n == 0L) abort_argument("data", "there are no observations")
   problem <- c(list(family = family, x = x, n = n, intercept = intercept), response)
   problem$names <- names
-  if (is.null(problem$names)) problem$names <- paste0("x", seq_len(ncol(x)))
+  if (is.null(problem$names)) problem$names <- sprintf("x%d", seq_len(ncol(x)))
   if (!is.null(offset)) problem$offset <- check_offset(offset, family, n, length(problem$levels))
   problem$shares <- if (family == "binomial_logit" && response$kind != "number") {
     if (any(response$y != round(response$y) | response$trials != round(response$trials))) TRUE

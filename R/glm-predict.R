@@ -266,6 +266,11 @@ prediction_bounds <- function(object, points, type, level) {
   }
   nodes <- stats::qnorm((1:51 - 0.5) / 51)
   mu <- link_inverse(object$family, found$fit + outer(as.vector(found$se), nodes))
+  lapply(law_quantiles(law, mu, tails), stats::setNames, names(found$fit))
+}
+
+# Quantiles of a response whose mean is one of the columns of mu.
+law_quantiles <- function(law, mu, tails) {
   lapply(tails, function(p) {
     low <- do.call(pmin, as.data.frame(law$quantile(p, mu))) - law$whole
     high <- do.call(pmax, as.data.frame(law$quantile(p, mu)))
@@ -277,17 +282,18 @@ prediction_bounds <- function(object, points, type, level) {
       high[above] <- middle[above]
       low[!above] <- middle[!above]
     }
-    stats::setNames(high, names(found$fit))
+    high
   })
 }
 
 # list(link, whole, probability(y, mu), quantile(p, mu)) of a response with weight 1 and the matrix
-# of means mu; NULL if the family is another.
-response_law <- function(object) {
+# of means mu; NULL if the family is another. `own`: the auxiliary parameter, by default the fit's.
+response_law <- function(object, own = NULL) {
   if (has_classes(object$family)) return(NULL)
   r <- stats::family(object)
   phi <- if (object$family == "normal_id") stats::sigma(object)^2 else dispersion(object)
-  theta <- if (object$family == "neg_binomial_2_log") object$own[[1L]] else nb_theta(r)
+  theta <- if (object$family != "neg_binomial_2_log") nb_theta(r) else
+    if (is.null(own)) object$own[[1L]] else own
   like <- function(v, mu) array(v, dim(mu))
   laws <- list(
     poisson = list(stats::ppois, stats::qpois),

@@ -31,8 +31,9 @@
 #' [cl_glm()]; standard deviations of effects (of columns scaled to mean square 1) and `sigma` are
 #' half-normal with 2.5 (for `"normal_id"` times the standard deviation of y); correlation matrices
 #' have the density det(C), and `phi` is log-normal as there. Estimates are posterior means. The
-#' element `draws` has coefficients, standard deviations, correlations and `sigma` or `phi`, without
-#' the effects. For other priors see `vignette("own-model")`.
+#' element `draws` has coefficients, standard deviations, correlations and `sigma` or `phi`,
+#' `effect_draws` for each term an array of at most 1,000 draws, levels and columns. For other
+#' priors see `vignette("own-model")`.
 #'
 #' @param formula,data A formula with random effects, and a data frame.
 #' @param family,weights,offset,trials,subset,na.action,contrasts As for [cl_glm()].
@@ -251,13 +252,16 @@ fit_normal <- function(work) {
   sigma <- problem$unit * sqrt(found$at$pwrss / df)
   fixed <- problem$model$dense + seq_len(problem$p)
   turn <- qr.R(problem$rotation)
-  root <- sigma * backsolve(turn, backsolve(f$r[fixed, fixed, drop = FALSE], diag(problem$p)))
+  root <- sigma * upper_solve(turn, upper_solve(f$r[fixed, fixed, drop = FALSE], diag(problem$p)))
   list(model = problem$model, theta = found$par, search = found, sigma = sigma,
        beta = qr.coef(problem$rotation, problem$response) +
-         problem$unit * backsolve(turn, effects$b),
+         problem$unit * upper_solve(turn, effects$b),
        vcov = tcrossprod(root), u = lapply(effects$u, `*`, problem$unit / sigma),
        logLik = -found$at$value / 2)
 }
+
+# backsolve(), also without columns.
+upper_solve <- function(r, b) if (length(r) == 0L) b else backsolve(r, b)
 
 fit_laplace <- function(work) {
   glm <- work$glm
@@ -281,9 +285,9 @@ fit_laplace <- function(work) {
   covariance <- tryCatch(chol2inv(chol(found$hessian)), error = function(e)
     found$hessian * NA_real_)
   k <- match(many + seq_len(p), found$free)
-  root <- backsolve(turn, problem$turn)
+  root <- upper_solve(turn, problem$turn)
   list(model = model, theta = parts$theta, search = found, sigma = 1,
-       beta = backsolve(turn, parts$b), u = found$at$u,
+       beta = upper_solve(turn, parts$b), u = found$at$u,
        vcov = root %*% covariance[k, k, drop = FALSE] %*% t(root), aux = exp(parts$aux),
        logLik = -found$at$value,
        aux_error = if (length(parts$aux) == 1L) exp(parts$aux) *

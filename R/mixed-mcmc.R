@@ -19,7 +19,8 @@ sample_mixed <- function(work, mode, progress) {
   p <- length(mode$beta)
   beta <- if (p > 0L) t(mode$beta + target$turn %*% t(own("b", p)))
   shown <- list(stats::setNames(as.data.frame(beta), work$glm$names[work$kept]))
-  random <- variances <- list()
+  random <- variances <- effects <- list()
+  few <- unique(round(seq(1, nrow(values), length.out = min(kept_draws, nrow(values)))))
   for (t in seq_along(designs)) {
     d <- designs[[t]]
     k <- ncol(d$x)
@@ -27,10 +28,13 @@ sample_mixed <- function(work, mode, progress) {
     a <- mixed_roots(exp(own(name[1L], k)), if (k > 1L) own(name[2L], k * (k - 1) / 2))
     z <- own(name[3L], k * nlevels(d$factor))
     L <- nlevels(d$factor)
-    random[[t]] <- vapply(seq_len(k), function(i) {
+    of_draws <- lapply(seq_len(k), function(i) {
       Reduce(`+`, lapply(seq_len(i), function(j)
-        colMeans(a[[i]][[j]] * z[, (j - 1) * L + seq_len(L), drop = FALSE]))) / target$scale[[t]][i]
-    }, numeric(L))
+        a[[i]][[j]] * z[, (j - 1) * L + seq_len(L), drop = FALSE])) / target$scale[[t]][i]
+    })
+    random[[t]] <- vapply(of_draws, colMeans, numeric(L))
+    effects[[t]] <- array(unlist(lapply(of_draws, function(b) b[few, ])), c(length(few), L, k),
+                          list(NULL, levels(d$factor), colnames(d$x)))
     dimnames(random[[t]]) <- list(levels(d$factor), colnames(d$x))
     found <- mixed_spread(a, target$scale[[t]], d)
     variances[[t]] <- found$mean
@@ -46,7 +50,9 @@ sample_mixed <- function(work, mode, progress) {
   draws$draws <- array(shown, c(size[1:2], ncol(shown)),
                        c(dimnames(draws$draws)[1:2], list(parameter = colnames(shown))))
   draws$warmup <- NULL
-  list(draws = draws, beta = beta, random = random, variances = variances, aux = aux)
+  names(effects) <- names(variances)
+  list(draws = draws, beta = beta, random = random, variances = variances, aux = aux,
+       effects = effects)
 }
 
 # Rows of the factor of the covariance matrix of a term, as lists of numbers, from standard
@@ -187,6 +193,7 @@ finish_sampled <- function(fit, work, found) {
   fit$fitted.values[] <- glm_mean(fit, eta)
   fit$logLik <- fit$objective <- NA_real_
   fit$draws <- found$draws
+  fit$effect_draws <- found$effects
   fit["theta"] <- list(NULL)
   fit$singular <- FALSE
   fit[c("converged", "message")] <- draws_verdict(found$draws)

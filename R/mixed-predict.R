@@ -11,10 +11,9 @@
 #'   ones); for `predict()` also a formula with some of the fit's random terms, such as `~ (1 | g)`.
 #' @param allow.new.levels Whether levels of a grouping factor that the fit has not seen get effects
 #'   of 0; otherwise they are an error.
-#' @param se.fit Whether to give standard errors, for `re.form = NA`.
-#' @param interval For `re.form = NA`: `"confidence"` adds limits for the linear predictor or mean,
-#'   `"prediction"`, for `"normal_id"`, limits for a new observation of a new level of each grouping
-#'   factor.
+#' @param se.fit Whether to give standard errors.
+#' @param interval `"confidence"` adds limits for the linear predictor or mean, `"prediction"`
+#'   limits for a new observation, see below.
 #' @param level Level of the intervals.
 #' @param condVar Whether the effects have the attribute `"postVar"`, their K x K x L covariance
 #'   matrices given the other estimates, as in lme4.
@@ -31,6 +30,19 @@
 #'   `simulate()`: a data frame. `confint()`: a matrix. `ranef()`: a list of data frames, one for
 #'   each grouping factor, with methods for `plot()` and `as.data.frame()`.
 #'   `anova()`: a data frame of class `"anova"` with the columns of lme4.
+#' @section Uncertainty of predictions:
+#' Standard errors have the uncertainty of the fixed effects and, where predictions contain random
+#' effects, that of these and their dependence, given the variances. For `"normal_id"` they are
+#' those of best linear unbiased prediction; for other families the effects are normal about their
+#' modes, with the Hessian of Laplace's approximation. The effects of a new level
+#' (`allow.new.levels = TRUE`) add their variance in the model.
+#'
+#' A prediction interval is for a new observation of weight 1, for `newdata = NULL` of the weight in
+#' the fit; random terms that `re.form` leaves out count as new levels. It is there for normal,
+#' gamma, Poisson and negative binomial responses.
+#'
+#' For fits by `"mcmc"` predictions are means over draws of coefficients and effects, standard
+#' errors their standard deviations and intervals their quantiles.
 #' @section Errors:
 #' `statcl_error_argument` for new levels, missing variables, and fits to different data.
 #' @export
@@ -46,39 +58,30 @@ predict.cl_glmm <- function(object, newdata = NULL, type = c("link", "response")
   interval <- check_choice(interval, c("none", "confidence", "prediction"), "interval")
   level <- check_number(level, "level", 0, 1)
   se.fit <- check_flag(se.fit, "se.fit")
+  allow <- check_flag(allow.new.levels, "allow.new.levels")
   used <- used_effects(object, re.form)
-  effects <- any(used)
-  if ((se.fit || interval != "none") && effects) {
-    abort_argument(if (se.fit) "se.fit" else "interval",
-                   "standard errors are for predictions with re.form = NA")
-  }
-  if (interval == "prediction" && object$family != "normal_id") {
-    abort_argument("interval", "prediction intervals are for family \"normal_id\"")
-  }
+  if (interval == "prediction") check_response_law(object, type)
   fresh <- !is.null(newdata)
-  if (!fresh && all(used)) {
-    eta <- object$linear.predictors
-  } else {
-    points <- glm_points(object, newdata)
-    eta <- glm_predictor(object, points$x, points$offset)
-    if (effects) eta <- eta + new_effects(object, newdata, check_flag(allow.new.levels,
-                                                                      "allow.new.levels"), used)
-  }
-  fit <- if (type == "link") eta else glm_mean(object, eta)
   pad <- function(v) if (fresh) v else stats::napredict(object$na.action, v)
-  if (!se.fit && interval == "none") return(pad(fit))
-  se <- wald_errors(object, points$x[, rownames(object$vcov), drop = FALSE], rownames(object$vcov))
-  if (interval != "none") {
-    wide <- if (interval == "confidence") se else
-      sqrt(se^2 + new_level_variance(object, newdata) +
-             object$own[[1L]]^2 / (if (fresh) 1 else ones_unless(object$prior.weights, 1L)))
-    limits <- outer(stats::qnorm((1 + level) / 2) * wide, c(0, -1, 1)) + eta
-    if (type == "response") limits[] <- glm_mean(object, limits)
-    fit <- matrix(limits, length(eta), 3L, dimnames = list(names(fit), c("fit", "lwr", "upr")))
-    if (!se.fit) return(pad(fit))
+  points <- if (fresh || !all(used) || se.fit || interval != "none" || !is.null(object$draws))
+    glm_points(object, newdata)
+  rows <- if (any(used) || interval == "prediction") predict_rows(object, newdata, used, allow)
+  eta <- if (!fresh && all(used)) object$linear.predictors else
+    glm_predictor(object, points$x, points$offset) + predict_effects(object, rows)
+  weights <- if (fresh) 1 else ones_unless(object$prior.weights, 1L)
+  if (is.null(object$draws) && !se.fit && interval == "none") {
+    return(pad(if (type == "link") eta else glm_mean(object, eta)))
   }
-  if (type == "response") se <- se * abs(link_slope(object$family, eta))
-  list(fit = pad(fit), se.fit = pad(stats::setNames(se, names(eta))))
+  found <- if (is.null(object$draws))
+    predict_wald(object, eta, points, rows, type, interval, level, weights) else
+      predict_drawn(object, points, rows, type, interval, level, weights)
+  fit <- stats::setNames(found$fit, names(eta))
+  if (interval != "none") {
+    fit <- matrix(c(fit, found$lower, found$upper), length(eta), 3L,
+                  dimnames = list(names(fit), c("fit", "lwr", "upr")))
+  }
+  if (!se.fit) return(pad(fit))
+  list(fit = pad(fit), se.fit = pad(stats::setNames(found$se, names(eta))))
 }
 
 # For each random term whether predictions contain it.
@@ -113,47 +116,10 @@ term_designs <- function(object, newdata) {
   })
 }
 
-# z' Sigma z of each row.
-new_level_variance <- function(object, newdata) {
-  designs <- if (is.null(newdata)) term_designs(object, NULL) else {
-    lapply(object$effects, function(e)
-      list(x = stats::model.matrix(e$terms, new_frame(e$terms, newdata, e$xlevels),
-                                   contrasts.arg = e$contrasts)))
-  }
-  Reduce(`+`, Map(function(d, v) rowSums((d$x %*% v) * d$x), designs, object$variances))
-}
-
 with_effects <- function(re.form) {
   if (is.null(re.form)) return(TRUE)
   if (length(re.form) == 1L && is.na(re.form) || identical(deparse(re.form), "~0")) return(FALSE)
   abort_argument("re.form", "'re.form' must be NULL (with all random effects) or NA (with none)")
-}
-
-# Z b of new data, for the random terms `used`.
-new_effects <- function(object, newdata, allow, used) {
-  designs <- term_designs(object, newdata)
-  eta <- 0
-  before <- stats::setNames(integer(length(object$random)), names(object$random))
-  for (t in seq_along(designs)) {
-    effect <- object$effects[[t]]
-    b <- object$random[[effect$group]]
-    k <- before[[effect$group]] + seq_along(effect$columns)
-    before[[effect$group]] <- max(k)
-    if (!used[t]) next
-    group <- as.character(designs[[t]]$factor)
-    x <- designs[[t]]$x
-    at <- match(group, rownames(b))
-    new <- is.na(at) & !is.na(group)
-    if (any(new) && !allow) {
-      abort_argument("newdata", sprintf(paste("'%s' has the new level \"%s\": set",
-                                              "allow.new.levels = TRUE to give it effects of 0"),
-                                        effect$group, group[new][1L]))
-    }
-    own <- rowSums(x * b[at, k, drop = FALSE])
-    own[new] <- 0
-    eta <- eta + own
-  }
-  eta
 }
 
 #' @rdname predict.cl_glmm

@@ -18,10 +18,11 @@ log_aux <- function(object) if (length(object$own) > 0L) log(unname(object$own))
 
 centred_response <- function(glm) glm$y - if (is.null(glm$offset)) 0 else glm$offset
 
-# The factor of the Hessian of the effects at the estimates: list(model, f, sigma), for normal_id
-# also with the fixed effects, in the basis q.
-mixed_hessian <- function(object) {
+# The factor of the Hessian of the effects at the estimates: list(model, f, sigma); with `fixed`
+# also of the fixed effects, in an orthonormal basis of their columns, and `turn`, their factor.
+mixed_hessian <- function(object, fixed = FALSE) {
   work <- mixed_work(object)
+  x <- work$x
   normal <- object$family == "normal_id"
   sigma <- if (normal) object$own[[1L]] else 1
   if (normal) {
@@ -29,15 +30,19 @@ mixed_hessian <- function(object) {
     if (!is.null(w)) for (t in seq_along(work$designs)) {
       work$designs[[t]]$x <- work$designs[[t]]$x * sqrt(w)
     }
+    if (!is.null(w)) x <- x * sqrt(w)
     model <- mixed_model(work$designs)
-    gram <- mixed_gram(model)
+    w <- NULL
   } else {
     model <- mixed_model(work$designs)
     rows <- row_likelihood(work$family, work$glm, work$glm$weights)
-    gram <- mixed_gram(model, rows(unname(object$linear.predictors), log_aux(object))$w)
+    w <- rows(unname(object$linear.predictors), log_aux(object))$w
   }
+  rotation <- if (fixed && ncol(x) > 0L) qr(x, tol = 0)
+  gram <- mixed_gram(model, w, if (!is.null(rotation)) qr.Q(rotation))
   roots <- lapply(object$roots, `/`, sigma)
-  list(model = model, f = mixed_factor(model, gram, roots_lambda(model, roots)), sigma = sigma)
+  list(model = model, f = mixed_factor(model, gram, roots_lambda(model, roots)), sigma = sigma,
+       turn = if (!is.null(rotation)) qr.R(rotation))
 }
 
 # The factors of the blocks, for scaled columns, from those of the terms in order.

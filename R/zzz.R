@@ -22,8 +22,8 @@ compile_functions <- function(names, where) {
 local({
   where <- topenv()
   names <- ls(where, all.names = TRUE)
-  rare <- paste0(".\\.(cl_|clMatrix|clArray|clAny|statcl_)|^(draw|plot|print|show)_|_text$|",
-                 "mixed|stream|response|latent|tmb|tune|tuning")
+  rare <- paste0(".\\.(cl_|clMatrix|clArray|clAny|statcl_)|^(draw|plot|predict|print|show)_|",
+                 "_text$|mixed|stream|response|latent|tmb|tune|tuning")
   compile_functions(names[!grepl(rare, names)], where)
 })
 

@@ -133,7 +133,6 @@ test_that("predictions with some random terms, and their intervals", {
     expect_equal(predict(fit, d[5:9, ], re.form = form), wanted[5:9], tolerance = 1e-5)
   }
   expect_fault(predict(fit, re.form = ~ (1 | cup)), "argument", argument = "re.form")
-  expect_fault(predict(fit, interval = "confidence"), "argument", argument = "interval")
   fit <- sleep_fit("reml")
   new <- data.frame(Days = c(0, 4))
   x <- cbind(1, new$Days)
