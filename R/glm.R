@@ -77,7 +77,7 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
                   if (is_cl(rows)) rows@handle else rows, on_host_memory(alpha),
                   on_host_memory(beta), on_host_memory(sigma), on_host_memory(phi),
                   on_host_memory(cuts), gradient,
-                  where_for(density_op(ncol(rows)), length(rows)))
+                  where_for(glm_operation(ncol(rows)), length(rows)))
   if (any(c("x", "y") %in% gradient)) finish_gradient(result, x, y) else result
 }
 

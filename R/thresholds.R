@@ -15,7 +15,7 @@ threshold_table <- data.frame(
 harmonic_mean <- function(dim) length(dim) / sum(1 / dim)
 
 # Densities whose x is transferred for one value: with many columns that takes most of the time.
-density_op <- function(columns) if (columns < 32L) "glm" else "glm_wide"
+glm_operation <- function(columns) if (columns < 32L) "glm" else "glm_wide"
 
 # The work of a likelihood on the host: the link of a row takes as long as some 25 products.
 row_work <- function(x) as.numeric(nrow(x)) * (ncol(x) + 25)
