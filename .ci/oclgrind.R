@@ -193,6 +193,17 @@ topics <- list(
     g <- cl_gradient(function(a, b) sum(tanh(x %*% a) * plogis(x %*% b)))
     same(everything(g(rnorm(110), rnorm(110))))
   },
+  leapfrog = function() {
+    x <- matrix(c(0.3, -0.2, 0.8, -0.5, 0.1, 0.4), 3)
+    run <- function(f, init) {
+      fit <- suppressWarnings(cl_sample(f, init, chains = 1, warmup = 0, iter = 1, seed = 1,
+                                        step_size = 0.1, method = "hmc", leapfrogs = 3,
+                                        check_gradient = FALSE, refresh = 0))
+      same(as.vector(fit$draws))
+    }
+    run(cl_likelihood("bernoulli_logit", c(0, 1, 1), x), list(alpha = 0, beta = c(0, 0)))
+    run(cl_gradient(function(b) -sum((x %*% b)^2) - sum(b^2)), list(b = c(0.1, 0.2)))
+  },
   scan = function() {
     everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
     for (b in c(1, 3, 70)) {

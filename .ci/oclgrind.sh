@@ -51,7 +51,7 @@ clean() {
 plain() { OCLGRIND_BUILD_OPTIONS=-cl-opt-disable "$@"; }
 for topic in $(Rscript .ci/oclgrind.R --list); do
   case $topic in
-    glm | glm_batch | pass) plain clean "$topic" ;;
+    glm | glm_batch | leapfrog | pass) plain clean "$topic" ;;
     vecchia) OCLGRIND_LOCAL_MEM_SIZE=65536 plain clean "$topic" ;; # room for 64 rows
     *) clean "$topic" ;;
   esac

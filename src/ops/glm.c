@@ -234,6 +234,23 @@ static void size_aux(const sizes *s, scl_glm_aux kind, bool wanted, scl_glm_pass
   pass->aux_sums = none || (cuts && !wanted) ? 0 : s->aux;
 }
 
+static scl_status reserve_memory(scl_glm *glm, size_t needed) {
+  if (glm->capacity >= needed) return SCL_OK;
+  double *memory = realloc(glm->memory, needed * sizeof *memory);
+  if (memory == NULL) return scl_fail_memory(needed * sizeof *memory, 0, "parameters");
+  glm->memory = memory;
+  glm->capacity = needed;
+  return SCL_OK;
+}
+
+/* After an error: the device may still write to the memory, which is leaked on purpose. */
+static void leave_abandoned(scl_glm *glm) {
+  if (!glm->state.abandoned) return;
+  glm->memory = NULL;
+  glm->capacity = 0;
+  glm->state.abandoned = false;
+}
+
 /* Lays out parameters and results in the likelihood's memory. */
 static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
                                    unsigned wanted, scl_glm_pass *pass) {
@@ -247,12 +264,7 @@ static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, c
   size_t alpha_rows = by_row ? n * s->predictors : 0;
   size_t aux_rows = pass->row_aux && want_aux ? n * s->vectors : 0;
   size_t needed = to.parameters + to.results + alpha_rows + aux_rows;
-  if (glm->capacity < needed) {
-    double *memory = realloc(glm->memory, needed * sizeof *memory);
-    if (memory == NULL) return scl_fail_memory(needed * sizeof *memory, 0, "parameters");
-    glm->memory = memory;
-    glm->capacity = needed;
-  }
+  SCL_TRY(reserve_memory(glm, needed));
   double *parameters = glm->memory, *rows = parameters + to.parameters + to.results;
   parameters[0] = 0.0;
   if (pass->row_aux) {
@@ -361,11 +373,63 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
     d_x = NULL;
   }
 done:
-  if (glm->state.abandoned) { /* leaked on purpose: the device may still write to it */
-    glm->memory = NULL;
-    glm->capacity = 0;
-    glm->state.abandoned = false;
-  }
+  leave_abandoned(glm);
   scl_mat_release(d_x);
+  return status;
+}
+
+/* ---- a leapfrog trajectory ------------------------------------------------------------------- */
+
+/* Elements of X up to which an evaluation takes less time than asking for it. */
+enum { WALK_ELEMENTS = 1 << 22, WALK_MANY = 16, WALK_FEW = 2 };
+
+size_t scl_glm_walk_most(const scl_glm *glm) {
+  const size_t n = scl_glm_nrow(glm), elements = n * (1 + scl_glm_ncol(glm));
+  const bool simple =
+      GLM_FAMILY_AUX(glm->family) == SCL_GLM_NONE && !GLM_FAMILY_COUPLED(glm->family);
+  if (!simple || n == 0 || scl_glm_context(glm)->engine->leapfrog == NULL) return 1;
+  return elements <= WALK_ELEMENTS ? WALK_MANY : WALK_FEW;
+}
+
+/* As is_number(): -infinity is a density, with any gradient. */
+static bool walk_is_number(const double *record, size_t d) {
+  const double value = record[0];
+  if (isnan(value) || value == INFINITY) return false;
+  return value == -INFINITY || count_finite(record + 1, d) == d;
+}
+
+scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid) {
+  scl_context *ctx = scl_glm_context(glm);
+  const size_t d = 1 + scl_glm_ncol(glm), row = 2 * d + 1;
+  *valid = 0;
+  if (count_finite(w->position, d) < d) return SCL_OK;
+  SCL_TRY(scl_context_check(ctx));
+  scl_glm_pass pass = {.family = glm->family,
+                       .x = scl_mat_block(glm->x),
+                       .y = scl_mat_block(glm->y),
+                       .vectors = 1,
+                       .classes = 1,
+                       .weighted = glm->weighted,
+                       .gradient = true,
+                       .points = w->points,
+                       .state = &glm->state};
+  SCL_TRY(reserve_memory(glm, 1 + 3 * d + (1 + d) + w->points * row));
+  glm->memory[0] = 0.0;
+  copy_numbers(glm->memory + 1, w->position, d);
+  copy_numbers(glm->memory + 1 + d, w->momentum, d);
+  copy_numbers(glm->memory + 1 + 2 * d, w->step, d);
+  pass.parameters = glm->memory;
+  pass.results = glm->memory + 1 + 3 * d;
+  const scl_status status = ctx->engine->glm(ctx, &pass);
+  if (status == SCL_OK) {
+    const double *last = pass.results, *records = last + 1 + d;
+    copy_numbers(w->record, records, (w->points - 1) * row);
+    copy_numbers(w->record + (w->points - 1) * row, last, 1 + d);
+    while (*valid < w->points && walk_is_number(w->record + *valid * row, d)) {
+      w->record[*valid * row] += glm->summary.constant;
+      ++*valid;
+    }
+  }
+  leave_abandoned(glm);
   return status;
 }

@@ -71,4 +71,23 @@ typedef struct {
 scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, unsigned wanted,
                             const scl_glm_results *results);
 
+/* ---- a leapfrog trajectory of one chain ------------------------------------------------------ */
+/* How many points scl_glm_walk() should be given at most: fewer where an evaluation takes long,
+ * since the caller may not need the later ones; 1 if it cannot do it, which needs an engine with
+ * leapfrog() and a family without an auxiliary parameter and with one predictor. */
+size_t scl_glm_walk_most(const scl_glm *glm);
+
+/* Vectors of d = 1 + p numbers: alpha and beta. At each of `points` positions, of which the first
+ * is given and each other one is a step after the last, `record` gets 2 d + 1 numbers: the log
+ * density, its gradient, and (not for the last one) the next position. The momentum is that half a
+ * step before the first position. */
+typedef struct {
+  size_t points; /* 2 to scl_glm_walk_most() */
+  const double *position, *momentum, *step;
+  double *record;
+} scl_glm_walk_task;
+/* Waits. *valid: of how many points, from the first on, value and gradient are what
+ * scl_glm_evaluate() gives; at the next one it would fail. */
+scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid);
+
 #endif

@@ -358,8 +358,8 @@ scl_status scl_chain_take(scl_chain *c) {
   return sum == 0.0 ? receive(c, c->answer[0], c->answer + 1) : take_unusual(c);
 }
 
-static scl_status step(scl_chain *c, const scl_target *target) {
-  SCL_TRY(target->run(target->self, c->at, 1, c->answer));
+static scl_status step(scl_chain *c, scl_ahead *a, const scl_target *target) {
+  SCL_TRY(scl_ahead_evaluate(a, c, target));
   return scl_chain_take(c);
 }
 
@@ -375,15 +375,17 @@ void scl_chain_clock(scl_chain *c, bool runs) {
 scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
                          scl_chain_stop *out) {
   scl_status status = SCL_OK;
+  scl_ahead ahead = scl_ahead_begin(c, target);
   scl_chain_clock(c, true);
   const double until = c->run_started + seconds;
   for (int count = 1; c->stop == SCL_CHAIN_RUNS && c->done < iterations; count++) {
-    SCL_GO(step(c, target));
+    SCL_GO(step(c, &ahead, target));
     if (count % SCL_LOOK_AT_CLOCK == 0 && seconds_now() > until) break;
   }
   *out = c->stop;
 done:
   scl_chain_clock(c, false);
+  scl_ahead_end(&ahead);
   return status;
 }
 

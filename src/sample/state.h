@@ -112,6 +112,23 @@ enum { SCL_LOOK_AT_CLOCK = 4 }; /* evaluations between looks */
 /* Takes value and gradient in c->answer (sample/chain.c). */
 scl_status scl_chain_take(scl_chain *c);
 
+/* ---- points evaluated in advance (sample/walk.c) --------------------------------------------- */
+/* Of the trajectory in progress, by scl_target.walk. The chain does not depend on them: a point is
+ * taken if it is, bit for bit, the one that the chain asks for. */
+typedef struct {
+  size_t most;        /* points of one request */
+  size_t count, next; /* points there, and taken */
+  size_t left;        /* points of the trajectory when they were evaluated */
+  int iteration, depth;
+  double *step, *record;
+  bool off; /* the device rounds otherwise */
+} scl_ahead;
+/* Room for a target's points; without memory, or if there is nothing to gain, it stays empty. */
+scl_ahead scl_ahead_begin(const scl_chain *c, const scl_target *target);
+void scl_ahead_end(scl_ahead *a);
+/* Value and gradient at the chain's point into c->answer. */
+scl_status scl_ahead_evaluate(scl_ahead *a, scl_chain *c, const scl_target *target);
+
 /* ---- the no-U-turn sampler (sample/tree.c) -------------------------------------------------- */
 /* Begins a transition with momentum c->p; the next point is in c->at. */
 scl_status scl_tree_begin(scl_chain *c);

@@ -15,11 +15,20 @@ static scl_status run_evaluator(void *self, const double *x, size_t vectors, dou
 }
 
 scl_target scl_target_evaluator(scl_evaluator *e, size_t dimension) {
-  return (scl_target){dimension, run_evaluator, e};
+  return (scl_target){.dimension = dimension, .run = run_evaluator, .self = e};
+}
+
+static scl_status walk_program(void *self, const scl_walk *w, size_t *valid) {
+  const scl_program_walk_task task = {w->points, w->position, w->momentum, w->step, w->record};
+  *valid = w->points;
+  return scl_program_walk(self, &task);
 }
 
 scl_target scl_target_program(scl_program *p) {
-  return (scl_target){scl_program_about(p).parameters, run_program, p};
+  scl_target target = {.dimension = scl_program_about(p).parameters, .run = run_program, .self = p};
+  target.most = scl_program_walk_most(p);
+  if (target.most > 1) target.walk = walk_program;
+  return target;
 }
 
 /* ---- a likelihood --------------------------------------------------------------------------- */
@@ -105,6 +114,45 @@ static scl_status run_likelihood(void *self, const double *x, size_t vectors, do
   return status;
 }
 
+/* Between vectors in the order of the parameters and of the likelihood, alpha before beta. An alpha
+ * that is no parameter is 0. */
+static void to_likelihood(const scl_likelihood_target *l, const double *from, double *to) {
+  *to = l->count[SCL_TARGET_ALPHA] > 0 ? from[l->at[SCL_TARGET_ALPHA]] : 0.0;
+  memcpy(to + 1, from + l->at[SCL_TARGET_BETA], l->count[SCL_TARGET_BETA] * sizeof *to);
+}
+
+static void from_likelihood(const scl_likelihood_target *l, const double *from, double *to) {
+  if (l->count[SCL_TARGET_ALPHA] > 0) to[l->at[SCL_TARGET_ALPHA]] = *from;
+  memcpy(to + l->at[SCL_TARGET_BETA], from + 1, l->count[SCL_TARGET_BETA] * sizeof *to);
+}
+
+static scl_status walk_likelihood(void *self, const scl_walk *w, size_t *valid) {
+  const scl_likelihood_target *l = self;
+  const size_t d = 1 + l->count[SCL_TARGET_BETA], row = 2 * d + 1;
+  double *memory = malloc((3 * d + w->points * row) * sizeof *memory);
+  if (memory == NULL) return scl_fail_memory(w->points * row * sizeof *memory, 0, "a chain");
+  to_likelihood(l, w->position, memory);
+  to_likelihood(l, w->momentum, memory + d);
+  to_likelihood(l, w->step, memory + 2 * d);
+  const scl_glm_walk_task task = {w->points, memory, memory + d, memory + 2 * d, memory + 3 * d};
+  const scl_status status = scl_glm_walk(l->glm, &task, valid);
+  for (size_t k = 0; status == SCL_OK && k < *valid; k++) {
+    const double *from = task.record + k * row;
+    double *to = w->record + k * (2 * l->dimension + 1);
+    *to = *from;
+    from_likelihood(l, from + 1, to + 1);
+    if (k + 1 < w->points) from_likelihood(l, from + 1 + d, to + 1 + l->dimension);
+  }
+  free(memory);
+  return status;
+}
+
 scl_target scl_target_likelihood(scl_likelihood_target *l) {
-  return (scl_target){l->dimension, run_likelihood, l};
+  scl_target target = {.dimension = l->dimension, .run = run_likelihood, .self = l};
+  const size_t *n = l->count;
+  const bool alone = l->program == NULL && n[SCL_TARGET_AUX] == 0 &&
+                     n[SCL_TARGET_ALPHA] + n[SCL_TARGET_BETA] == l->dimension;
+  target.most = alone ? scl_glm_walk_most(l->glm) : 1;
+  if (target.most > 1) target.walk = walk_likelihood;
+  return target;
 }

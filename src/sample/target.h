@@ -5,12 +5,26 @@
 #include "ops/glm.h"
 #include "program/program.h"
 
+/* Points of one leapfrog trajectory: the first is given with the momentum half a step before it,
+ * the others are steps of `step` apart. `record` gets for each 2 d + 1 numbers: log density,
+ * gradient, and the next point but for the last. */
+typedef struct {
+  size_t points;
+  const double *position, *momentum, *step;
+  double *record;
+} scl_walk;
+
 typedef struct {
   size_t dimension;
   /* For each of `vectors` columns of x (unconstrained) a column of `to`: the log density, with the
    * Jacobian, and its gradient behind it. */
   scl_status (*run)(void *self, const double *x, size_t vectors, double *to);
   void *self; /* borrowed */
+  /* NULL; or evaluates up to `most` points of a trajectory with one request to a device. *valid: of
+   * how many, from the first on, the record holds. The points may differ in rounding from those
+   * that the chain computes. */
+  scl_status (*walk)(void *self, const scl_walk *w, size_t *valid);
+  size_t most;
 } scl_target;
 
 /* A compiled function of the whole vector; with memory of its own. */

@@ -97,7 +97,7 @@ static void check_numbers(void) {
 
 static void check_moments(bool static_steps, bool dense) {
   gauss g = {.sd = {1.0, 0.01, 100.0}, .edge = INFINITY};
-  const scl_target target = {D, run_gauss, &g};
+  const scl_target target = {D, run_gauss, &g, NULL, 1};
   scl_chain_options o = options(1000, 4000);
   scl_chain *c;
   scl_chain_stop stop;
@@ -148,7 +148,7 @@ static bool equal_draws(scl_chain *a, scl_chain *b) {
 /* One iteration at a time, with interrupts: as in one go. */
 static void check_stops(void) {
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY}, h = g;
-  const scl_target all = {D, run_gauss, &g}, some = {D, run_gauss, &h};
+  const scl_target all = {D, run_gauss, &g, NULL, 1}, some = {D, run_gauss, &h, NULL, 1};
   scl_chain_options o = options(100, 100);
   scl_chain *a, *b;
   scl_chain_stop stop = SCL_CHAIN_RUNS;
@@ -179,7 +179,7 @@ static void check_stops(void) {
  * does by itself with `reject_nan`. */
 static void check_answers(bool reject) {
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = reject ? 1.0 : INFINITY}, h = g;
-  const scl_target all = {D, run_gauss, &g}, some = {D, run_gauss, &h};
+  const scl_target all = {D, run_gauss, &g, NULL, 1}, some = {D, run_gauss, &h, NULL, 1};
   scl_chain_options o = options(100, 200);
   scl_chain *a, *b;
   scl_chain_stop stop;
@@ -226,7 +226,7 @@ static void check_step_sizes(void) {
   const scl_chain_options o = options(100, 100);
   for (int lonely = 0; lonely < 2; lonely++) {
     plain p = {lonely, 0};
-    const scl_target target = {D, run_plain, &p};
+    const scl_target target = {D, run_plain, &p, NULL, 1};
     scl_chain *c;
     scl_chain_stop stop = SCL_CHAIN_RUNS;
     REQUIRE_OK(make(&o, &c));
@@ -234,6 +234,71 @@ static void check_step_sizes(void) {
     CHECK(stop == (lonely ? SCL_CHAIN_STEEP : SCL_CHAIN_FLAT));
     scl_chain_free(c);
   }
+}
+
+/* ---- points evaluated in advance ------------------------------------------------------------ */
+
+/* A normal density whose points a device computes, which may round otherwise, or fail at some. */
+typedef struct {
+  gauss g;
+  long walks, points;
+  double nudge;
+  size_t valid;
+} device;
+
+static scl_status run_device(void *self, const double *x, size_t vectors, double *to) {
+  return run_gauss(&((device *)self)->g, x, vectors, to);
+}
+
+static scl_status walk_device(void *self, const scl_walk *w, size_t *valid) {
+  device *d = self;
+  double q[D], p[D];
+  memcpy(q, w->position, sizeof q);
+  memcpy(p, w->momentum, sizeof p);
+  d->walks++;
+  for (size_t k = 0; k < w->points; k++) {
+    double *row = w->record + k * (2 * D + 1);
+    row[0] = density(&d->g, q, row + 1);
+    d->points++;
+    if (k + 1 == w->points) break;
+    for (int i = 0; i < D; i++) {
+      for (int half = 0; half < 2; half++) p[i] += 0.5 * w->step[i] * row[1 + i];
+      q[i] = (q[i] + w->step[i] * p[i]) * (1.0 + d->nudge);
+      row[1 + D + i] = q[i];
+    }
+  }
+  *valid = d->valid < w->points ? d->valid : w->points;
+  return SCL_OK;
+}
+
+static void check_ahead(bool static_steps) {
+  const struct {
+    double nudge;
+    size_t valid;
+  } ways[] = {{0.0, 99}, {1e-15, 99}, {0.0, 3}, {0.0, 0}};
+  gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY};
+  const scl_target plain = {D, run_gauss, &g, NULL, 1};
+  scl_chain_options o = options(100, 200);
+  scl_chain *a, *b;
+  scl_chain_stop stop;
+  o.static_steps = static_steps;
+  REQUIRE_OK(make(&o, &a));
+  CHECK_OK(scl_chain_run(a, &plain, 300, INFINITY, &stop));
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    device d = {.g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY},
+                .nudge = ways[i].nudge,
+                .valid = ways[i].valid};
+    const scl_target ahead = {D, run_device, &d, walk_device, 6};
+    REQUIRE_OK(make(&o, &b));
+    CHECK_OK(scl_chain_run(b, &ahead, 300, INFINITY, &stop));
+    CHECK(stop == SCL_CHAIN_ENDED && equal_draws(a, b));
+    if (i == 0) CHECK(d.walks + d.g.calls < g.calls / 2);                   /* requests */
+    if (i == 0 && static_steps) CHECK(d.points + d.g.calls < g.calls + 60); /* divergences */
+    if (i == 1) CHECK(d.walks == 1); /* one difference is enough */
+    if (i == 3) CHECK(d.g.calls == g.calls);
+    scl_chain_free(b);
+  }
+  scl_chain_free(a);
 }
 
 /* ---- several chains over a program ---------------------------------------------------------- */
@@ -324,7 +389,7 @@ static void check_several(scl_context *ctx) {
 #ifdef SCL_TEST_ALLOC
 static void check_memory(void) {
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY};
-  const scl_target target = {D, run_gauss, &g};
+  const scl_target target = {D, run_gauss, &g, NULL, 1};
   const scl_chain_options o = options(100, 100);
   int failures = 0;
   for (long n = 1;; n++, failures++) {
@@ -380,6 +445,8 @@ void test_sample(scl_context *ctx) {
   check_answers(false);
   check_answers(true);
   check_step_sizes();
+  check_ahead(false);
+  check_ahead(true);
   check_several(ctx);
 #ifdef SCL_TEST_ALLOC
   check_memory();

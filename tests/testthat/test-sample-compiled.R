@@ -303,3 +303,41 @@ test_that("many chains in lockstep, whose own work threads share, draw as each b
     expect_length(unique(together[1, , 1]), 26)
   })
 })
+
+test_that("points evaluated in advance on a device change no draw", {
+  old <- Sys.getenv("STATCL_AHEAD", NA)
+  on.exit(if (is.na(old)) Sys.unsetenv("STATCL_AHEAD") else Sys.setenv(STATCL_AHEAD = old))
+  set.seed(12)
+  n <- 61
+  x <- matrix(rnorm(3 * n), n)
+  y <- as.numeric(runif(n) < plogis(x[, 1]))
+  counts <- rpois(n, 2)
+  expect_equal_ways <- function(f, init, ...) {
+    fits <- lapply(c("1", "2", "5", ""), function(points) {
+      Sys.setenv(STATCL_AHEAD = points)
+      quiet_sample(f, init, chains = 1, warmup = 60, iter = 30, seed = 3, ...)
+    })
+    for (fit in fits[-1L]) {
+      expect_identical(fit$draws, fits[[1L]]$draws)
+      expect_identical(fit$evaluations, fits[[1L]]$evaluations)
+    }
+  }
+  each_engine({
+    f <- cl_likelihood("bernoulli_logit", y, x)
+    expect_equal_ways(f, list(beta = numeric(3), alpha = 0)) # another order than the likelihood's
+    expect_equal_ways(f, list(alpha = 0, beta = numeric(3)), method = "hmc", leapfrogs = 7)
+    expect_equal_ways(f, list(alpha = 0, beta = numeric(3)), metric = "dense")
+    # no intercept, and a step so large that trajectories diverge
+    g <- cl_likelihood("poisson_log", counts, x)
+    expect_equal_ways(g, list(beta = numeric(3)))
+    expect_equal_ways(g, list(beta = numeric(3)), adapt_delta = 0.1)
+    h <- cl_gradient(function(alpha, beta) {
+      eta <- alpha + x %*% beta
+      sum(y * eta - log1p(exp(eta))) - sum(beta^2)
+    })
+    expect_equal_ways(h, list(alpha = 0, beta = numeric(3)))
+    edge <- cl_gradient(function(z) sum(1.5 * log(1 - z^2))) # NaN beyond
+    expect_equal_ways(edge, list(z = c(0.1, 0.2)), nan = "reject")
+    expect_no_leak(expect_equal_ways(f, list(alpha = 0, beta = numeric(3))))
+  })
+})

@@ -27,11 +27,16 @@ typedef struct scl_glm_pass {
   bool row_alpha, row_aux;    /* one for each row and predictor, or row and vector */
   bool gradient;              /* the derivatives by beta are wanted */
   bool weighted;              /* each observation's terms are multiplied by its weight */
-  const double *parameters;   /* in host memory, laid out as scl_glm_layout says */
-  double *results;            /* likewise; d_beta undefined unless wanted */
-  double *d_alpha_rows;       /* NULL, or n P */
-  double *d_aux_rows;         /* NULL, or n M; only with row_aux */
-  scl_block d_x;              /* n x p, or no buffer: not wanted */
+  /* 0; or, of one predictor with one alpha and no auxiliary parameter, so many evaluations, each
+   * but the first a leapfrog step after the last (leapfrog() of base/engine.def). Alpha and beta
+   * are the position, behind them are momentum and step. The results are those of the last
+   * evaluation, and behind them are the records of the others. */
+  size_t points;
+  const double *parameters; /* in host memory, laid out as scl_glm_layout says */
+  double *results;          /* likewise; d_beta undefined unless wanted */
+  double *d_alpha_rows;     /* NULL, or n P */
+  double *d_aux_rows;       /* NULL, or n M; only with row_aux */
+  scl_block d_x;            /* n x p, or no buffer: not wanted */
   scl_glm_state *state;
 } scl_glm_pass;
 
@@ -53,6 +58,14 @@ static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {
   at.d_beta = at.d_alpha + predictors;
   at.results = at.d_beta + p * predictors;
   return at;
+}
+
+/* Numbers of momentum and step behind the parameters, and of all records behind the results. */
+static inline size_t scl_glm_walk_numbers(const scl_glm_pass *pass) {
+  return pass->points > 0 ? 2 * (1 + pass->x.ncol) : 0;
+}
+static inline size_t scl_glm_record_numbers(const scl_glm_pass *pass) {
+  return pass->points > 0 ? (pass->points - 1) * (2 * (1 + pass->x.ncol) + 1) : 0;
 }
 
 #endif

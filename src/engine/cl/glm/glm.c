@@ -230,11 +230,12 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
             .beta = at.beta,
             .sums = at.d_beta};
   SCL_TRY(choose_route(&s, cl, pass));
-  s.quick = !cl->cpu && s.n * (s.p + 1) * s.predictors <= QUICK_ELEMENTS;
+  size_t points = pass->points > 0 ? pass->points : 1;
+  s.quick = !cl->cpu && s.n * (s.p + 1) * s.predictors * points <= QUICK_ELEMENTS;
   size_t all = at.results;
   s.keeps_residuals = pass->d_alpha_rows != NULL || pass->d_x.buffer != NULL || s.route == SPLIT;
-  s.results = at.parameters;
-  s.residuals = s.results + all;
+  s.results = at.parameters + scl_glm_walk_numbers(pass);
+  s.residuals = s.results + all + scl_glm_record_numbers(pass);
   s.slopes = s.residuals + (s.keeps_residuals ? s.n * s.predictors : 0);
   s.partials = s.slopes + (pass->d_aux_rows != NULL ? s.n * s.vectors : 0);
   s.scratch = s.partials + s.groups * (s.route == SPLIT ? s.sums : all);
@@ -247,8 +248,9 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
 /* Whether the parameters can be passed with the launch, which saves a command. A new workspace
  * needs the command, since it also writes the counter. */
 static bool are_few(const plan *s, const scl_glm_pass *pass) {
-  return s->finish && scl_glm_layout_of(pass).parameters <= GLM_FEW_MOST && s->predictors == 1 &&
-         GLM_FAMILY_AUX(pass->family) != SCL_GLM_CUTS && !pass->row_alpha && !pass->row_aux;
+  return s->finish && pass->points == 0 && scl_glm_layout_of(pass).parameters <= GLM_FEW_MOST &&
+         s->predictors == 1 && GLM_FAMILY_AUX(pass->family) != SCL_GLM_CUTS && !pass->row_alpha &&
+         !pass->row_aux;
 }
 
 /* Makes sure that the workspace is large enough; it only grows. */
@@ -269,10 +271,10 @@ static cl_mem work_memory(const scl_glm_pass *pass) {
  */
 
 static scl_status send_parameters(scl_cl_op *op, const scl_glm_pass *pass) {
+  const size_t numbers = scl_glm_layout_of(pass).parameters + scl_glm_walk_numbers(pass);
   SCL_CL_TRY(op->cl,
              scl_cl.clEnqueueWriteBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE, 0,
-                                         scl_glm_layout_of(pass).parameters * sizeof(double),
-                                         pass->parameters, op->waits,
+                                         numbers * sizeof(double), pass->parameters, op->waits,
                                          op->waits > 0 ? op->wait : NULL, NULL),
              "clEnqueueWriteBuffer");
   scl_cl_op_took(op, NULL);
@@ -375,6 +377,17 @@ static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass 
                               (int)s->predictors, (int)s->n, (int)s->p, scl_out(pass->d_x));
 }
 
+/* From evaluation k to the next one. */
+static scl_status launch_leapfrog(scl_cl_op *op, const plan *s, const scl_glm_pass *pass,
+                                  size_t k) {
+  const size_t d = 1 + s->p, position = (size_t)scl_glm_layout_of(pass).alpha;
+  const size_t records = s->results + 1 + d;
+  return scl_cl_leapfrog_in(op, work_part(pass, s->results, 1 + d, 1),
+                            work_part(pass, position + 2 * d, d, 1),
+                            work_part(pass, position, d, 1), work_part(pass, position + d, d, 1),
+                            work_part(pass, records + k * (2 * d + 1), 2 * d + 1, 1));
+}
+
 /* ---- results ----------------------------------------------------------------------------------
  */
 
@@ -418,8 +431,11 @@ static scl_status enqueue_pass(scl_cl_op *op, const plan *s, const scl_glm_pass 
   op->timing = SCL_CL_TIME_NONE;
   if (!s->few) SCL_TRY(send_parameters(op, pass));
   op->timing = SCL_CL_TIME_EACH;
-  SCL_TRY(launch_pass(op, s, pass));
-  SCL_TRY(launch_combine(op, s, pass));
+  for (size_t k = 0; k == 0 || k < pass->points; k++) {
+    if (k > 0) SCL_TRY(launch_leapfrog(op, s, pass, k - 1));
+    SCL_TRY(launch_pass(op, s, pass));
+    SCL_TRY(launch_combine(op, s, pass));
+  }
   SCL_TRY(launch_outer(op, s, pass));
   op->timing = SCL_CL_TIME_NONE;
   SCL_TRY(read_rows(op, pass, s->residuals, s->n * s->predictors, pass->d_alpha_rows));
@@ -456,7 +472,8 @@ scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   plan s;
   SCL_TRY(make_plan(cl, pass, &s));
-  size_t numbers = s.sums + (pass->gradient ? s.p * s.predictors : 0);
+  size_t numbers =
+      s.sums + (pass->gradient ? s.p * s.predictors : 0) + scl_glm_record_numbers(pass);
   if (s.n == 0) {
     for (size_t i = 0; i < numbers; i++) pass->results[i] = 0.0;
     return SCL_OK;
