@@ -260,6 +260,8 @@ topics <- list(
         near <- cl_gp_likelihood(y, x, kernel, "constant", approx = "vecchia", neighbours = m)
         value <- near(c(coef(kernel), noise = 0.2))
         same(as.numeric(value), attr(value, "gradient"))
+        value <- near(c(coef(kernel), noise = 0.2), information = TRUE)
+        same(as.numeric(value), attr(value, "gradient"), attr(value, "information"))
       }
     }
   })

@@ -231,6 +231,7 @@ gp_target <- function(problem, space, prior, objective, report) {
   n <- length(problem$y)
   scale <- search_scale(problem)
   f <- gp_function(problem, objective, scale)
+  vecchia <- inherits(f, "cl_gp_vecchia")
   integrated <- objective == "ml" && identical(problem$beta, "integrate") &&
     is.null(problem$response)
   constant <- (n - if (integrated) length(problem$mean$names) else 0L) * log(scale) +
@@ -241,11 +242,13 @@ gp_target <- function(problem, space, prior, objective, report) {
     if (identical(at, last$at)) return(last)
     par <- search_parameters(space, at)
     state$all <<- state$all + 1L
-    value <- tryCatch(f(par / space$unit, gradient), statcl_error_not_pd = function(e) e)
+    value <- tryCatch(if (vecchia) f(par / space$unit, gradient, gradient) else
+      f(par / space$unit, gradient), statcl_error_not_pd = function(e) e)
     if (inherits(value, "condition") || !is.finite(value)) {
       state$not_pd <<- state$not_pd + 1L
       if (inherits(value, "condition")) state$fault <<- value
-      return(list(at = at, value = Inf, gradient = numeric(length(at))))
+      return(list(at = at, value = Inf, gradient = numeric(length(at)),
+                  hessian = diag(length(at))))
     }
     total <- as.numeric(value)
     slope <- if (gradient) attr(value, "gradient") / space$unit
@@ -262,6 +265,10 @@ gp_target <- function(problem, space, prior, objective, report) {
     report(state$all, -state$best_value * n)
     if (!gradient) return(found)
     found$gradient <- -(slope[space$free] * search_slope(space, par)) / n
+    if (vecchia) {
+      by <- search_slope(space, par / space$unit)
+      found$hessian <- attr(value, "information")[space$free, space$free] * outer(by, by) / n
+    }
     last <<- found
     found
   }
@@ -269,6 +276,7 @@ gp_target <- function(problem, space, prior, objective, report) {
        screen = function(at) evaluate(at, gradient = FALSE)$value,
        value = function(at) evaluate(at)$value,
        gradient = function(at) evaluate(at)$gradient,
+       hessian = if (vecchia) function(at) as.matrix(evaluate(at)$hessian), # expected
        counts = function() state[c("all", "not_pd")],
        best = function() state$best,
        fault = function() explain_not_pd(state$fault))

@@ -43,7 +43,9 @@
 #' the right ratio if columns differ. The order is exact up to 100,000 points in at most three
 #' columns (20,000 in six, 5,000 in more), and beyond that chosen from the cells of finer and finer
 #' grids. A point with its neighbours has a small covariance matrix, which must be positive
-#' definite: with smooth kernels such as [k_exp_quad()] this needs some `noise`.
+#' definite: with smooth kernels such as [k_exp_quad()] this needs some `noise`. The function has a
+#' third argument, `information`: with `TRUE`, the Fisher information of the parameters, for a known
+#' mean, is the attribute `"information"`, computed in the same pass as value and gradient.
 #'
 #' @param y The observations: a numeric vector, or a matrix whose columns are independent given the
 #'   parameters; the value is then the sum over the columns.

@@ -180,7 +180,7 @@ trend_names <- function(object) {
 }
 
 # The inverse of the curvature of the objective at the estimate, by the logarithms of the free
-# parameters that are not on a bound: by differences of gradients.
+# parameters that are not on a bound: by differences of gradients, or the Fisher information.
 log_vcov <- function(object) {
   free <- setdiff(names(object$par), c(object$fixed, object$at_bound))
   empty <- matrix(NA_real_, length(free), length(free), dimnames = list(free, free))
@@ -203,14 +203,20 @@ log_vcov <- function(object) {
     (gradient * ifelse(object$log_scale, par, 1))[match(free, names(par))]
   }
   at <- to_search(object$par[free], logged)
+  informed <- inherits(f, "cl_gp_vecchia") && is.null(prior) && object$beta == "profile"
   hessian_row <- function(i) {
     h <- 1e-4 * if (logged[i]) 1 else max(1, abs(at[i]))
     step <- replace(numeric(length(free)), i, h)
     (slope(at + step) - slope(at - step)) / (2 * h)
   }
   inverse <- tryCatch({
-    hessian <- matrix(vapply(seq_along(free), hessian_row, numeric(length(free))), length(free))
-    chol2inv(chol(-(hessian + t(hessian)) / 2))
+    hessian <- if (informed) {
+      by <- ifelse(logged, object$par[free], 1)
+      -attr(f(object$par, information = TRUE), "information")[free, free] * outer(by, by)
+    } else {
+      matrix(vapply(seq_along(free), hessian_row, numeric(length(free))), length(free))
+    }
+    chol2inv(chol(-as.matrix(hessian + t(hessian)) / 2))
   }, error = function(e) NULL)
   if (is.null(inverse)) {
     warning("the Hessian of the objective is not negative definite at the estimate: ",
@@ -229,10 +235,11 @@ prior_of_fit <- function(object) {
 #' @rdname predict.cl_gp
 #' @param parm Names or numbers of coefficients; all by default.
 #' @details `confint()` returns confidence intervals for the coefficients. For the parameters they
-#'   are normal approximations on the log scale, with the curvature at the estimate, so that limits
-#'   are positive; for the coefficients of the mean they use their normal distribution given the
-#'   parameters; for a fit with `method = "mcmc"` they are quantiles of the draws. They are `NA` for
-#'   parameters that are held fixed or at a bound.
+#'   are normal approximations on the log scale, with the curvature at the estimate (of maximum
+#'   likelihood fits with `approx = "vecchia"` the Fisher information), so that limits are positive;
+#'   for the coefficients of the mean they use their normal distribution given the parameters; for a
+#'   fit with `method = "mcmc"` they are quantiles of the draws. They are `NA` for parameters that
+#'   are held fixed or at a bound.
 #' @export
 confint.cl_gp <- function(object, parm, level = 0.95, ...) {
   level <- check_number(level, "level", 0, 1)

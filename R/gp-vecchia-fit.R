@@ -74,9 +74,8 @@ vecchia_search <- function(problem, space, prior, starts, control, progress) {
     target <- gp_target(problem, space, prior, "ml", search_reporter(progress))
     from <- pmin(pmax(search_point(space, par), bounds$lower), bounds$upper)
     if (!is.finite(target$screen(from))) stop(target$fault())
-    best <- tryCatch(stats::nlminb(from, target$value, target$gradient, lower = bounds$lower,
-                                   upper = bounds$upper, control = control,
-                                   scale = curvature_scale(target, from, bounds)),
+    best <- tryCatch(stats::nlminb(from, target$value, target$gradient, target$hessian,
+                                   lower = bounds$lower, upper = bounds$upper, control = control),
                      interrupt = function(e) list(message = "interrupted", convergence = 1L))
     at <- if (is.null(best$par)) target$best() else best$par
     found <- search_result(space, target, target, best, at)

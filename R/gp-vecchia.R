@@ -65,16 +65,30 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_
     }
     result
   }
-  f <- function(par, gradient = TRUE) {
+  group <- as.integer(layout$index) - 1L # of each value its parameter
+  group[layout$inverted] <- -group[layout$inverted]
+  one_pass <- trend$count %in% 1:6 # else the coefficients take a pass before that of derivatives
+  f <- function(par, gradient = TRUE, information = FALSE) {
     par <- check_gp_parameters(par, names, positive)
     values <- layout_values(layout, par)
+    informed <- information || (gradient && one_pass)
     result <- on_handle(function(h) {
-      .Call(r_vecchia_evaluate, h, layout$c, values, trend$integrate, gradient)
+      if (informed) {
+        .Call(r_vecchia_inform, h, layout$c, values, trend$integrate, group, layout$count)
+      } else {
+        .Call(r_vecchia_evaluate, h, layout$c, values, trend$integrate, gradient)
+      }
     })
     value <- result[1L]
-    if (gradient) {
-      slope <- layout_gradient(layout, attr(result, "gradient"))
+    if (gradient || information) {
+      slope <- attr(result, "gradient")
+      if (!informed) slope <- layout_gradient(layout, slope)
       attr(value, "gradient") <- stats::setNames(ifelse(par == 0, 0, slope / par), names)
+    }
+    if (information) {
+      each <- ifelse(par == 0, 0, 1 / par)
+      attr(value, "information") <- structure(attr(result, "information") * tcrossprod(each),
+                                              dimnames = list(names, names))
     }
     with_coefficients(value, result, trend, ncol(data$y), trend$integrate)
   }

@@ -184,12 +184,12 @@ void scl_vecchia_release(scl_vecchia *v) {
   free(v);
 }
 
-static const scl_vecchia_copy *fast_copy(const scl_vecchia *v) {
+const scl_vecchia_copy *scl_vecchia_fast_copy(const scl_vecchia *v) {
   return v->fast.ctx == NULL ? &v->host : &v->fast;
 }
 
 scl_context *scl_vecchia_context(const scl_vecchia *v) {
-  return fast_copy(v)->ctx;
+  return scl_vecchia_fast_copy(v)->ctx;
 }
 
 size_t scl_vecchia_rows(const scl_vecchia *v) {
@@ -213,7 +213,8 @@ size_t scl_vecchia_neighbour_count(const scl_vecchia *v) {
 }
 
 uint64_t scl_vecchia_bytes(const scl_vecchia *v) {
-  return scl_mat_bytes(fast_copy(v)->records) + scl_mat_bytes(fast_copy(v)->neighbours);
+  return scl_mat_bytes(scl_vecchia_fast_copy(v)->records) +
+         scl_mat_bytes(scl_vecchia_fast_copy(v)->neighbours);
 }
 
 void scl_vecchia_graph(const scl_vecchia *v, int32_t *order, int32_t *neighbours) {
@@ -291,8 +292,8 @@ static double product_at(const scl_vecchia *v, const double *products, size_t i,
   return products[j * columns - j * (j - 1) / 2 + i - j];
 }
 
-/* `out`: its arrays have room for q x q and q x outputs numbers. */
-static scl_status solve(const scl_vecchia *v, const double *results, scl_vecchia_solution *out) {
+scl_status scl_vecchia_solve(const scl_vecchia *v, const double *results,
+                             scl_vecchia_solution *out) {
   size_t q = v->q, o = v->outputs;
   const double *products = results + 2;
   out->logs = results[1];
@@ -324,17 +325,16 @@ static scl_status solve(const scl_vecchia *v, const double *results, scl_vecchia
   return SCL_OK;
 }
 
-static double marginal(const scl_vecchia *v, scl_gp_trend trend, const scl_vecchia_solution *s) {
+double scl_vecchia_marginal(const scl_vecchia *v, scl_gp_trend trend,
+                            const scl_vecchia_solution *s) {
   double o = (double)v->outputs, n = (double)v->n;
   double value = o * s->logs - 0.5 * s->square - 0.5 * n * o * LOG_2_PI;
   if (trend == SCL_GP_INTEGRATE) value += 0.5 * o * ((double)v->q * LOG_2_PI - s->log_det);
   return value;
 }
 
-/* The columns whose squares make up the likelihood: y - H b, and for an integrated b those of H
- * R^-T, whose sum of squares has the derivatives of log|A|. */
-static size_t combine(const scl_vecchia *v, scl_gp_trend trend, const scl_vecchia_solution *s,
-                      double *columns, double *factor) {
+size_t scl_vecchia_combine(const scl_vecchia *v, scl_gp_trend trend, const scl_vecchia_solution *s,
+                           double *columns, double *factor) {
   size_t q = v->q, o = v->outputs, rows = o + q, count = o;
   size_t more = trend == SCL_GP_INTEGRATE ? q : 0;
   memset(columns, 0, rows * (o + more) * sizeof *columns);
@@ -352,9 +352,9 @@ static size_t combine(const scl_vecchia *v, scl_gp_trend trend, const scl_vecchi
 
 scl_status scl_vecchia_begin(const scl_vecchia *v, const scl_covariance *kernel,
                              scl_vecchia_space *w) {
-  size_t q = v->q, all = v->outputs + q;
-  size_t count = q * q + q * v->outputs + all * all + all + 3 + all * (all + 1) / 2 +
-                 (size_t)scl_covariance_count(kernel);
+  size_t q = v->q, all = v->outputs + q, r = (size_t)scl_covariance_count(kernel);
+  size_t count = q * q + q * v->outputs + all * all + all + 3 +
+                 (r + 1) * (1 + all * (all + 1) / 2) + r * (r + 1) / 2;
   SCL_TRY(scl_covariance_check(kernel, v->p));
   w->memory = malloc(count * sizeof *w->memory);
   if (w->memory == NULL) return scl_fail_memory(count * sizeof *w->memory, 0, "derivatives");
@@ -367,12 +367,12 @@ scl_status scl_vecchia_begin(const scl_vecchia *v, const scl_covariance *kernel,
 
 scl_status scl_vecchia_sums(const scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
                             scl_vecchia_space *w, double *value) {
-  const scl_vecchia_copy *c = fast_copy(v);
+  const scl_vecchia_copy *c = scl_vecchia_fast_copy(v);
   struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, c, kernel, SCL_VECCHIA_SUMS);
   pass.out = w->out;
   SCL_TRY(scl_vecchia_run(v, c->ctx, &pass));
-  SCL_TRY(solve(v, w->out, &w->s));
-  *value = marginal(v, trend, &w->s);
+  SCL_TRY(scl_vecchia_solve(v, w->out, &w->s));
+  *value = scl_vecchia_marginal(v, trend, &w->s);
   return SCL_OK;
 }
 
@@ -380,7 +380,7 @@ scl_status scl_vecchia_evaluate(scl_vecchia *v, const scl_covariance *kernel, sc
                                 double *value, double *b, double *gradient) {
   scl_vecchia_space w = {0};
   scl_status status;
-  const scl_vecchia_copy *c = fast_copy(v);
+  const scl_vecchia_copy *c = scl_vecchia_fast_copy(v);
   double result = 0;
   SCL_GO(scl_vecchia_begin(v, kernel, &w));
   if (v->q > 0 || gradient == NULL) {
@@ -388,7 +388,7 @@ scl_status scl_vecchia_evaluate(scl_vecchia *v, const scl_covariance *kernel, sc
   }
   if (gradient != NULL) {
     struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, c, kernel, SCL_VECCHIA_DERIVATIVES);
-    pass.combined = combine(v, trend, &w.s, w.columns, w.factor);
+    pass.combined = scl_vecchia_combine(v, trend, &w.s, w.columns, w.factor);
     pass.combine = w.columns;
     pass.factor = w.factor;
     pass.logs = (double)v->outputs;
@@ -397,7 +397,7 @@ scl_status scl_vecchia_evaluate(scl_vecchia *v, const scl_covariance *kernel, sc
     if (v->q == 0) {
       w.s.logs = w.out[1];
       w.s.square = w.out[2];
-      result = marginal(v, SCL_GP_PROFILE, &w.s);
+      result = scl_vecchia_marginal(v, SCL_GP_PROFILE, &w.s);
     }
     memcpy(gradient, w.out + 3, (size_t)scl_covariance_count(kernel) * sizeof *gradient);
   }

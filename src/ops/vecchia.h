@@ -36,6 +36,13 @@ void scl_vecchia_graph(const scl_vecchia *v, int32_t *order, int32_t *neighbours
 scl_status scl_vecchia_evaluate(scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
                                 double *value, double *b, double *gradient);
 
+/* The same with derivatives by `count` parameters and their Fisher information (count x count),
+ * with b known: of the logarithms of the kernel's parameters, group[i] is the number of parameter i
+ * from 1, negative if it is minus the parameter, or 0 if it is none. In one pass. */
+scl_status scl_vecchia_inform(scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
+                              const int *group, size_t count, double *value, double *b,
+                              double *gradient, double *information);
+
 /* As scl_gp_condition(); and `precisions` (n): the diagonal of Q, or with a basis of P. */
 scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
                                  double *value, double *b, double *a_inverse, double *weights,

@@ -24,6 +24,8 @@ struct scl_vecchia {
   double *scale;
 };
 
+/* The copy that likelihoods use. */
+const scl_vecchia_copy *scl_vecchia_fast_copy(const scl_vecchia *v);
 /* Numbers of a record. */
 size_t scl_vecchia_record_size(const scl_vecchia *v);
 /* Numbers of 32 bits for m neighbours of a point: an even number. */
@@ -56,6 +58,16 @@ scl_status scl_vecchia_begin(const scl_vecchia *v, const scl_covariance *kernel,
 /* The solution w->s, and the likelihood. */
 scl_status scl_vecchia_sums(const scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
                             scl_vecchia_space *w, double *value);
+
+/* From the sums of a pass; the arrays of `out` have room for q x q and q x outputs numbers. */
+scl_status scl_vecchia_solve(const scl_vecchia *v, const double *results,
+                             scl_vecchia_solution *out);
+double scl_vecchia_marginal(const scl_vecchia *v, scl_gp_trend trend,
+                            const scl_vecchia_solution *s);
+/* The columns whose squares make up the likelihood, and their factors: y - H b, and for an
+ * integrated b those of H R^-T, whose sum of squares has the derivatives of log|A|. */
+size_t scl_vecchia_combine(const scl_vecchia *v, scl_gp_trend trend, const scl_vecchia_solution *s,
+                           double *columns, double *factor);
 
 /* The `most` observations nearest to `at` (count points as scl_vecchia_points() gives them), in
  * columns of scl_vecchia_stride(most). */

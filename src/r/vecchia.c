@@ -93,6 +93,33 @@ SEXP r_vecchia_evaluate(SEXP handle, SEXP layout, SEXP values, SEXP integrate, S
   return r_return(status, result);
 }
 
+/* The same with derivatives with respect to the logarithms of parameters, and their "information";
+ * group: for each of the values the number of its parameter, up to `count`, as
+ * scl_vecchia_inform() takes it. */
+SEXP r_vecchia_inform(SEXP handle, SEXP layout, SEXP values, SEXP integrate, SEXP group,
+                      SEXP count) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  int size = Rf_asInteger(count);
+  size_t trend = scl_vecchia_basis_columns(v) * scl_vecchia_outputs(v);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
+  SEXP slope = PROTECT(Rf_allocVector(REALSXP, size));
+  SEXP information = PROTECT(Rf_allocMatrix(REALSXP, size, size));
+  if (status == SCL_OK && (TYPEOF(group) != INTSXP || Rf_xlength(group) != Rf_xlength(values))) {
+    status = scl_fail_argument("kernel", "'kernel' has parameters without a place");
+  }
+  if (status == SCL_OK) {
+    status = scl_vecchia_inform(v, &kernel, read_trend(integrate), INTEGER_RO(group), (size_t)size,
+                                REAL(result), REAL(result) + 1, REAL(slope), REAL(information));
+  }
+  Rf_setAttrib(result, Rf_install("gradient"), slope);
+  Rf_setAttrib(result, Rf_install("information"), information);
+  UNPROTECT(3);
+  return r_return(status, result);
+}
+
 /* list(value, b, a_inverse, weights, precisions) */
 SEXP r_vecchia_condition(SEXP handle, SEXP layout, SEXP values, SEXP integrate) {
   scl_vecchia *v = r_pointer_usable(&process, handle);

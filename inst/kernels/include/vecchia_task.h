@@ -12,9 +12,15 @@ typedef struct {
   int records_ld, neighbours_ld;
   int spread; /* records end with s and v of the noise */
   int terms, entries, products;
-  int combined; /* columns of `combine`; 0: sums of products instead of derivatives */
+  int combined; /* columns of `combine` */
   int results;  /* of a group: the failed order, and the numbers of engine/pass/vecchia.h */
+  int parameters, unused;
 } vecchia_task;
-SCL_SAME_LAYOUT(vecchia_task, 104)
+SCL_SAME_LAYOUT(vecchia_task, 112)
+
+/* VECCHIA_WHAT: what a kernel computes, as scl_vecchia_what. */
+#define VECCHIA_SUMS 0
+#define VECCHIA_DERIVATIVES 1
+#define VECCHIA_INFORMATION 3
 
 #endif

@@ -13,6 +13,8 @@
  *   residual.
  * - L goes to local memory; back substitution gives w, and b = K^-1 z~ - k w.
  * - Derivatives: each computes its pairs again, with the weight b_i w_j + b_j w_i.
+ * - Information: each computes all pairs of its row, with the weight w_j; the vectors dK w and
+ *   columns L^-1 z stand where L did, one number for each work-item.
  *
  * Order of summation: a work-item adds up its pairs and points, in their order; at the end of a
  * group work-items in order; the driver adds the groups. */
@@ -284,8 +286,103 @@ SCL_INLINE_BARRIER void vecchia_finish(__local const real *sums, const int resul
   }
 }
 
-/* Sums (VECCHIA_SUMS 1), or derivatives, of the points group, group + groups, ...: partial (results
- * x groups). */
+#if VECCHIA_WHAT == VECCHIA_INFORMATION
+/* raw[q * ROWS] = row `lane` of dK w by the logarithm q. */
+SCL_INLINE void vecchia_move(const vecchia_function *f, const int lane, const int here,
+                             const int count, __local const real *present, __local const real *w,
+                             __local real *raw) {
+  real total[VECCHIA_FEW + 2];
+  SCL_UNROLL
+  for (int q = 0; q < VECCHIA_FEW + 2; q++) total[q] = 0.0;
+  for (int q = 0; q < count; q++) raw[q * VECCHIA_ROWS] = 0.0;
+  for (int step = 0; step < VECCHIA_ROWS; step++) {
+    const int j = (lane + step) % VECCHIA_ROWS;
+    if (!here || present[j] == 0.0) continue;
+    if (f->plain) {
+      vecchia_add_plain(f, w[j], lane, j, total);
+    } else {
+      vecchia_add_pair(f, w[j], lane, j, raw);
+    }
+  }
+  if (!f->plain) return;
+  raw[0] = total[0];
+  SCL_UNROLL
+  for (int q = 0; q < VECCHIA_FEW; q++) {
+    if (q < f->entries) raw[(1 + q) * VECCHIA_ROWS] = total[1 + q];
+  }
+  raw[(1 + f->entries) * VECCHIA_ROWS] = total[1 + VECCHIA_FEW];
+}
+
+/* The sum of raw by those logarithms that belong to parameter r, from 1; group: see the driver. */
+SCL_INLINE real vecchia_gather(__global const real *group, const int count, const real r,
+                               __local const real *raw) {
+  real sum = 0.0;
+  for (int q = 0; q < count; q++) {
+    if (group[q] == r) sum += raw[q * VECCHIA_ROWS];
+    if (group[q] == -r) sum -= raw[q * VECCHIA_ROWS];
+  }
+  return sum;
+}
+
+/* Adds products of residuals and their derivatives, and the information, to own; u and t: columns
+ * of this row, and `ends` the residuals, in the last row of t. */
+SCL_INLINE void vecchia_inform(const int lane, const int width, const int parameters,
+                               __local const real *u, __local const real *t,
+                               __local const real *ends, __local real *own) {
+  const real part = lane == VECCHIA_LAST ? 0.5 : 1.0;
+  for (int c = 0; c < width; c++) {
+    for (int d = c; d < width; d++, own += VECCHIA_ROWS) {
+      if (lane == VECCHIA_LAST) own[0] += t[c * VECCHIA_ROWS] * t[d * VECCHIA_ROWS];
+    }
+  }
+  for (int r = 0; r < parameters; r++) {
+    const real at = part * u[r * VECCHIA_ROWS];
+    if (lane == VECCHIA_LAST) own[0] -= at;
+    own += VECCHIA_ROWS;
+    for (int c = 0; c < width; c++) {
+      for (int d = c; d < width; d++, own += VECCHIA_ROWS) {
+        own[0] -= at * (t[c * VECCHIA_ROWS] * ends[d * VECCHIA_ROWS] +
+                        t[d * VECCHIA_ROWS] * ends[c * VECCHIA_ROWS]);
+      }
+    }
+  }
+  for (int r = 0; r < parameters; r++) {
+    const real at = part * u[r * VECCHIA_ROWS];
+    for (int s = r; s < parameters; s++, own += VECCHIA_ROWS) own[0] += at * u[s * VECCHIA_ROWS];
+  }
+}
+
+/* All of that for a point whose factor stands in `row`, `scale` the root of the pivot's inverse;
+ * `memory` gets L, then the parameters' columns, those of the data, and raw. */
+SCL_INLINE_BARRIER void vecchia_information(
+    const vecchia_function *f, const int width, const int parameters, const int lane,
+    const int here, const real *row, const real scale, const real root, const real noise,
+    __global const real *data, __global const real *group, __local const real *present,
+    __local real *published, __local real *by, __local real *memory, __local real *own) {
+  const int count = 2 * f->terms + f->entries + 1;
+  __local real *u = memory, *t = u + parameters * VECCHIA_ROWS;
+  __local real *raw = t + width * VECCHIA_ROWS + lane;
+  real w = lane == VECCHIA_LAST ? root : 0.0, unused = 0.0;
+  vecchia_back(row, &w, &unused, lane, memory, published, by);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  published[lane] = w;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  vecchia_move(f, lane, here, count, present, published, raw);
+  if (here) raw[(count - 1) * VECCHIA_ROWS] += 2.0 * noise * w;
+  for (int r = 0; r < parameters; r++) {
+    const real sum = vecchia_gather(group, count, r + 1.0, raw);
+    u[r * VECCHIA_ROWS + lane] = scale * vecchia_forward(row, sum, lane, published);
+  }
+  for (int c = 0; c < width; c++) {
+    t[c * VECCHIA_ROWS + lane] =
+        scale * vecchia_forward(row, here ? data[c] : 0.0, lane, published);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  vecchia_inform(lane, width, parameters, u + lane, t + lane, t + VECCHIA_LAST, own);
+}
+#endif
+
+/* What VECCHIA_WHAT says, of the points group, group + groups, ...: partial (results x groups). */
 __kernel __attribute__((reqd_work_group_size(VECCHIA_ROWS, 1, 1))) void
 VECCHIA_NAME(__global const real *records, __global const real *neighbours,
              __global const real *plan, __global real *partial, const vecchia_task task,
@@ -320,7 +417,7 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
     barrier(CLK_LOCAL_MEM_FENCE);
     const real last = by[0], root = sqrt(last);
     if (lane == 0) own[VECCHIA_ROWS] += 0.5 * log(last);
-#if VECCHIA_SUMS
+#if VECCHIA_WHAT == VECCHIA_SUMS
     for (int c = 0; c < width; c++) {
       const real residual = vecchia_forward(row, here ? record[task.p + c] : 0.0, lane, published);
       if (lane == VECCHIA_LAST) x[c] = residual * root; /* coordinates are no longer needed */
@@ -331,6 +428,10 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
       for (; left >= width - c; c++) left -= width - c;
       sums[(q + 2) * VECCHIA_ROWS] += x[c] * x[c + left];
     }
+#elif VECCHIA_WHAT == VECCHIA_INFORMATION
+    vecchia_information(&f, width, task.parameters, lane, here, row, sqrt(pivot), root, noise,
+                        record + task.p, combine, present, published, by, covariances,
+                        own + 2 * VECCHIA_ROWS);
 #else
     real y = 0.0, all = 0.0; /* y = L^-1 z~, all = the sum of squares */
     for (int q = 0; q < task.combined; q++) {

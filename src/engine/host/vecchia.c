@@ -199,6 +199,48 @@ INLINED void find_direction(block *v, lanes *squares) {
   for (size_t i = 0; i < rows; i++) v->b[i] -= half * v->w[i];
 }
 
+/* a' b, of whose last part a half. */
+INLINED void dot_halved(const block *v, const lanes *a, const lanes *b, lanes *out) {
+  size_t last = v->rows - 1;
+  dot(a, b, last, out);
+  *out = (*out + 0.5 * a[last] * b[last]) * v->present;
+}
+
+/* The derivatives of the products by a parameter with L^-1 dK w. */
+INLINED void add_product_slopes(const block *v, const lanes *u, lanes *total) {
+  size_t rows = v->rows, columns = v->pass->columns;
+  for (size_t c = 0; c < columns; c++) {
+    lanes left, right, own = v->solved[c * rows + rows - 1];
+    dot_halved(v, u, v->solved + c * rows, &left);
+    for (size_t d = c; d < columns; d++) {
+      dot_halved(v, u, v->solved + d * rows, &right);
+      *total++ -= left * v->solved[d * rows + rows - 1] + own * right;
+    }
+  }
+}
+
+/* After the sums. */
+INLINED void add_information(block *v, lanes *total) {
+  size_t rows = v->rows, columns = v->pass->columns, count = v->pass->parameters;
+  scl_vecchia_move(v);
+  for (size_t r = 0; r < count; r++) solve_forward(v, v->moved + r * rows);
+  memcpy(v->solved, v->z, columns * rows * sizeof(lanes));
+  for (size_t c = 0; c < columns; c++) solve_forward(v, v->solved + c * rows);
+  for (size_t r = 0; r < count; r++) {
+    const lanes *u = v->moved + r * rows;
+    *total++ -= 0.5 * u[rows - 1] * v->present;
+    add_product_slopes(v, u, total);
+    total += columns * (columns + 1) / 2;
+  }
+  for (size_t r = 0; r < count; r++) {
+    for (size_t s = r; s < count; s++) {
+      lanes sum;
+      dot_halved(v, v->moved + r * rows, v->moved + s * rows, &sum);
+      *total++ += sum;
+    }
+  }
+}
+
 /* total: after the order. */
 INLINED void evaluate(block *v, lanes *total) {
   size_t rows = v->rows;
@@ -211,8 +253,11 @@ INLINED void evaluate(block *v, lanes *total) {
   solve_back(v, v->w);
   if (v->pass->what == SCL_VECCHIA_WEIGHTS) return;
   add_logs(v, v->w + rows - 1, total);
-  if (v->pass->what == SCL_VECCHIA_SUMS) {
+  if (v->pass->what != SCL_VECCHIA_DERIVATIVES) {
     add_products(v, total + 1);
+    if (v->pass->what == SCL_VECCHIA_INFORMATION) {
+      add_information(v, total + 1 + v->pass->columns * (v->pass->columns + 1) / 2);
+    }
     return;
   }
   find_direction(v, total + 1);
@@ -238,8 +283,9 @@ static size_t lay_out(block *v, const job *j, lanes *memory, lanes **total) {
   lanes **rows[] = {&v->noise, &v->real, &v->by_noise, &v->quiet, &v->w, &v->b, &v->c};
   lanes **strip[] = {&v->sum, &v->weight, &v->by};
   lanes **term[] = {&v->value, &v->slope, &v->bend};
+  size_t more = j->pass->what == SCL_VECCHIA_INFORMATION ? j->pass->parameters : 0;
   if (memory == NULL) {
-    return (j->pass->p + j->pass->columns + 7 + v->rows) * v->rows + strips + j->total;
+    return (j->pass->p + 2 * j->pass->columns + more + 7 + v->rows) * v->rows + strips + j->total;
   }
   v->x = memory;
   v->z = v->x + j->pass->p * v->rows;
@@ -248,7 +294,9 @@ static size_t lay_out(block *v, const job *j, lanes *memory, lanes **total) {
   for (int i = 0; i < 3; i++, at += v->pairs) *strip[i] = memory + at;
   for (int i = 0; i < 3; i++, at += terms * v->pairs) *term[i] = memory + at;
   v->k = memory + at;
-  *total = v->k + v->rows * v->rows;
+  v->moved = v->k + v->rows * v->rows;
+  v->solved = v->moved + more * v->rows;
+  *total = v->solved + j->pass->columns * v->rows;
   return 0;
 }
 

@@ -29,6 +29,7 @@ typedef struct {
   lanes *sum, *weight, *by;    /* strips */
   lanes *k;                    /* the covariances, then their factor: rows x rows */
   lanes *w, *b, *c;            /* rows */
+  lanes *moved, *solved;       /* of information: rows for each parameter, and for each column */
   lanes present;               /* 1 in the lanes of points, 0 in the last block's others */
   int order;                   /* 1 + the lane of a block that is not positive definite, or 0 */
   bool far;                    /* a sum of squares has overflowed */
@@ -38,5 +39,7 @@ typedef struct {
 void scl_vecchia_build(block *v);
 /* Adds the derivatives b' dK w of the block to `total`, in the order of ops/covariance.h. */
 void scl_vecchia_differentiate(block *v, lanes *total);
+/* moved = dK w for each parameter of information. */
+void scl_vecchia_move(block *v);
 
 #endif

@@ -2,6 +2,7 @@
 #include "engine/host/vecchia.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef SCL_WIDE
@@ -300,6 +301,119 @@ INLINED void add_term(const block *v, int t, int first, lanes *total) {
   total[kernel->terms + kernel->entries + t] += extra;
 }
 
+/* moved of parameter `group` += D w for the lower triangle D in sum. */
+INLINED void add_moved(block *v, int group) {
+  size_t rows = v->rows;
+  double factor = group > 0 ? 1.0 : -1.0;
+  lanes *to = v->moved + (size_t)(abs(group) - 1) * rows;
+  const lanes *strip = v->sum;
+  for (size_t j = 0; j < rows; j++) {
+    lanes w = v->w[j] * factor, sum = *strip++ * v->w[j];
+    for (size_t i = j + 1; i < rows; i++, strip++) {
+      sum += *strip * v->w[i];
+      to[i] += *strip * w;
+    }
+    to[j] += sum * factor;
+  }
+}
+
+/* sum += by times the part of an entry. */
+INLINED void add_weighed_squares(const block *v, size_t column, double inverse) {
+  const lanes *x = v->x + column * v->rows, *by = v->by;
+  lanes *s = v->sum;
+  for (size_t j = 0; j < v->rows; j++) {
+    for (size_t i = j; i < v->rows; i++, s++, by++) {
+      lanes u = (x[i] - x[j]) * inverse;
+      *s += u * u * *by;
+    }
+  }
+}
+
+/* The same for other parts, and for squares that overflow; with `extra` what an entry of sines adds
+ * to the derivative by the period. */
+static void add_weighed_parts(const block *v, const scl_covariance_term *term, int e, bool extra) {
+  const scl_covariance *kernel = v->pass->kernel;
+  int metric = covariance_metric(term->type);
+  lanes *x = v->x + (size_t)kernel->column[e] * v->rows, *s = v->sum, *by = v->by;
+  for (size_t j = 0; j < v->rows; j++) {
+    for (size_t i = j; i < v->rows; i++, s++, by++) {
+      for (int w = 0; w < SCL_LANES; w++) {
+        double at = *scl_lane(by, 0, w);
+        *scl_lane(s, 0, w) +=
+            extra ? -covariance_times(0.5 * at, covariance_part_extra(
+                                                    metric, *scl_lane(x, i, w), *scl_lane(x, j, w),
+                                                    1.0 / kernel->lengthscale[e], term->extra))
+                  : covariance_times(at, part_of(v, term, e, i, j, w));
+      }
+    }
+  }
+}
+
+/* The sd and the extra parameter of term t; by becomes the weight of its entries' parts. */
+INLINED void move_whole(block *v, int t, int first) {
+  const scl_covariance *kernel = v->pass->kernel;
+  const scl_covariance_term *term = &kernel->term[t];
+  size_t n = v->pairs;
+  const lanes *value = v->value + (size_t)t * n, *slope = v->slope + (size_t)t * n;
+  const lanes *bend = v->bend + (size_t)t * n;
+  int sd = v->pass->group[t], extra = v->pass->group[kernel->terms + kernel->entries + t];
+  if (sd != 0) {
+    for (size_t i = 0; i < n; i++) v->sum[i] = 2.0 * v->by[i] * value[i];
+    add_moved(v, sd);
+  }
+  if (extra != 0) {
+    for (size_t i = 0; i < n; i++) v->sum[i] = v->by[i] * bend[i];
+  }
+  for (size_t i = 0; i < n; i++) v->by[i] *= slope[i];
+  if (extra == 0) return;
+  for (int e = first; e < first + term->entries; e++) {
+    if (covariance_metric(term->type) == SCL_COVARIANCE_SINES) add_weighed_parts(v, term, e, true);
+  }
+  add_moved(v, extra);
+}
+
+/* Term t, whose entries start at `first`: those of one parameter together. */
+INLINED void move_term(block *v, int t, int first) {
+  const scl_covariance *kernel = v->pass->kernel;
+  const scl_covariance_term *term = &kernel->term[t];
+  const int *group = v->pass->group + kernel->terms;
+  bool plain = covariance_metric(term->type) == SCL_COVARIANCE_SQUARES && !v->far;
+  weigh_term(v, t);
+  move_whole(v, t, first);
+  for (int e = first; e < first + term->entries; e++) {
+    bool before = group[e] == 0;
+    for (int other = first; other < e; other++) before = before || group[other] == group[e];
+    if (before) continue;
+    memset(v->sum, 0, v->pairs * sizeof(lanes));
+    for (int other = e; other < first + term->entries; other++) {
+      if (group[other] != group[e]) continue;
+      if (plain) {
+        add_weighed_squares(v, (size_t)kernel->column[other], 1.0 / kernel->lengthscale[other]);
+      } else {
+        add_weighed_parts(v, term, other, false);
+      }
+    }
+    add_moved(v, group[e]);
+  }
+}
+
+INLINED void move(block *v) {
+  const scl_covariance *kernel = v->pass->kernel;
+  size_t rows = v->rows, count = v->pass->parameters;
+  int noise = v->pass->group[scl_covariance_count(kernel) - 1];
+  for (size_t i = 0; i < v->pairs; i++) v->weight[i] = zero + 1.0;
+  memset(v->moved, 0, count * rows * sizeof(lanes));
+  for (int t = 0, first = 0; t < kernel->terms; first += kernel->term[t++].entries) {
+    move_term(v, t, first);
+  }
+  for (size_t r = 0; r < count; r++) {
+    for (size_t i = 0; i < rows; i++) v->moved[r * rows + i] *= v->real[i];
+  }
+  if (noise == 0) return;
+  lanes *to = v->moved + (size_t)(abs(noise) - 1) * rows;
+  for (size_t i = 0; i < rows; i++) to[i] += v->by_noise[i] * v->w[i] * (noise > 0 ? 1.0 : -1.0);
+}
+
 INLINED void differentiate(const block *v, lanes *total) {
   const scl_covariance *kernel = v->pass->kernel;
   weigh_pairs(v);
@@ -314,6 +428,9 @@ INLINED void differentiate(const block *v, lanes *total) {
 #ifdef SCL_WIDE
 SCL_WIDE static void build_wide(block *v) {
   build(v, true);
+}
+SCL_WIDE static void move_wide(block *v) {
+  move(v);
 }
 SCL_WIDE static void differentiate_wide(block *v, lanes *total) {
   differentiate(v, total);
@@ -338,4 +455,14 @@ void scl_vecchia_differentiate(block *v, lanes *total) {
   }
 #endif
   differentiate(v, total);
+}
+
+void scl_vecchia_move(block *v) {
+#ifdef SCL_WIDE
+  if (scl_host_has_wide()) {
+    move_wide(v);
+    return;
+  }
+#endif
+  move(v);
 }

@@ -9,9 +9,15 @@
  *     of (Z' w) (Z' w)', by columns); or
  *   derivatives of F = logs sum log w_last - sum_c factor_c sum (w' Z combine_c)^2 / 2 with respect
  *     to the logarithms of the parameters: out = (sum of log w_last, sum_c factor_c sum of squares,
- *     the scl_covariance_count() derivatives).
+ *     the scl_covariance_count() derivatives); or
+ *   information: the derivatives of the sums, and the Fisher information of the distributions of
+ * all z_i given their neighbours, by r `parameters`, which are groups of the logarithms of the
+ *     kernel's: out = (the sums as above, then the derivatives of all of them by the first
+ *     parameter, the second, ..., the lower triangle of the information by columns).
  * With residuals e_c = w' z_c, z~ = sum_c factor_c e_c z_c and k = (logs + sum_c factor_c e_c^2) /
- * 2 they are dF = b' dK w with b = K^-1 z~ - k w, one further triangular solve.
+ * 2 they are dF = b' dK w with b = K^-1 z~ - k w, one further triangular solve. With u_r = L^-1
+ * dK_r w, whose last element counts half in sums h(u, .), and t_c = L^-1 z_c, they are d e_c =
+ * -h(u_r, t_c), d log w_last = -u_r,last / 2, and the information is h(u_r, u_s).
  *
  * out[0] of the results is -1 if a block does not fit the local memory of the device, and nothing
  * was computed; or it is an order that failed: a point (from 1) whose block is not positive
@@ -30,7 +36,8 @@ enum {
 typedef enum {
   SCL_VECCHIA_SUMS = 0,
   SCL_VECCHIA_DERIVATIVES,
-  SCL_VECCHIA_WEIGHTS
+  SCL_VECCHIA_WEIGHTS,
+  SCL_VECCHIA_INFORMATION
 } scl_vecchia_what;
 
 struct scl_vecchia_pass {
@@ -49,6 +56,10 @@ struct scl_vecchia_pass {
   const double *combine; /* columns x combined, host memory */
   const double *factor;  /* of each */
   double logs;
+  /* Information: of each logarithm the number of its parameter from 1, negative if it is minus the
+   * parameter, or 0; host memory. */
+  const int *group;
+  size_t parameters;
   double *out; /* host memory; the function waits */
   /* Weights, on the host only: n of the points from `first` on, m + 1 numbers for each, to
    * `weights`; those of missing neighbours are 0. `quiet`: the point itself is without noise and
@@ -67,7 +78,9 @@ struct scl_vecchia_pass {
 static inline size_t scl_vecchia_results(const struct scl_vecchia_pass *pass) {
   if (pass->what == SCL_VECCHIA_WEIGHTS) return 1;
   if (pass->what == SCL_VECCHIA_DERIVATIVES) return 3 + (size_t)scl_covariance_count(pass->kernel);
-  return 2 + pass->columns * (pass->columns + 1) / 2;
+  size_t sums = 1 + pass->columns * (pass->columns + 1) / 2, r = pass->parameters;
+  if (pass->what == SCL_VECCHIA_INFORMATION) return 1 + (r + 1) * sums + r * (r + 1) / 2;
+  return 1 + sums;
 }
 
 #endif

@@ -13,11 +13,12 @@ enum {
   MOST_GROUPS_CPU = 64
 };
 
-/* The plan, then `combine` and `factor`; release out->buffer. */
+/* The plan, then `combine` and `factor`, or `group`; release out->buffer. */
 static scl_status upload_numbers(scl_context *ctx, const struct scl_vecchia_pass *pass,
                                  scl_block *out) {
   size_t plan = scl_cl_covariance_plan_size(pass->kernel), more = pass->columns * pass->combined;
-  size_t count = plan + more + pass->combined;
+  size_t groups = pass->parameters > 0 ? (size_t)scl_covariance_count(pass->kernel) : 0;
+  size_t count = plan + more + pass->combined + groups;
   double *numbers = malloc(count * sizeof *numbers);
   if (numbers == NULL) return scl_fail_memory(count * sizeof *numbers, 0, "a description");
   scl_cl_covariance_plan(pass->kernel, numbers);
@@ -25,6 +26,7 @@ static scl_status upload_numbers(scl_context *ctx, const struct scl_vecchia_pass
     memcpy(numbers + plan, pass->combine, more * sizeof *numbers);
     memcpy(numbers + plan + more, pass->factor, pass->combined * sizeof *numbers);
   }
+  for (size_t i = 0; i < groups; i++) numbers[plan + i] = pass->group[i];
   scl_block block = {0};
   scl_status status = scl_block_create(ctx, count, 1, &block);
   if (status == SCL_OK) {
@@ -58,7 +60,8 @@ static vecchia_task describe(const struct scl_vecchia_pass *pass, scl_block numb
                         .entries = kernel->entries,
                         .products = kernel->factors == NULL ? kernel->terms : kernel->products,
                         .combined = (int)pass->combined,
-                        .results = (int)scl_vecchia_results(pass)};
+                        .results = (int)scl_vecchia_results(pass),
+                        .parameters = (int)pass->parameters};
 }
 
 typedef struct {
@@ -74,6 +77,11 @@ static version choose(const struct scl_vecchia_pass *pass) {
   if (small && !sums) {
     v = (version){SCL_CL_PROGRAM_vecchia_derivatives_32, &scl_k_vecchia_derivatives_32, 32};
   }
+  if (pass->what == SCL_VECCHIA_INFORMATION) {
+    v = (version){SCL_CL_PROGRAM_vecchia_information_64, &scl_k_vecchia_information_64, 64};
+    if (!small) return v;
+    return (version){SCL_CL_PROGRAM_vecchia_information_32, &scl_k_vecchia_information_32, 32};
+  }
   if (!small && sums) v = (version){SCL_CL_PROGRAM_vecchia_sums_64, &scl_k_vecchia_sums_64, 64};
   return v;
 }
@@ -85,6 +93,9 @@ static size_t row_width(const struct scl_vecchia_pass *pass, size_t rows) {
 
 static bool fits(const scl_cl_context *cl, const struct scl_vecchia_pass *pass) {
   const size_t rows = choose(pass).rows;
+  const size_t moved =
+      pass->parameters + pass->columns + (size_t)scl_covariance_count(pass->kernel);
+  if (pass->what == SCL_VECCHIA_INFORMATION && moved > rows + 1) return false;
   /* the covariances, five vectors, the sums, and what the launch adds */
   const size_t numbers = rows + 1 + 5 + scl_vecchia_results(pass) + row_width(pass, rows);
   return rows * numbers * sizeof(double) <= cl->info.local_memory;
