@@ -3,23 +3,9 @@
 #' @rdname cl_sample-methods
 #' @export
 plot.cl_sample <- function(x, parameters = NULL, max = if (is.null(parameters)) 6 else Inf, ...) {
-  names <- pick_parameters(x, parameters)
-  if (!identical(max, Inf)) max <- check_count(max, "max", 1)
-  if (length(names) > max) {
-    left <- utils::tail(names, -max)
-    message(sprintf(paste0("showing %d of %d parameters, without %s%s: select others with ",
-                           "'parameters', or increase 'max'"), max, length(names),
-                    paste(utils::head(left, 5L), collapse = ", "),
-                    if (length(left) > 5L) ", ..." else ""))
-    names <- utils::head(names, max)
-  }
-  pages <- plot_pages(length(names))
-  old <- graphics::par(mfrow = pages$shape, mar = c(2.5, 2.5, 2, 0.5), mgp = c(1.5, 0.5, 0))
-  on.exit(graphics::par(old))
-  if (pages$count > 1L && grDevices::dev.interactive()) {
-    asked <- grDevices::devAskNewPage(TRUE)
-    on.exit(grDevices::devAskNewPage(asked), add = TRUE)
-  }
+  names <- names_shown(pick_parameters(x, parameters), max, "parameters")
+  old <- open_pages(length(names))
+  on.exit(close_pages(old))
   colours <- grDevices::hcl.colors(dim(x$draws)[2L] + 1L, "viridis")[seq_len(dim(x$draws)[2L])]
   divergent <- if (!is.null(x$diagnostics)) which(rowSums(x$diagnostics$divergent) > 0)
   for (name in names) {
@@ -30,6 +16,34 @@ plot.cl_sample <- function(x, parameters = NULL, max = if (is.null(parameters)) 
     plot_densities(draws, bounds_of(x, name), colours, name)
   }
   invisible(x)
+}
+
+# The first `max` names; a message tells of the others.
+names_shown <- function(names, max, what) {
+  if (!identical(max, Inf)) max <- check_count(max, "max", 1)
+  if (length(names) > max) {
+    left <- utils::tail(names, -max)
+    message(sprintf(paste0("showing %d of %d %s, without %s%s: select others with '%s', or ",
+                           "increase 'max'"), max, length(names), what,
+                    paste(utils::head(left, 5L), collapse = ", "),
+                    if (length(left) > 5L) ", ..." else "", what))
+    names <- utils::head(names, max)
+  }
+  names
+}
+
+# Pages for n rows of two pictures; a user is asked before each but the first. close_pages() takes
+# the result.
+open_pages <- function(n) {
+  pages <- plot_pages(n)
+  old <- graphics::par(mfrow = pages$shape, mar = c(2.5, 2.5, 2, 0.5), mgp = c(1.5, 0.5, 0))
+  asks <- pages$count > 1L && grDevices::dev.interactive()
+  list(par = old, asked = if (asks) grDevices::devAskNewPage(TRUE))
+}
+
+close_pages <- function(old) {
+  graphics::par(old$par)
+  if (!is.null(old$asked)) grDevices::devAskNewPage(old$asked)
 }
 
 # Rows and columns of a page, and the number of pages, for n parameters with two pictures each: up

@@ -250,16 +250,20 @@ print.summary.cl_sample <- function(x, digits = 3L, ...) {
 
 # Full names of the parameters asked for.
 pick_parameters <- function(x, parameters) {
-  all <- dimnames(x$draws)[[3L]]
-  if (is.null(parameters)) return(all)
+  pick_names(dimnames(x$draws)[[3L]], parameters, "parameter")
+}
+
+# Those of `all` that are chosen, also without the index.
+pick_names <- function(all, chosen, what) {
+  if (is.null(chosen)) return(all)
   stem <- sub("\\[.*", "", all)
-  if (!is.character(parameters) || !all(parameters %in% c(all, stem))) {
-    unknown <- setdiff(parameters, c(all, stem))
-    abort_argument("parameters", sprintf("unknown parameter '%s'; the parameters are %s",
-                                         format(unknown[1L]),
-                                         paste(utils::head(all, 10L), collapse = ", ")))
+  if (!is.character(chosen) || !all(chosen %in% c(all, stem))) {
+    unknown <- setdiff(chosen, c(all, stem))
+    many <- sub("ys$", "ies", paste0(what, "s"))
+    abort_argument(many, sprintf("unknown %s '%s'; the %s are %s", what, format(unknown[1L]), many,
+                                 paste(utils::head(all, 10L), collapse = ", ")))
   }
-  all[all %in% parameters | stem %in% parameters]
+  all[all %in% chosen | stem %in% chosen]
 }
 
 #' @rdname cl_sample-methods

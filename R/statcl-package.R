@@ -70,6 +70,7 @@
 #' - [cl_optimise()], [cl_laplace()], [cl_pathfinder()], [cl_vi()]: mode, and normal approximations,
 #'   of the same densities
 #' - [cl_generate()]: functions of the draws, such as predictions
+#' - [cl_calibrate()], [cl_calibration-methods]: simulation-based calibration
 #' - [cl_log_posterior()]: add priors to a likelihood
 #' - [priors], [prior_normal()], [prior_student_t()], [prior_lognormal()], [prior_gamma()],
 #'   [prior_inv_gamma()]: priors

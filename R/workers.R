@@ -161,8 +161,9 @@ own_pool <- function() {
 # ---- shares --------------------------------------------------------------------------------------
 
 # Runs shares 1, ..., n in a pool of workers. `sent`: list(begin, work, uses): in a worker
-# begin(work) gives the function that answers a task; `uses`: a function whose global objects are
-# sent. task(i): entries of the next task of share i. take(i, answer): TRUE if the share is done.
+# begin(work) gives the function that answers a task; `uses`: functions whose global
+# objects are sent. task(i): entries of the next task of share i. take(i, answer): TRUE if the share
+# is done.
 run_shares <- function(n, workers, sent, task, take, done = logical(n)) {
   crew <- new.env(parent = emptyenv())
   crew$key <- sprintf("%s-%d-%.6f", Sys.info()[["nodename"]], Sys.getpid(), as.double(Sys.time()))
@@ -200,7 +201,8 @@ run_shares <- function(n, workers, sent, task, take, done = logical(n)) {
 }
 
 describe_job <- function(key, sent) {
-  list(key = key, begin = sent$begin, work = sent$work, globals = global_objects(sent$uses),
+  used <- lapply(Filter(is.function, c(sent$uses)), global_objects)
+  list(key = key, begin = sent$begin, work = sent$work, globals = do.call(c, unname(used)),
        session = list(device = session$device, engine = session$engine,
                       tuned = session$tuned, settled = list()),
        options = options()["statcl.device"])

@@ -169,3 +169,32 @@ done <- unlink("run.rds")
 done <- dir.create("run.rds.part")
 run(normal, checkpoint = "run.rds")
 done <- unlink("run.rds.part", recursive = TRUE)
+
+# calibration
+drawn <- list(parameters = list(a = 0.5), data = 1)
+calibrate <- function(simulate = function() drawn, model = function(y) normal, ...) {
+  cl_calibrate(simulate, model, replicates = 2, draws = 4, warmup = 5, seed = 1, refresh = 0, ...)
+}
+calibrate(1)
+calibrate(quantities = 1)
+calibrate(delta = 0.9)
+calibrate(function() stop("no data"))
+calibrate(function() 1)
+calibrate(function() list(parameters = list(a = Inf), data = 1))
+calibrate(function() list(parameters = list(a = numeric(rpois(1, 5) + 1)), data = 1),
+          init = function(y) list(a = 1))
+calibrate(function() list(parameters = list(a = rep(0, stats::rpois(1, 50) + 1)), data = 1))
+calibrate(transform = list(a = cl_lower(1)))
+calibrate(model = function(y) 1)
+calibrate(function() list(parameters = list(b = 0), data = 1), function(y) draws)
+calibrate(model = function(y) cl_glm(am ~ wt, data = mtcars, family = "bernoulli_logit"))
+cl_calibrate(function() drawn, function(y) draws, replicates = 2, draws = 9, seed = 1)
+calibrate(quantities = function(p, y) 1)
+calibrate(quantities = function(p, y) c(b = NA_real_))
+calibrate(model = function(y) function(a) NaN)
+calibrated <- calibrate(thin = 1)
+plot(calibrated, "b")
+done <- calibrate(checkpoint = "run.rds")
+calibrate(model = function(y) function(a) structure(-sum(a^2), gradient = list(a = -2 * a)),
+          checkpoint = "run.rds")
+done <- unlink("run.rds")
