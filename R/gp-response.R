@@ -13,9 +13,9 @@ refuse_for_response <- function(method, variance, neighbours) {
   }
 }
 
-fit_gp_response <- function(x, y, family, kernel, method, mean, beta, weights, offset, prior, start,
-                            fixed, lower, upper, starts, control, progress, h, coded, ard) {
-  response <- gp_response(family, y, weights, offset)
+fit_gp_response <- function(x, response, kernel, method, mean, beta, prior, start, fixed, lower,
+                            upper, starts, control, progress, h, coded, ard) {
+  family <- response$family
   guess <- response_guess(response)
   problem <- new_gp_problem(x, guess[, 1L], kernel, mean, beta, NULL, NULL, h)
   if (has_classes(family) && length(response$levels) > 20L && response$dims > 1L) {

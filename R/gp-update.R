@@ -152,8 +152,9 @@ new_frame_rows <- function(object, newdata, given) {
        variables = lapply(newdata[names(object$variables)], `[`, use))
 }
 
-# Estimates all parameters again, starting from their current values.
-refit_gp <- function(object, ...) {
+# Estimates all parameters again, starting from their current values; from some rows, if `rows` has
+# their numbers.
+refit_gp <- function(object, ..., rows = NULL) {
   arguments <- list(...)
   defaults <- list(start = object$par[setdiff(names(object$par), object$fixed)],
                    fixed = object$par[object$fixed], method = object$method, starts = 1)
@@ -169,15 +170,19 @@ refit_gp <- function(object, ...) {
   }
   trend <- object$trend
   kind <- trend$kind
+  some <- function(v) if (is.null(v) || is.null(rows)) v else pick_rows(v, rows)
   h <- if (!is.null(trend$basis)) {
-    structure(trend$basis %*% trend$root, dimnames = list(NULL, trend$names))
+    structure(some(trend$basis) %*% trend$root, dimnames = list(NULL, trend$names))
   }
   mean <- switch(kind, number = trend$value, constant = "constant", linear = "linear",
                  trend$formula)
-  fit <- do.call(fit_gp, c(list(object$x, object$y, object$kernel, mean = mean, h = h, ard = FALSE,
-                                coded = object$coded,
-                                beta = object$beta, weights = object$weights,
-                                variance = object$variance), arguments), quote = TRUE)
+  response <- object$response
+  if (!is.null(response) && !is.null(rows)) response <- response_subset(response, rows)
+  fit <- do.call(fit_gp, c(list(some(object$x), some(object$y), object$kernel, mean = mean, h = h,
+                                ard = FALSE, coded = object$coded, beta = object$beta,
+                                weights = if (is.null(response)) some(object$weights),
+                                variance = some(object$variance), response = response), arguments),
+                 quote = TRUE)
   fit$trend[c("learnt", "xlevels")] <- trend[c("learnt", "xlevels")]
   kept <- c("call", "formula", "terms", "xlevels", "design", "variables", "na.action", "added")
   fit[intersect(kept, names(object))] <- object[intersect(kept, names(object))]

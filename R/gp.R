@@ -317,7 +317,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
                    starts = 5, control = list(), progress = interactive(), h = NULL,
                    approx = c("none", "vecchia"), neighbours = NULL, coded = NULL, family = NULL,
-                   offset = NULL, ...) {
+                   offset = NULL, response = NULL, ...) {
   refuse_unused(...)
   method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
@@ -344,11 +344,16 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   starts <- check_count(starts, "starts", 1, 1000)
   if (!is.list(control)) abort_argument("control", "'control' must be a list")
   progress <- check_flag(progress, "progress")
-  family <- response_family(family, y)
-  if (!is.null(family)) {
-    refuse_for_response(method, variance, neighbours)
-    return(fit_gp_response(x, y, family, kernel, method, mean, beta, weights, offset, prior, start,
-                           fixed, lower, upper, starts, control, progress, h, coded, ard))
+  if (is.null(response)) {
+    family <- response_family(family, y)
+    if (!is.null(family)) {
+      refuse_for_response(method, variance, neighbours)
+      response <- gp_response(family, y, weights, offset)
+    }
+  }
+  if (!is.null(response)) {
+    return(fit_gp_response(x, response, kernel, method, mean, beta, prior, start, fixed, lower,
+                           upper, starts, control, progress, h, coded, ard))
   }
   if (!is.null(offset)) {
     abort_argument("offset", paste("an offset is not supported for normal observations: subtract",

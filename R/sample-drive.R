@@ -261,6 +261,14 @@ begin_chains <- function(job) {
   }
 }
 
+# The same of all functions in a list.
+global_objects_of <- function(x) {
+  if (is.function(x)) return(global_objects(x))
+  if (!is.list(x)) return(list())
+  found <- do.call(c, lapply(unname(x), global_objects_of))
+  found[!duplicated(names(found))]
+}
+
 # The objects of the global environment that a function uses, directly or through functions it
 # calls, as a named list.
 global_objects <- function(f) {

@@ -57,6 +57,9 @@
 #' - [cl_cov()], [cl_cov_adjoint()], [cl_distance()]: covariance matrices, their derivatives,
 #'   distances
 #'
+#' @section Cross-validation:
+#' - [cl_cv()], [cl_compare()]: of fits of these models, and their comparison
+#'
 #' @section Your own model:
 #' - [cl_gradient()]: a plain R function with its gradient; [cl_map_gradient()]: at several points;
 #'   [cl_hessian()]: its second derivatives

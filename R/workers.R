@@ -161,30 +161,49 @@ own_pool <- function() {
 # ---- shares --------------------------------------------------------------------------------------
 
 # Runs shares 1, ..., n in a pool of workers. `sent`: list(begin, work, uses): in a worker
-# begin(work) gives the function that answers a task; `uses`: functions whose global
-# objects are sent. task(i): entries of the next task of share i. take(i, answer): TRUE if the share
-# is done.
+# begin(work) gives the function that answers a task; `uses`: a function, or a list with functions,
+# whose global objects are sent. task(i): entries of the next task of share i. take(i, answer): TRUE
+# if the share is done.
 run_shares <- function(n, workers, sent, task, take, done = logical(n)) {
+  crew <- open_crew(workers, max(1L, sum(!done)), sent)
+  on.exit(close_crew(crew))
+  work_shares(crew, task, take, which(!done))
+}
+
+open_crew <- function(workers, most, sent) {
   crew <- new.env(parent = emptyenv())
   crew$key <- sprintf("%s-%d-%.6f", Sys.info()[["nodename"]], Sys.getpid(), as.double(Sys.time()))
   if (is.numeric(workers) && can_fork()) { # forked workers have the job
     worker$run <- sent$begin(sent$work)
     worker$key <- crew$key
-    on.exit(rm(list = ls(worker), envir = worker))
   } else {
     crew$job <- describe_job(crew$key, sent)
     crew$file <- tempfile("statcl-job-", fileext = ".rds")
     saveRDS(crew$job, crew$file, compress = FALSE)
-    on.exit(unlink(crew$file), add = TRUE)
   }
-  crew$task <- task
-  crew$take <- take
-  crew$queue <- which(!done)
-  crew$pool <- open_pool(workers, max(1L, length(crew$queue)))
-  on.exit(crew$pool$close(), add = TRUE)
+  opened <- FALSE
+  on.exit(if (!opened) leave_job(crew))
+  crew$pool <- open_pool(workers, most)
   crew$busy <- integer(crew$pool$slots) # the share in each slot; NA: the worker is lost
   crew$asked <- crew$failures <- 0L
-  on.exit(drain_crew(crew), add = TRUE, after = FALSE)
+  opened <- TRUE
+  crew
+}
+
+close_crew <- function(crew) {
+  on.exit(leave_job(crew))
+  on.exit(crew$pool$close(), add = TRUE, after = FALSE)
+  drain_crew(crew)
+}
+
+leave_job <- function(crew) {
+  if (is.null(crew$file)) rm(list = ls(worker), envir = worker) else unlink(crew$file)
+}
+
+work_shares <- function(crew, task, take, queue) {
+  crew$task <- task
+  crew$take <- take
+  crew$queue <- queue
   while (length(crew$queue) > 0L || any(crew$busy > 0L, na.rm = TRUE)) {
     # An interrupt waits, so that no message is sent or read in part, and no answer is lost.
     for (slot in utils::head(which(crew$busy == 0L), length(crew$queue))) {
@@ -200,9 +219,32 @@ run_shares <- function(n, workers, sent, task, take, done = logical(n)) {
   }
 }
 
+# A function that computes a list of values, run(task) of each of a list of tasks, in `workers` or,
+# if these are NULL, in this process; `close` ends them. begin(work) gives run().
+open_mapper <- function(workers, most, begin, work, uses) {
+  if (is.null(workers)) {
+    run <- begin(work)
+    return(list(map = function(tasks) lapply(tasks, run), close = function() NULL))
+  }
+  crew <- open_crew(workers, most, list(begin = begin_map, work = list(begin = begin, work = work),
+                                        uses = uses))
+  list(map = function(tasks) {
+    values <- vector("list", length(tasks))
+    work_shares(crew, function(id) list(entry = tasks[[id]]), function(id, value) {
+      values[id] <<- value
+      TRUE
+    }, seq_along(tasks))
+    values
+  }, close = function() close_crew(crew))
+}
+
+begin_map <- function(sent) {
+  run <- sent$begin(sent$work)
+  function(task) list(value = list(run(task$entry)))
+}
+
 describe_job <- function(key, sent) {
-  used <- lapply(Filter(is.function, c(sent$uses)), global_objects)
-  list(key = key, begin = sent$begin, work = sent$work, globals = do.call(c, unname(used)),
+  list(key = key, begin = sent$begin, work = sent$work, globals = global_objects_of(sent$uses),
        session = list(device = session$device, engine = session$engine,
                       tuned = session$tuned, settled = list()),
        options = options()["statcl.device"])

@@ -100,8 +100,8 @@ expect_messages <- function(topic) {
   expect_false(any(grepl("(nothing is raised)|error of R:", found)))
 }
 
-for (topic in c("matrix", "map", "batch", "glm", "glm-blocks", "gp", "sample", "session", "trace",
-                "scan", "tmb")) local({
+for (topic in c("matrix", "map", "batch", "glm", "glm-blocks", "gp", "cv", "sample", "session",
+                "trace", "scan", "tmb")) local({
   topic <- topic
   test_that(paste("messages on", topic), {
     if (topic == "sample") for (package in c("loo", "bayesplot")) skip_if_not_installed(package)
