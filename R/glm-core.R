@@ -109,7 +109,15 @@ weighted_crossprod <- function(x, w) {
 glm_eta <- function(core, theta) {
   x <- core$data$x
   beta <- full_beta(core, as.matrix(theta))
-  if (is_cl(x)) cl_matmul(x, if (ncol(beta) == 1L) as.vector(beta) else beta) else x %*% beta
+  if (is_cl(x)) cl_matmul(x, if (ncol(beta) == 1L) as.vector(beta) else beta) else
+    host_times(x, beta)
+}
+
+# x beta for base or sparse matrices; in one column of many rows by the threads of the host, as %*%
+# first looks for NaN in all of x.
+host_times <- function(x, beta) {
+  if (!is.double(x) || length(x) < 1e5 || length(beta) != ncol(x)) return(x %*% beta)
+  matrix(.Call(r_rest, x, NULL, as.double(beta)))
 }
 
 # d x d. The rows of sigma and phi are central differences of gradients, accurate to 1e-8, computed
@@ -194,7 +202,7 @@ glm_predictor <- function(fit, x, offset, coefficients = fit$coefficients) {
     beta <- append(beta, 0, fit$intercept - 1L)
   }
   beta <- unname(if (is.matrix(beta)) beta else matrix(beta, ncol = 1L))
-  eta <- if (is_cl(x)) as.matrix(cl_matmul(x, beta)) else x %*% beta
+  eta <- if (is_cl(x)) as.matrix(cl_matmul(x, beta)) else host_times(x, beta)
   if (categorical) {
     dimnames(eta) <- list(rownames(x), fit$levels)
     if (!is.null(offset)) eta <- eta + offset

@@ -413,6 +413,7 @@ glm_control <- function(control, method) {
 finish_glm <- function(problem, mode, method) {
   core <- mode$core
   found <- mode$found
+  if (problem$family == "normal_id" && method == "ml") return(finish_normal(problem, mode))
   theta <- theta_of_columns(core, found$theta)
   classes <- max(1L, core$classes - 1L)
   beta <- matrix(NA_real_, ncol(problem$x), classes)
@@ -437,7 +438,6 @@ finish_glm <- function(problem, mode, method) {
   if (!is.null(mode$draws)) fit$draws <- mode$draws
   fit <- glm_fitted(fit, problem, core, found$theta)
   if (!is.null(r_family(problem$family))) fit <- finish_r_family(fit)
-  if (problem$family == "normal_id" && method == "ml") fit <- unbiased_sigma(fit, found$rss)
   structure(fit, class = "cl_glm")
 }
 

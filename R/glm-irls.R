@@ -119,23 +119,27 @@ search_in_c <- function(x, data, eta, family, control, least) {
   found
 }
 
-# theta beside the mode of a logistic or Poisson regression of many rows, for the last steps of
-# Newton's method: list(theta, iterations), or NULL. `begin` is from glm_begin().
-near_mode <- function(begin, control) {
-  core <- begin$core
+# Beside the mode of a logistic or Poisson regression of many rows on the host, for the last steps
+# of Newton's method: list(core, theta, usual, iterations), or NULL where that needs care.
+near_mode <- function(problem, control) {
+  x <- problem$x
+  if (!problem$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log") || is_cl(x) ||
+        !ncol(x) %in% 1:256 || !is.null(problem$offset) || where_for("glm", length(x)) >= 0L) {
+    return(NULL)
+  }
+  core <- glm_core(problem)
   data <- core$data
-  p <- ncol(data$x)
-  if (!core$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log") || is_cl(data$x) ||
-        !is.null(core$basis) || p > 256L || length(core$free) < p) return(NULL)
+  eta <- working_response(problem$family, data)
   if (!is.null(data$trials)) {
     data$weights <- if (is.null(data$weights)) data$trials else data$weights * data$trials
     data$y <- ifelse(data$trials > 0, data$y / data$trials, 0)
   }
   data["offset"] <- list(NULL)
-  found <- search_in_c(data$x, data, as.vector(data$x %*% begin$theta),
-                       glm_links[[core$family]]$r(),
+  found <- search_in_c(data$x, data, eta, glm_links[[problem$family]]$r(),
                        list(tolerance = 1e-6, maxit = min(15, control$maxit)), 1e-4)
-  if (is.null(found)) NULL else list(theta = found$beta, iterations = found$iterations)
+  if (is.null(found)) return(NULL)
+  list(core = free_columns(core, seq_len(core$columns)), theta = found$beta, usual = found$beta,
+       iterations = found$iterations)
 }
 
 # Whether the link is R's of this name.

@@ -21,7 +21,7 @@ least_squares_mode <- function(problem, start) {
 working_unit <- function(y, weights, centred) {
   first <- power_of_two(max(abs(y), 0))
   y <- y / first
-  centre <- if (centred) mean(y) else 0
+  centre <- if (centred) sum(y) / length(y) else 0
   if (any(abs(y - centre) > abs(centre) / 2)) centre <- 0
   y <- y - centre
   second <- power_of_two(max(abs(y), 0))
@@ -70,22 +70,27 @@ solve_by_products <- function(problem, y) {
   ones <- match(problem$intercept, kept, 0L)
   y <- working_unit(y, problem$row_weights, ones > 0L)
   beta <- numeric(ncol(x))
-  target <- rest <- if (is_cl(x)) column_beside(y$y, x) else y$y
+  target <- if (is_cl(x)) column_beside(y$y, x)
+  at <- list(rest = target)
   last <- Inf
-  for (i in 1:8) {
-    slope <- as.vector(as.matrix(cl_crossprod(x, rest)))[kept] / size
-    half <- backsolve(root, slope, transpose = TRUE)
+  for (i in 1:9) {
+    if (is.null(target)) {
+      at <- .Call(r_rest, x, y$y, beta)
+    } else if (i > 1L) {
+      at$rest <- target - cl_matmul(x, beta)
+      cl_eval(at$rest)
+    }
+    if (i == 9L || (i > 1L && last <= 1e-26 * sum(at$rest^2))) break
+    slope <- if (is.null(target)) at$slope else as.vector(as.matrix(cl_crossprod(x, at$rest)))
+    half <- backsolve(root, slope[kept] / size, transpose = TRUE)
     change <- sum(half^2)
     if (!is.finite(change)) return(NULL)
     if (change > last / 4) break
     last <- change
     beta[kept] <- beta[kept] + backsolve(root, half) / size
-    rest <- target - if (is_cl(x)) cl_matmul(x, beta) else as.vector(x %*% beta)
-    if (is_cl(x)) cl_eval(rest)
-    if (change <= 1e-26 * sum(rest^2)) break
   }
   list(kept = kept, unit = rep(1, length(kept)), beta = beta[kept],
-       root = root * rep(size, each = nrow(root)), rss = sum(rest^2), y = y, ones = ones,
+       root = root * rep(size, each = nrow(root)), rss = sum(at$rest^2), y = y, ones = ones,
        constant = 1, x = if (is.null(problem$row_weights)) x)
 }
 
@@ -116,17 +121,46 @@ least_squares_found <- function(core, fit) {
        objective = value, decrement = 0, converged = TRUE, message = "converged", iterations = 1L,
        held = FALSE, rss = fit$rss * scale^2,
        perfect = n > k && is_perfect(fit$rss / (n - k), (y$centre / y$second)^2 + mean(y$y^2)),
-       covariance = list(vcov = tcrossprod(root), own_error = sigma * scale / sqrt(2 * n),
+       covariance = list(vcov = base::tcrossprod(root), own_error = sigma * scale / sqrt(2 * n),
                          root = root))
 }
 
-# As in lm(): the residual sum of squares divided by the degrees of freedom.
-unbiased_sigma <- function(fit, rss) {
-  fit$deviance <- rss
-  ratio <- if (fit$df.residual > 0) fit$nobs / fit$df.residual else NaN
-  fit$own[] <- fit$own * sqrt(ratio)
-  fit$own_error <- fit$own[[1L]] / sqrt(2 * fit$df.residual)
-  fit$vcov <- fit$vcov * ratio
-  fit$vcov.root <- fit$vcov.root * sqrt(ratio)
-  fit
+# As finish_glm(). As in lm(), sigma is the root of the residual sum of squares divided by the
+# degrees of freedom.
+finish_normal <- function(problem, mode) {
+  core <- mode$core
+  found <- mode$found
+  x <- problem$x
+  k <- core$beta_count
+  beta <- rep(NA_real_, ncol(x))
+  beta[core$kept] <- found$theta[seq_len(k)]
+  names(beta) <- problem$names[seq_along(beta)]
+  nobs <- glm_nobs(problem)
+  df <- nobs - k
+  ratio <- if (df > 0) nobs / df else NaN
+  sigma <- exp(found$theta[[k + 1L]]) * sqrt(ratio)
+  whole <- is_cl(core$data$x) && is.null(problem$rows) && is.null(problem$row_weights)
+  eta <- if (whole) as.matrix(glm_eta(core, found$theta)) else
+    if (is_cl(x)) as.matrix(cl_matmul(x, zero_unless(beta))) else host_times(x, zero_unless(beta))
+  dim(eta) <- NULL # as.vector() would copy
+  if (!whole && !is.null(problem$offset)) eta <- eta + problem$offset
+  if (!is.null(rownames(x))) names(eta) <- rownames(x)
+  fit <- list(coefficients = beta, own = c(sigma = sigma), own_error = sigma / sqrt(2 * df),
+              vcov = found$covariance$vcov * ratio,
+              vcov.root = found$covariance$root * sqrt(ratio), logLik = found$value,
+              objective = found$value, rank = k, family = "normal_id", method = "ml",
+              levels = NULL, kind = problem$kind, y = problem$y, trials = NULL,
+              prior.weights = problem$weights, offset = problem$offset, nobs = nobs,
+              converged = TRUE, message = found$message, iterations = 1L, decrement = 0,
+              prior = NULL, intercept = problem$intercept, linear.predictors = eta,
+              fitted.values = eta, df.residual = df,
+              df.null = nobs - as.integer(problem$intercept > 0L), deviance = found$rss)
+  w <- ones_unless(fit$prior.weights, length(fit$y))
+  fit$null.deviance <- sum(w * (fit$y - null_mean(fit, fit$y, w))^2)
+  structure(fit, class = "cl_glm")
+}
+
+zero_unless <- function(beta) {
+  beta[is.na(beta)] <- 0
+  unname(beta)
 }

@@ -179,11 +179,12 @@ glm_fit_mode <- function(problem, priors, start, control, progress) {
     quick <- newton_in_c(problem, control)
     if (!is.null(quick)) return(quick)
   }
-  begin <- glm_begin(problem, start, priors)
+  near <- if (by_likelihood && is.null(start) && !basis_is_cheap(problem$x)) {
+    near_mode(problem, control)
+  }
+  begin <- if (is.null(near)) glm_begin(problem, start, priors) else near
   report <- glm_reporter(progress)
-  near <- if (by_likelihood && is.null(start)) near_mode(begin, control)
-  found <- glm_newton(begin$core, begin$prior, if (is.null(near)) begin$theta else near$theta,
-                      control, report, begin$usual)
+  found <- glm_newton(begin$core, begin$prior, begin$theta, control, report, begin$usual)
   if (!is.null(near)) found$iterations <- found$iterations + near$iterations
   if (by_likelihood) {
     again <- better_basis(begin$core, found, control, report)

@@ -1,6 +1,7 @@
 #include "ops/least_squares.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,16 @@ static double refine(const scl_reflections *q, double *v, const double *slope, d
   return sqrt(square);
 }
 
+/* Whether no column is near the others, so that one correction has all digits. */
+static bool is_easy(const scl_reflections *q) {
+  for (size_t j = 0; j < q->p; j++) {
+    double square = 0.0;
+    for (size_t i = 0; i <= j; i++) square += q->root[j * q->p + i] * q->root[j * q->p + i];
+    if (!(fabs(q->root[j * q->p + j]) > 1e-3 * sqrt(square))) return false;
+  }
+  return true;
+}
+
 scl_status scl_least_squares(const scl_reflections *q, const double *y, double *beta,
                              double *rest) {
   const size_t n = q->n, p = q->p, numbers = n + 3 * p;
@@ -120,15 +131,21 @@ scl_status scl_least_squares(const scl_reflections *q, const double *y, double *
   scl_status status = SCL_OK;
   memset(beta, 0, p * sizeof *beta);
   for (size_t i = 0; i < n; i++) rest[i] = p > 0 ? 0.0 : y[i];
+  const bool easy = is_easy(q);
   for (int round = 0; round < 10 && p > 0; round++) {
-    status = scl_least_squares_gaps(q->x, n, p, y, beta, rest, v, slope);
+    if (round == 0) {
+      memcpy(v, y, n * sizeof *v); /* `slope` is 0 */
+    } else {
+      status = scl_least_squares_gaps(q->x, n, p, y, beta, rest, v, slope);
+    }
     if (status != SCL_OK) break;
     const double change = refine(q, v, slope, half, step);
     if (!isfinite(change) || change > last / 2) break;
+    const bool enough = easy && change < 1e-10 * last && round > 0;
     last = change;
     for (size_t j = 0; j < p; j++) beta[j] += step[j];
     for (size_t i = 0; i < n; i++) rest[i] += v[i];
-    if (change == 0.0) break;
+    if (change == 0.0 || enough) break;
   }
   free(v);
   return status;

@@ -249,3 +249,21 @@ SEXP r_weighted_gram(SEXP x, SEXP w) {
   UNPROTECT(1);
   return r_return(status, result);
 }
+
+/* list(rest = y - x beta, slope = x' rest) for a double matrix x; x beta if y is NULL. */
+SEXP r_rest(SEXP x, SEXP y, SEXP beta) {
+  const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
+  const bool plain = y == R_NilValue;
+  if (!is_double(x, n * p) || !(plain || is_double(y, n)) || !is_double(beta, p)) {
+    scl_fail_argument("x", "'x', 'y' and 'beta' must be double and of matching shapes");
+    r_throw();
+  }
+  const char *names[] = {"rest", "slope", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)n));
+  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)p));
+  scl_status status = scl_host_rest(REAL_RO(x), n, p, numbers_or_null(y), REAL_RO(beta),
+                                    REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
+  UNPROTECT(1);
+  return r_return(status, plain ? VECTOR_ELT(result, 0) : result);
+}

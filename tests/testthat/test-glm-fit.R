@@ -452,3 +452,44 @@ test_that("fits of many rows have the deviances, means and names of glm()", {
     expect_equal(unname(fitted(fit)), unname(fitted(peers[[5]])), tolerance = 1e-12)
   })
 })
+
+test_that("fits of many rows on the host have the coefficients of lm() and glm()", {
+  with_cl(engine = "host", for (n in c(30011, 16385)) {
+    set.seed(n)
+    p <- 7
+    x <- cbind(1, matrix(rnorm(n * (p - 1)), n), 100 + runif(n))
+    eta <- as.vector(x[, -(p + 1)] %*% seq(-0.4, 0.4, length.out = p))
+    w <- runif(n, 0.5, 2)
+    w[c(1, n)] <- 0
+    o <- rnorm(n) / 4
+    y <- eta + rnorm(n)
+    given_sets <- list(list(), list(weights = w), list(offset = o), list(weights = w, offset = o))
+    for (given in given_sets) {
+      fit <- do.call(cl_glm, c(list(x, y, "normal_id", intercept = FALSE), given))
+      peer <- do.call(glm.fit, c(list(x, y), given))
+      expect_close(unname(coef(fit)), unname(peer$coefficients), 1e-10, scale = 1)
+      expect_close(fit$linear.predictors, peer$linear.predictors, 1e-12, scale = 10)
+      expect_close(deviance(fit), peer$deviance, 1e-12)
+      expect_close(fit$null.deviance, sum((if (is.null(given$weights)) 1 else w) * (
+        y - if (is.null(given$offset)) 0 else o)^2), 1e-12)
+    }
+    for (family in list(binomial(), poisson())) {
+      counts <- if (family$family == "binomial") as.double(runif(n) < plogis(eta)) else
+        rpois(n, exp(eta))
+      for (given in list(list(), list(weights = w), list(offset = o))) {
+        fit <- suppressWarnings(do.call(cl_glm, c(list(x, counts, family, intercept = FALSE),
+                                                  given)))
+        peer <- suppressWarnings(do.call(glm.fit, c(
+          list(x, counts, family = family, control = list(epsilon = 1e-15)), given)))
+        expect_close(unname(coef(fit)), unname(peer$coefficients), 1e-10, scale = 1)
+        expect_true(fit$converged)
+      }
+    }
+    whole <- matrix(c(rep(1L, n), sample(9L, 5 * n, TRUE)), n)
+    expect_close(unname(coef(cl_glm(whole, y, "normal_id", intercept = FALSE))),
+                 unname(lm.fit(whole, y)$coefficients), 1e-10, scale = 1)
+    expect_close(unname(coef(cl_glm(cbind(x, x[, 2] + x[, 3]), y, "normal_id",
+                                    intercept = FALSE))[1:8]),
+                 unname(lm.fit(x, y)$coefficients), 1e-10, scale = 1)
+  })
+})
