@@ -3,8 +3,8 @@
 # The argument 'prior' (NULL, one prior for all coefficients except the intercept, or a list by
 # name), with weak priors for the other parameters: list(columns, aux, aux_name). Names are those of
 # columns, "coefficients" (all except the intercept), "intercept", and the auxiliary parameter of
-# the family.
-glm_priors <- function(prior, problem) {
+# the family. `more`: names that the caller has read.
+glm_priors <- function(prior, problem, more = NULL) {
   if (is.function(prior)) prior <- list(coefficients = prior)
   if (is.null(prior)) prior <- list()
   if (!is.list(prior) || (length(prior) > 0L && is.null(names(prior))) ||
@@ -17,7 +17,7 @@ glm_priors <- function(prior, problem) {
     names[problem$intercept] <- NA
   }
   known <- c(names, "coefficients", if (problem$intercept > 0L && !is.na(names[problem$intercept]))
-    "intercept", if (!is.na(aux)) aux)
+    "intercept", if (!is.na(aux)) aux, more)
   unknown <- setdiff(names(prior), known)
   if (length(unknown) > 0L) {
     abort_argument("prior", sprintf(paste("'prior' names an unknown parameter, '%s'; the",

@@ -26,18 +26,31 @@
 #' levels may have millions of them; the others together a few thousand. Where this matrix is large
 #' its products and its Cholesky factor are computed on the device.
 #'
+#' `"map"`: the mode of that likelihood times priors, by coefficients, standard deviations and
+#' correlations on their natural scales, so that no variance is estimated as 0. Standard errors are
+#' from the second derivatives by all parameters.
+#'
 #' `"mcmc"`: draws from the posterior by [cl_sample()], with effects in units of their standard
-#' deviations, for families of this package. Coefficients have the weak default priors of
-#' [cl_glm()]; standard deviations of effects (of columns scaled to mean square 1) and `sigma` are
-#' half-normal with 2.5 (for `"normal_id"` times the standard deviation of y); correlation matrices
-#' have the density det(C), and `phi` is log-normal as there. Estimates are posterior means. The
-#' element `draws` has coefficients, standard deviations, correlations and `sigma` or `phi`,
-#' `effect_draws` for each term an array of at most 1,000 draws, levels and columns. For other
-#' priors see `vignette("own-model")`.
+#' deviations, for families of this package. Estimates are posterior means. The element `draws` has
+#' coefficients, standard deviations, correlations and `sigma` or `phi`, `effect_draws` for each
+#' term an array of at most 1,000 draws, levels and columns.
+#'
+#' @section Priors:
+#' As for [cl_glm()], a prior for all coefficients except the intercept, or a named list. Its
+#' further names are `sd`, the prior of all standard deviations of effects, `sd_` with the name of
+#' a grouping factor, that of its effects, and `cor`, a number from 1: correlation matrices have
+#' the density det(C)^(cor - 1). A Wishart prior with df degrees of freedom and infinite scale, as
+#' in blme, is `prior_gamma(df - K, ...)` with a small rate and `cor = (df - K + 1) / 2`, for K
+#' columns. Without priors coefficients, `sigma` and `phi` have the weak ones of `cl_glm()` and
+#' `cor` is 2. Standard deviations of effects (of columns scaled to mean square 1) are half-normal
+#' with 2.5 for `"mcmc"`, gamma with shape 2 and rate 0.1 for `"map"`, for `"normal_id"` in units
+#' of the standard deviation of y. [summary()] shows them. For other priors see `vignette("own-
+#' model")`.
 #'
 #' @param formula,data A formula with random effects, and a data frame.
 #' @param family,weights,offset,trials,subset,na.action,contrasts As for [cl_glm()].
 #' @param method How parameters are estimated, see below. `"reml"` is for `"normal_id"` only.
+#' @param prior For `"map"` and `"mcmc"`, see below.
 #' @param progress Whether to show progress of sampling.
 #' @param ... Must be empty.
 #' @param model Whether the fit keeps the model frame, which `simulate()` and `anova()` of fits by
@@ -80,13 +93,13 @@
 #' # Counts with an effect of each wool and tension
 #' cl_glmm(breaks ~ 1 + (1 | wool:tension), warpbreaks, "poisson_log")
 cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
-                    method = c("ml", "reml", "mcmc"), weights = NULL, offset = NULL,
-                    trials = NULL, subset, na.action, contrasts = NULL, model = TRUE,
+                    method = c("ml", "reml", "map", "mcmc"), prior = NULL, weights = NULL,
+                    offset = NULL, trials = NULL, subset, na.action, contrasts = NULL, model = TRUE,
                     control = list(), progress = interactive(), ...) {
   check_dots_empty(...)
   call <- match.call()
   model <- check_flag(model, "model")
-  method <- check_choice(method, c("ml", "reml", "mcmc"), "method")
+  method <- check_choice(method, c("ml", "reml", "map", "mcmc"), "method")
   formula <- classed(stats::as.formula(formula, env = parent.frame()), "formula")
   if (length(formula) != 3L) abort_argument("formula", "the formula has no response")
   random <- random_terms(random_bars(formula[[3L]]))
@@ -112,7 +125,7 @@ cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
   terms <- terms_within(fixed, stats::terms(frame))
   x <- classed(stats::model.matrix(terms, frame, contrasts.arg = contrasts), "contrasts")
   designs <- random_designs(random, frame)
-  fit <- fit_mixed(designs, x, y, family_of_response(family, y, trials), method,
+  fit <- fit_mixed(designs, x, y, family_of_response(family, y, trials), method, prior,
                    frame[["(weights)"]], stats::model.offset(frame), trials, control,
                    check_flag(progress, "progress"))
   fit$call <- call
@@ -134,7 +147,7 @@ cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
 }
 
 # `x`: the model matrix of the fixed effects.
-fit_mixed <- function(designs, x, y, family, method, weights, offset, trials, control,
+fit_mixed <- function(designs, x, y, family, method, prior, weights, offset, trials, control,
                       progress) {
   check_mixed_family(family, method)
   control <- glm_control(control, method)
@@ -156,6 +169,8 @@ fit_mixed <- function(designs, x, y, family, method, weights, offset, trials, co
   kept <- sort(rotation$pivot[seq_len(rotation$rank)])
   work <- list(designs = designs, glm = problem, kept = kept, x = x[, kept, drop = FALSE],
                family = family, method = method, control = control)
+  if (method %in% c("map", "mcmc")) work$priors <- mixed_priors(prior, work)
+  if (method == "map") return(finish_mixed(work, fit_mode(work, work$priors)))
   found <- if (normal) fit_normal(work) else fit_laplace(work)
   if (method != "mcmc") return(finish_mixed(work, found))
   if (!all(is.finite(found$vcov))) {
@@ -333,7 +348,8 @@ finish_mixed <- function(work, found) {
     sum(deviance_parts(fit$family, mean_response(fit), fit$fitted.values, deviance_weights(fit),
                        fit$own))
   fit$draws <- found$draws
-  fit$prior <- found$prior
+  fit[c("prior", "spread_error")] <- found[c("prior", "spread_error")]
+  if (!is.null(found$objective)) fit$objective <- found$objective
   if (!fit$converged) {
     statcl_warning("convergence", sprintf("the fit has not converged: %s", fit$message))
   } else if (fit$singular && is.null(fit$draws)) {

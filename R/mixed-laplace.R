@@ -16,7 +16,7 @@ row_likelihood <- function(family, response, weights) {
     bernoulli_logit = 0,
     binomial_logit = sum(k * lchoose(trials, y)),
     poisson_log = -sum(k * lgamma(y + 1)),
-    neg_binomial_2_log = NULL)
+    neg_binomial_2_log = , normal_id = NULL)
   switch(family,
     bernoulli_logit = , binomial_logit = function(eta, aux) {
       mu <- stats::plogis(eta)
@@ -35,6 +35,11 @@ row_likelihood <- function(family, response, weights) {
       w <- k * phi * (mu / (phi + mu)) * ((phi + y) / (phi + mu))
       list(value = sum(k * stats::dnbinom(y, phi, mu = mu, log = TRUE)),
            s = k * (y - mu) * phi / (phi + mu), w = w, dw = w * (phi - mu) / (phi + mu))
+    },
+    normal_id = function(eta, aux) { # for fits with priors; aux: log(sigma)
+      w <- k * exp(-2 * aux)
+      list(value = sum(stats::dnorm(y, eta, exp(aux) / sqrt(k), log = TRUE)), s = w * (y - eta),
+           w = w, dw = 0 * w)
     })
 }
 
@@ -69,7 +74,7 @@ r_row_likelihood <- function(r, y, k) {
 
 # Families whose log density has a parameter besides the mean.
 has_aux <- function(family) {
-  family == "neg_binomial_2_log" || identical(r_family(family)$family, "Gamma")
+  family %in% c("neg_binomial_2_log", "normal_id") || identical(r_family(family)$family, "Gamma")
 }
 
 # ---- the mode of the effects ---------------------------------------------------------------------
@@ -186,12 +191,15 @@ laplace_start <- function(work, problem) {
                    control = list(maxit = 50)),
     error = function(e) abort_argument("y", conditionMessage(e))))
   aux <- if (has_aux(work$family)) {
-    if (work$family == "neg_binomial_2_log") 0 else log(max(fit$deviance / glm$n, 1e-8))
+    if (work$family == "neg_binomial_2_log") 0 else {
+      dispersion <- log(max(fit$deviance / glm$n, if (work$family == "normal_id") 0 else 1e-8))
+      if (work$family == "normal_id") dispersion / 2 else dispersion
+    }
   }
   b <- ifelse(is.na(fit$coefficients), 0, unname(fit$coefficients))
   model <- problem$model
   p <- length(b)
-  lambda <- theta_lambda(model, theta_start(model))
+  lambda <- theta_lambda(model, theta_start(model) * if (is.null(problem$unit)) 1 else problem$unit)
   u <- lapply(model$blocks, function(block) matrix(0, block$L, block$K))
   at <- list(value = Inf)
   turn <- diag(1 / sqrt(colSums(problem$q^2 * fit$weights)), p)
@@ -202,7 +210,7 @@ laplace_start <- function(work, problem) {
     f <- mixed_factor(model, mixed_gram(model, pmax(at$rows$w, 0), problem$q), lambda)
     if (is.null(f)) break
     own <- model$dense + seq_len(p)
-    turn <- backsolve(f$r[own, own, drop = FALSE], diag(p))
+    turn <- upper_solve(f$r[own, own, drop = FALSE], diag(p))
     slope <- Map(function(v, l, u) v %*% l - u, random_sums(model, at$rows$s), lambda, u)
     step <- mixed_solve(model, f, slope, as.vector(crossprod(problem$q, at$rows$s)))
     u <- Map(`+`, u, step)

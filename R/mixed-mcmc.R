@@ -52,7 +52,7 @@ sample_mixed <- function(work, mode, progress) {
   draws$warmup <- NULL
   names(effects) <- names(variances)
   list(draws = draws, beta = beta, random = random, variances = variances, aux = aux,
-       effects = effects)
+       effects = effects, prior = mixed_prior_labels(work$priors, work))
 }
 
 # Rows of the factor of the covariance matrix of a term, as lists of numbers, from standard
@@ -102,8 +102,7 @@ mixed_target <- function(work, mode) {
   p <- length(mode$beta)
   turn <- if (p > 0L) t(chol((mode$vcov + t(mode$vcov)) / 2)) else matrix(0, 0L, 0L)
   spread <- glm_spread(glm)
-  prior <- lapply(default_coefficients(glm, spread), `[`, work$kept)
-  unit <- 2.5 * spread$unit
+  priors <- if (is.null(work$priors)) mixed_priors(NULL, work) else work$priors
   x <- work$x %*% turn
   base <- as.vector(work$x %*% mode$beta) + if (is.null(glm$offset)) 0 else glm$offset
   y <- glm$y
@@ -111,22 +110,22 @@ mixed_target <- function(work, mode) {
   w <- ones_unless(glm$weights, glm$n)
   terms <- lapply(seq_along(work$designs), function(t) {
     d <- work$designs[[t]]
-    scale <- sqrt(colMeans(d$x^2))
-    scale[scale == 0] <- 1
+    scale <- mixed_scale(d$x)
     k <- ncol(d$x)
     list(x = unname(d$x / rep(scale, each = nrow(d$x))), g = as.integer(d$factor), k = k,
          L = nlevels(d$factor), scale = scale, names = sprintf(c("s%d", "r%d", "z%d"), t))
   })
-  mean <- mode$beta - prior$mean
   density <- function(...) {
     given <- list(...)
     eta <- base
     total <- 0
     if (p > 0L) {
       eta <- eta + as.vector(x %*% given$b)
-      total <- total - sum(((mean + as.vector(turn %*% given$b)) / prior$sd)^2) / 2
+      total <- mixed_column_prior(priors, work$kept, mode$beta + as.vector(turn %*% given$b),
+                                  work$glm$names[work$kept])
     }
-    for (term in terms) {
+    for (t in seq_along(terms)) {
+      term <- terms[[t]]
       s <- given[[term$names[1L]]]
       r <- if (term$k > 1L) given[[term$names[2L]]]
       z <- given[[term$names[3L]]]
@@ -134,22 +133,21 @@ mixed_target <- function(work, mode) {
       for (i in seq_len(term$k)) for (j in seq_len(i)) {
         eta <- eta + term$x[, i] * (a[[i]][[j]] * z[(j - 1L) * term$L + term$g])
       }
-      total <- total - sum(z^2) / 2 + sum(s) - sum((exp(s) / unit)^2) / 2
+      total <- total - sum(z^2) / 2 + sum(s) + mixed_sd_prior(priors$sd[[t]], exp(s) / term$scale)
       at <- 0L
       for (i in seq_len(term$k)) for (j in seq_len(i - 1L)) {
         at <- at + 1L
-        total <- total + (2 + (term$k - 1L - j) / 2) * log(1 - tanh(r[at])^2)
+        total <- total + (priors$eta + (term$k - 1L - j) / 2) * log(1 - tanh(r[at])^2)
       }
     }
     aux <- given$aux
+    if (!is.null(aux)) total <- total + sum(priors$aux(exp(aux))) + aux
     total + switch(family,
       bernoulli_logit = sum(w * stats::dbinom(y, 1, stats::plogis(eta), log = TRUE)),
       binomial_logit = sum(w * stats::dbinom(y, trials, stats::plogis(eta), log = TRUE)),
       poisson_log = sum(w * stats::dpois(y, exp(eta), log = TRUE)),
-      neg_binomial_2_log = sum(w * stats::dnbinom(y, exp(aux), mu = exp(eta), log = TRUE)) -
-        (aux - 1)^2 / 8,
-      normal_id = sum(stats::dnorm(y, eta, exp(aux) / sqrt(w), log = TRUE)) + aux -
-        (exp(aux) / unit)^2 / 2)
+      neg_binomial_2_log = sum(w * stats::dnbinom(y, exp(aux), mu = exp(eta), log = TRUE)),
+      normal_id = sum(stats::dnorm(y, eta, exp(aux) / sqrt(w), log = TRUE)))
   }
   init <- if (p > 0L) list(b = numeric(p)) else list()
   for (term in terms) {
@@ -194,6 +192,7 @@ finish_sampled <- function(fit, work, found) {
   fit$logLik <- fit$objective <- NA_real_
   fit$draws <- found$draws
   fit$effect_draws <- found$effects
+  fit$prior <- found$prior
   fit["theta"] <- list(NULL)
   fit$singular <- FALSE
   fit[c("converged", "message")] <- draws_verdict(found$draws)

@@ -10,9 +10,9 @@ print.cl_glmm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 }
 
 print_mixed_head <- function(x, digits) {
-  kind <- switch(x$method, mcmc = "sampling", reml = "restricted maximum likelihood",
-                 ml = if (x$family == "normal_id") "maximum likelihood" else
-                   "maximum likelihood (Laplace's approximation)")
+  kind <- switch(x$method, mcmc = "sampling", reml = "restricted maximum likelihood", paste0(
+    if (x$method == "map") "posterior mode" else "maximum likelihood",
+    if (x$family != "normal_id") " (Laplace's approximation)"))
   cat(x$family, ", ", count_of(x$nobs, "observation"), dropped_rows(x), ", by ", kind, "\n",
       sep = "")
   cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\nRandom effects:\n", sep = "")
@@ -24,6 +24,11 @@ print_mixed_head <- function(x, digits) {
 print_mixed_tail <- function(x, digits) {
   if (x$family != "normal_id") print_aux(x, digits)
   if (x$method == "mcmc") return(cat("\n", convergence_line(x), "\n", sep = ""))
+  if (x$method == "map") {
+    return(cat("\nlog likelihood: ", format(x$logLik, digits = digits + 2L),
+               ", with priors: ", format(x$objective, digits = digits + 2L), "\n",
+               convergence_line(x), "\n", sep = ""))
+  }
   cat("\n", likelihood_text(x, stats::AIC(x), digits), "   df: ", x$df, "\n", convergence_line(x),
       if (x$singular) "\nA variance is 0, or a correlation 1 or -1 (singular fit)", "\n", sep = "")
 }
@@ -48,6 +53,7 @@ print.summary.cl_glmm <- function(x, digits = max(3L, getOption("digits") - 3L),
   if (nrow(x$coefficients) > 0L) {
     stats::printCoefmat(x$coefficients, digits = digits, na.print = "NA")
   }
+  print_prior_texts(x$object$prior)
   print_mixed_tail(x$object, digits)
   invisible(x)
 }

@@ -159,7 +159,7 @@ anova.cl_glmm <- function(object, ..., refit = TRUE) {
   if (length(fits) < 2L || !all(vapply(fits, inherits, NA, "cl_glmm"))) {
     abort_argument("...", "anova() compares two or more fits with random effects")
   }
-  if (any(vapply(fits, function(fit) fit$method == "mcmc", NA))) {
+  if (any(vapply(fits, function(fit) fit$method %in% c("map", "mcmc"), NA))) {
     abort_argument("...", "anova() compares fits by maximum likelihood")
   }
   same <- vapply(fits, function(fit) fit$family == object$family &&
@@ -193,7 +193,7 @@ confint.cl_glmm <- function(object, parm, level = 0.95, method = c("wald", "prof
   if (method == "wald") return(NextMethod(method = "wald"))
   check_dots_empty(...)
   level <- check_number(level, "level", 0, 1)
-  if (object$method == "mcmc") {
+  if (object$method %in% c("map", "mcmc")) {
     abort_argument("method", "profile likelihoods need a fit by maximum likelihood")
   }
   spread <- c(spread_names(object)$name, if (object$family == "normal_id") "sigma")

@@ -87,9 +87,9 @@ effect_covariances <- function(object) {
 # as atanh), then log(sigma) of normal_id, or fixed effects in coordinates
 # with covariance matrix 1 and the logarithm of the auxiliary parameter. list(psi, value(psi): -log
 # L, slope(psi), ...). `first`: number of a term and of its column or columns that come first;
-# `beta`: of a fixed effect.
-mixed_surface <- function(object, work, first = NULL, beta = NULL) {
-  normal <- object$family == "normal_id"
+# `beta`: of a fixed effect. `joint`: normal_id like other families, with log(sigma) at the end.
+mixed_surface <- function(object, work, first = NULL, beta = NULL, joint = FALSE) {
+  normal <- object$family == "normal_id" && !joint
   sizes <- vapply(object$roots, nrow, 0L)
   order <- lapply(seq_along(sizes), function(t) {
     k <- seq_len(sizes[t])
@@ -180,7 +180,8 @@ mixed_surface <- function(object, work, first = NULL, beta = NULL) {
   }
   sds <- unlist(lapply(seq_along(sizes), function(t) terms[[t]][seq_len(sizes[t])]))
   list(psi = unname(psi), value = value, slope = slope, terms = terms, many = many, normal = normal,
-       roots_of = roots_of, lower = replace(rep(-Inf, length(psi)), sds, 0), best = value(psi),
+       at = at, gradient = gradient, theta_of = theta_of, model = model, roots_of = roots_of,
+       lower = replace(rep(-Inf, length(psi)), sds, 0), best = value(psi),
        turn = problem$turn)
 }
 
@@ -226,22 +227,32 @@ spread_of <- function(roots) {
 spread_errors <- function(object) {
   names <- c(spread_names(object)$name, if (object$family == "normal_id") "sigma")
   result <- stats::setNames(rep(NA_real_, length(names)), names)
+  if (!is.null(object$spread_error)) return(replace(result, TRUE, object$spread_error))
   if (object$singular || object$method == "mcmc") return(result)
   surface <- mixed_surface(object, mixed_work(object))
-  by <- function(f, psi) {
-    vapply(seq_along(psi), function(j) {
-      h <- 1e-4 * max(abs(psi[j]), 0.1)
-      (f(replace(psi, j, psi[j] + h)) - f(replace(psi, j, psi[j] - h))) / (2 * h)
-    }, f(psi))
-  }
-  h <- by(surface$slope, surface$psi)
+  h <- central_slopes(surface$slope, surface$psi)
   v <- tryCatch(chol2inv(chol((h + t(h)) / 2)), error = function(e) NULL)
   if (is.null(v)) return(result)
-  jacobian <- by(function(psi) c(spread_of(surface$roots_of(psi)),
-                                 if (surface$normal) exp(psi[surface$many + 1L])), surface$psi)
-  result[] <- sqrt(diag(matrix(jacobian, length(names)) %*% v %*% t(matrix(jacobian,
-                                                                           length(names)))))
+  result[] <- spread_error_of(surface, surface$psi, v, if (surface$normal) surface$many + 1L)
   result
+}
+
+central_slopes <- function(f, psi) {
+  vapply(seq_along(psi), function(j) {
+    h <- 1e-4 * max(abs(psi[j]), 0.1)
+    (f(replace(psi, j, psi[j] + h)) - f(replace(psi, j, psi[j] - h))) / (2 * h)
+  }, f(psi))
+}
+
+# From the covariance matrix v of psi; `sigma`: the place of log(sigma).
+spread_error_of <- function(surface, psi, v, sigma) {
+  own <- c(seq_len(surface$many), sigma)
+  jacobian <- central_slopes(function(part) {
+    psi <- replace(psi, own, part)
+    c(spread_of(surface$roots_of(psi)), exp(psi[sigma]))
+  }, psi[own])
+  jacobian <- matrix(jacobian, ncol = length(own))
+  sqrt(pmax(diag(jacobian %*% v[own, own, drop = FALSE] %*% t(jacobian)), 0))
 }
 
 # Intervals by profile likelihoods for the parameters `chosen`, among those of spread_errors() and

@@ -129,7 +129,7 @@ test_that("errors name the argument", {
   expect_fault(cl_glmm(g ~ x + (1 | h), d, "categorical_logit"), "argument", argument = "family")
   expect_fault(cl_glm(n ~ x + (1 | g), d, "poisson_log", method = "reml"), "argument",
                argument = "method")
-  expect_fault(cl_glm(n ~ x + (1 | g), d, "poisson_log", method = "map"), "argument",
+  expect_fault(cl_glm(n ~ x + (1 | g), d, "poisson_log", method = "firth"), "argument",
                argument = "method")
   expect_fault(cl_glmm(y ~ x + (1 | g), d, "normal_id", weights = rep(0:1, 24)), "argument",
                argument = "weights")
