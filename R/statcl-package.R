@@ -49,6 +49,7 @@
 #' @section Gaussian processes:
 #' - [cl_gp()]: fit a model; [predict.cl_gp()], [predict.cl_gp_response()], [simulate.cl_gp()],
 #'   [update.cl_gp()], [plot.cl_gp()]: its methods
+#' - [cl_acquire()], [cl_acquisition()]: where to observe next
 #' - [cl_gp_likelihood()], [cl_gp_largest()]: marginal likelihood with gradient, largest possible
 #'   problem
 #' - [kernels], [k_exp_quad()], [k_matern()], [k_matern52()], [k_matern32()], [k_exponential()],

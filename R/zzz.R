@@ -24,7 +24,7 @@ local({
   names <- ls(where, all.names = TRUE)
   rare <- paste0(".\\.(cl_|clMatrix|clArray|clAny|statcl_)|^(draw|plot|predict|print|show)_|",
                  "_text$|mixed|stream|response|latent|tmb|tune|tuning|calibrat|replicate|band|",
-                 "fold|^cv_")
+                 "fold|^cv_|acquire")
   compile_functions(names[!grepl(rare, names)], where)
 })
 
