@@ -48,6 +48,7 @@ find_job <- function(task) {
     if (length(sent$globals) > 0L) list2env(sent$globals, globalenv()) # of the worker
     list2env(sent$session, session)
     options(sent$options)
+    if (sent$attached && !"package:statcl" %in% search()) attachNamespace("statcl")
     deal_device(task$slot)
   }
   worker$run <- sent$begin(sent$work)
@@ -247,7 +248,7 @@ describe_job <- function(key, sent) {
   list(key = key, begin = sent$begin, work = sent$work, globals = global_objects_of(sent$uses),
        session = list(device = session$device, engine = session$engine,
                       tuned = session$tuned, settled = list()),
-       options = options()["statcl.device"])
+       options = options()["statcl.device"], attached = "package:statcl" %in% search())
 }
 
 # `whole`: with the job, for a worker that cannot read its file.

@@ -96,6 +96,19 @@ test_that("errors of one worker only, and another version, are classed; the clus
     "parallel::stopCluster(cluster)"))
 })
 
+test_that("calibration: new processes find this package's functions", {
+  in_new_session(c(
+    "cl_use(engine = 'host')",
+    "scale <- 2",
+    "simulate <- function() list(parameters = list(a = rnorm(1, 0, scale)), data = rnorm(1))",
+    "model <- function(y) cl_gradient(function(a) dnorm(a, 0, scale, log = TRUE))",
+    "run <- function(workers) cl_calibrate(simulate, model, 6, draws = 4, warmup = 20,",
+    "                                      seed = 1, refresh = 0, workers = workers)",
+    "cluster <- parallel::makePSOCKcluster(2)",
+    "stopifnot(identical(run(cluster)$ranks, run(1)$ranks))",
+    "parallel::stopCluster(cluster)"))
+})
+
 test_that("a checkpoint of workers is one of chains in turn, and the other way round", {
   on_host({
     # not by functions of the tests, which new processes do not have
