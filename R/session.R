@@ -264,7 +264,7 @@ announce_build <- function(device) {
 #' some of the memory released on a GPU, up to a thirty-second of its memory, is kept for the next
 #' matrices and workspaces, and given up when memory runs short. Matrices of 1 to 16 MiB share
 #' blocks of up to 128 MiB, which count as kept as far as no matrix occupies them. A CPU device
-#' keeps nothing.
+#' keeps nothing; the host keeps up to 64 MiB.
 #'
 #' The operating system clears new memory, which takes longer than a GPU takes to fill it. Therefore
 #' base R results of 6 MiB and more reuse the memory of results that R has dropped: up to an eighth

@@ -23,7 +23,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   r_node_init();
   r_pooled_init(dll);
   r_serialize_init(dll);
-  scl_hooks_set(&(scl_hooks){.collect_garbage = R_gc, .interrupted = r_interrupted});
+  scl_hooks_set(&(scl_hooks){.collect_garbage = r_collect, .interrupted = r_interrupted});
 }
 
 void attribute_visible R_unload_statcl(DllInfo *dll) {

@@ -26,11 +26,20 @@ static void unlock(void) {
 enum { COLLECT_AT_LEAST = 48 << 20, LARGE_AT_LEAST = 512 << 20, LARGE_SHARE = 32 };
 enum { COLLECT_TIME_SHARE = 20 };
 
-static void collect(scl_context *ctx) {
-  uint64_t start = scl_clock_us();
+/* Garbage is young as a rule: then a collection of that is enough, which takes a hundredth of the
+ * time of one of all. What it leaves may be older garbage, and counts as such. */
+static void collect(scl_context *ctx, bool all) {
+  const uint64_t start = scl_clock_us(), *live = &ctx->memory.live;
   ctx->small_since_collect = ctx->large_since_collect = ctx->results_since_collect = 0;
   ctx->collections++;
-  scl_collect_garbage();
+  if (!all) {
+    scl_collect_garbage(false);
+    const uint64_t most = ctx->live_then > COLLECT_AT_LEAST ? ctx->live_then : COLLECT_AT_LEAST;
+    all = *live > ctx->live_then + most / 2;
+  }
+  if (all) scl_collect_garbage(true);
+  if (all || *live < ctx->live_then) ctx->live_then = *live;
+  ctx->left = *live - ctx->live_then;
   ctx->collected_at = scl_clock_us();
   ctx->collected = ctx->collected_at - start;
 }
@@ -51,7 +60,7 @@ static bool is_due(scl_context *ctx, size_t bytes, scl_purpose purpose) {
   if (purpose == SCL_TRANSIENT) return false;
   const scl_memory *memory = &ctx->memory;
   const uint64_t *count = count_for(ctx, bytes, purpose);
-  uint64_t pace = memory->live / 2, since = *count + bytes;
+  uint64_t pace = memory->live / 2, since = *count + ctx->left + bytes;
   if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
   if (count == &ctx->small_since_collect) return since > pace;
   if (count == &ctx->results_since_collect) {
@@ -92,12 +101,12 @@ static scl_status create(scl_context *ctx, size_t bytes, scl_storage storage, sc
     return scl_fail_memory(bytes, memory->largest, "one matrix");
   }
   bool injected = fail_after > 0 && --fail_after == 0;
-  if (is_due(ctx, bytes, storage.purpose)) collect(ctx);
+  if (is_due(ctx, bytes, storage.purpose)) collect(ctx, false);
 
   scl_buffer *buffer = NULL;
   scl_status status = create_once(ctx, bytes, storage, injected, &buffer);
   if (status == SCL_E_MEMORY) {
-    collect(ctx);
+    collect(ctx, true);
     /* Pending work may still use what was released. */
     SCL_TRY(ctx->engine->finish(ctx));
     status = create_once(ctx, bytes, storage, injected, &buffer);

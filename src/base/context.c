@@ -43,10 +43,10 @@ scl_status scl_poll(void) {
   return stop ? scl_fail(SCL_E_INTERRUPT, "interrupted") : SCL_OK;
 }
 
-void scl_collect_garbage(void) {
+void scl_collect_garbage(bool all) {
   if (hooks.collect_garbage == NULL || scl_thread_shares()) return;
   scl_hooks_begin();
-  hooks.collect_garbage();
+  hooks.collect_garbage(all);
   scl_hooks_end();
 }
 

@@ -14,8 +14,10 @@ struct scl_engine;
 
 /* What the core needs of the host language; set once at load, any member may be NULL. */
 typedef struct {
-  void (*collect_garbage)(void); /* drop unreachable matrices; may call scl_mat_release() */
-  bool (*interrupted)(void);     /* true once the user asks to stop */
+  /* Drops unreachable matrices; may call scl_mat_release(). `all`: old ones too, which takes long.
+   */
+  void (*collect_garbage)(bool all);
+  bool (*interrupted)(void); /* true once the user asks to stop */
 } scl_hooks;
 
 void scl_hooks_set(const scl_hooks *hooks);
@@ -33,7 +35,7 @@ scl_status scl_poll(void);
 void scl_poll_stop_after(long n);
 
 /* Runs the garbage collector of the host language, if there is one. */
-void scl_collect_garbage(void);
+void scl_collect_garbage(bool all);
 
 /* Bytes of a context's matrices and workspaces. */
 typedef struct {

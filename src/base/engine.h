@@ -91,6 +91,8 @@ struct scl_context {
   uint64_t small_since_collect, large_since_collect, results_since_collect;
   uint64_t spare; /* bytes of garbage that such a device has room for, else 0 */
   uint64_t collections;
+  uint64_t live_then; /* live bytes when all garbage was collected last, or fewer since; */
+  uint64_t left;      /* more of them after the last collection of young garbage */
   uint64_t collected_at, collected; /* the end of the last collection by the clock; its us */
 };
 

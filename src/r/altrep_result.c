@@ -11,6 +11,7 @@
 
 #include "base/result_pool.h"
 #include "base/sizes.h"
+#include "engine/host/memory.h"
 
 /* malloc() reuses memory of smaller ones. */
 #define POOLED_FROM ((size_t)6 << 20)
@@ -66,6 +67,7 @@ void r_pooled_init(DllInfo *dll) {
 
 SEXP r_result_pool_clear(void) {
   scl_result_pool_clear();
+  scl_host_memory_clear();
   return R_NilValue;
 }
 

@@ -6,6 +6,7 @@
 #include "base/digest.h"
 #include "base/engine.h"
 #include "base/result_pool.h"
+#include "engine/host/memory.h"
 
 /* ---- contexts ------------------------------------------------------------------------------- */
 
@@ -137,8 +138,9 @@ SEXP r_memory(SEXP where) {
     REAL(result)[2] = (double)memory.buffers;
     REAL(result)[3] = (double)memory.limit;
     REAL(result)[4] = (double)memory.largest;
-    REAL(result)
-    [5] = (double)(memory.kept + (scl_context_is_host(ctx) ? scl_result_pool_unused() : 0));
+    size_t kept = (size_t)memory.kept;
+    if (scl_context_is_host(ctx)) kept += scl_result_pool_unused() + scl_host_memory_kept();
+    REAL(result)[5] = (double)kept;
   }
   UNPROTECT(1);
   return r_return(status, result);

@@ -1,5 +1,5 @@
-/* Whether the user wants to stop, or a time limit is reached: R is asked between pieces of work,
- * and must not jump out of the core. */
+/* Whether the user wants to stop, or a time limit is reached, and the collection of garbage: R is
+ * asked between pieces of work, and must not jump out of the core. */
 #include "r/glue.h"
 
 #include <R_ext/Utils.h>
@@ -109,13 +109,36 @@ void r_announce(void) {
   if (announce()) R_ContinueUnwind(r_jump());
 }
 
-/* ---- the hook ------------------------------------------------------------------------------- */
+/* ---- the hooks ------------------------------------------------------------------------------ */
+static bool stopped; /* by the user, while young garbage was collected */
+
+/* R's own collector starts with what is young, but R_gc() collects everything. */
+void r_collect(bool all) {
+  static SEXP call = NULL;
+  int failed = 0;
+  if (all) {
+    R_gc();
+    return;
+  }
+  if (call == NULL) {
+    call = Rf_lang3(Rf_install("gc"), Rf_ScalarLogical(FALSE), Rf_ScalarLogical(FALSE));
+    R_PreserveObject(call);
+    SET_TAG(CDR(call), Rf_install("verbose"));
+    SET_TAG(CDDR(call), Rf_install("full"));
+  }
+  R_tryEvalSilent(call, R_BaseEnv, &failed);
+  if (failed) stopped = true;
+}
 
 /* The core polls between launches, far more often than needed: R is asked at most every 20 ms. A
  * jump before R_tryCatch() has set its handlers ends R_ToplevelExec(). */
 bool r_interrupted(void) {
   static double last = 0.0;
   const double seconds = now();
+  if (stopped) {
+    stopped = false;
+    return true;
+  }
   if (seconds - last < 0.02 && seconds >= last) return false;
   last = seconds;
   if (announce()) return true;

@@ -4,12 +4,18 @@
 #include "base/threads.h"
 #include "test.h"
 
-static int collections;
+static int collections, thorough; /* of young garbage, of all */
+static bool finds_young;
 static scl_buffer *dropped_by_collection;
 static bool stop;
 
-static void collect(void) {
-  collections++;
+static void collect(bool all) {
+  if (all) {
+    thorough++;
+  } else {
+    collections++;
+    if (!finds_young) return;
+  }
   scl_buffer_release(dropped_by_collection);
   dropped_by_collection = NULL;
 }
@@ -55,14 +61,14 @@ static void check_limit(scl_context *ctx) {
   ctx->memory.limit = ctx->memory.live + 3000;
   scl_buffer *a = NULL, *b = NULL;
   REQUIRE_OK(scl_buffer_create(ctx, 2000, result, &dropped_by_collection));
-  collections = 0;
+  thorough = 0;
   CHECK_OK(scl_buffer_create(ctx, 2000, result, &a));
-  CHECK(collections == 1);
+  CHECK(thorough == 1);
   CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 2000, result, &b));
   CHECK(b == NULL);
   CHECK(scl_fault_last()->bytes == 2000);
   CHECK(scl_fault_last()->limit == ctx->memory.limit);
-  CHECK(collections == 2);
+  CHECK(thorough == 2);
   scl_buffer_release(a);
   CHECK_OK(scl_buffer_create(ctx, 2000, result, &b));
   scl_buffer_release(b);
@@ -145,6 +151,30 @@ static void check_spare(scl_context *ctx) {
   ctx->collected = 0;
 }
 
+/* Young garbage first; all of it only if much is left. */
+static void check_young(scl_context *ctx) {
+  for (int young = 0; young < 2; young++) {
+    finds_young = young == 1;
+    collections = thorough = 0;
+    ctx->results_since_collect = ctx->large_since_collect = ctx->small_since_collect = 0;
+    ctx->live_then = ctx->memory.live;
+    REQUIRE_OK(scl_buffer_create(ctx, 40 << 20, result, &dropped_by_collection));
+    ctx->large_since_collect += (uint64_t)1 << 40;
+    const uint64_t before = ctx->memory.live;
+    make_some(ctx, 1, 17 << 20);
+    CHECK(collections == 1 && thorough == (young == 0));
+    CHECK(ctx->memory.live == before - (40 << 20) + (17 << 20));
+    CHECK(dropped_by_collection == NULL);
+    release_some();
+  }
+  /* Garbage that no young collection finds stays limited. */
+  finds_young = false;
+  thorough = 0;
+  make_some(ctx, 12, 10 << 20);
+  CHECK(thorough >= 1);
+  release_some();
+}
+
 /* The host language releases its matrices only when it collects: collections must be frequent
  * enough to keep garbage small. */
 static void check_pace(scl_context *ctx) {
@@ -164,7 +194,7 @@ static void check_pace(scl_context *ctx) {
   make_some(ctx, 11, 10 << 20);
   CHECK(collections == 2);
   release_some();
-  collect();
+  collect(true);
   check_spare(ctx);
   check_released(ctx);
 }
@@ -240,6 +270,7 @@ void test_context(scl_context *ctx) {
   check_limit(ctx);
   check_injection(ctx);
   check_pace(ctx);
+  check_young(ctx);
   check_threads();
   scl_hooks_set(&(scl_hooks){0});
 }

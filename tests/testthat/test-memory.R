@@ -85,9 +85,30 @@ test_that("cl_memory() has a row for the host and one for the device", {
   expect_true(all(memory$peak >= memory$live))
 })
 
+test_that("the host keeps the memory of released matrices for the next, until cl_free()", {
+  with_cl(engine = "host", {
+    cl_free()
+    expect_equal(cl_memory()$kept[1L], 0)
+    x <- as_cl(matrix(1, 100, 100))
+    cl_free(x)
+    kept <- cl_memory()$kept[1L]
+    expect_gte(kept, 8e4)
+    expect_lt(kept, 1.3 * 8e4)
+    y <- as_cl(matrix(2, 100, 100))
+    expect_equal(cl_memory()$kept[1L], 0)
+    expect_equal(as.matrix(y), matrix(2, 100, 100))
+    cl_free(y)
+    for (k in 1:5) cl_free(as_cl(matrix(1, 1000, 1500)))
+    expect_lte(cl_memory()$kept[1L], 2^26)
+    cl_free()
+    expect_equal(cl_memory()$kept[1L], 0)
+  })
+})
+
 test_that("cl_memory() reports the memory of released matrices that a GPU keeps", {
   require_device()
   kept <- on_device({
+    cl_free()
     cl_free(as_cl(diag(200)))
     cl_sync()
     cl_memory()$kept

@@ -1,29 +1,20 @@
 /* The host engine: its table, and memory. */
 #include "engine/host/host.h"
 
-#include "base/sizes.h"
+#include "engine/host/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector register */
 
 static scl_status create_buffer(scl_context *ctx, void *foreign, size_t bytes, scl_buffer **out) {
   scl_host_buffer *b = malloc(sizeof *b);
   if (b == NULL) return scl_fail_memory(sizeof *b, 0, "a buffer");
   b->base = (scl_buffer){.ctx = ctx, .refs = 1, .bytes = bytes};
   b->foreign = foreign != NULL;
-  b->memory = foreign;
-  b->data = foreign;
-  if (foreign == NULL) {
-    if (bytes <= SIZE_MAX - ALIGNMENT) b->memory = malloc(bytes + ALIGNMENT - 1);
-    if (b->memory == NULL) {
-      free(b);
-      return scl_fail_memory(bytes, 0, "a matrix on the host");
-    }
-    uintptr_t address = (uintptr_t)b->memory;
-    b->data = (double *)scl_round_up(address, ALIGNMENT);
+  b->data = foreign != NULL ? foreign : scl_host_memory_get(bytes);
+  if (b->data == NULL) {
+    free(b);
+    return scl_fail_memory(bytes, 0, "a matrix on the host");
   }
   *out = &b->base;
   return SCL_OK;
@@ -52,7 +43,7 @@ scl_status scl_host_buffer_wrap(scl_context *ctx, double *data, size_t bytes, sc
 
 void scl_host_buffer_destroy(scl_buffer *buffer) {
   scl_host_buffer *b = (scl_host_buffer *)buffer;
-  if (!b->foreign) free(b->memory);
+  if (!b->foreign) scl_host_memory_return(b->data, buffer->bytes);
   free(b);
 }
 

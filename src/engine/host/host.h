@@ -9,8 +9,7 @@ extern scl_host_blas scl_host_lib;
 
 typedef struct {
   scl_buffer base;
-  double *data; /* aligned */
-  void *memory; /* what malloc() gave */
+  double *data; /* aligned, unless foreign */
   bool foreign; /* wrapped: not freed */
 } scl_host_buffer;
 
