@@ -40,7 +40,7 @@ int scl_plan_add_rectangle(scl_plan *p, scl_rectangle r) {
   return p->rectangles++;
 }
 
-static uint8_t read_of(const scl_plan *p, scl_leaf *leaf) {
+static scl_read read_of(const scl_plan *p, scl_leaf *leaf) {
   if (p->n == 1) leaf->step_j = 0;
   if (p->m == 1) leaf->step_i = 0;
   if (leaf->step_i == 0) return leaf->step_j == 0 ? SCL_READ_ONE : SCL_READ_ROW;
@@ -49,8 +49,12 @@ static uint8_t read_of(const scl_plan *p, scl_leaf *leaf) {
   return leaf->step_j == 1 ? SCL_READ_ACROSS : SCL_READ_STRIDED;
 }
 
+void scl_plan_set_read(const scl_plan *p, scl_leaf *leaf) {
+  leaf->read = (uint8_t)read_of(p, leaf);
+}
+
 int scl_plan_add_leaf(scl_plan *p, scl_leaf leaf) {
-  leaf.read = read_of(p, &leaf);
+  scl_plan_set_read(p, &leaf);
   for (int k = 0; k < p->leaves; k++) {
     const scl_leaf *l = &p->leaf[k];
     if (l->buffer == leaf.buffer && l->at == leaf.at && l->step_i == leaf.step_i &&

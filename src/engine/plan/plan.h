@@ -115,6 +115,7 @@ int scl_plan_add_step(scl_plan *plan, int first, scl_step_kind kind, unsigned op
 int scl_plan_add_number(scl_plan *plan, double value);
 int scl_plan_add_rectangle(scl_plan *plan, scl_rectangle r);
 int scl_plan_add_leaf(scl_plan *plan, scl_leaf leaf); /* its `read` is found here */
+void scl_plan_set_read(const scl_plan *plan, scl_leaf *leaf);
 /* Call it when the plan has all parts: chooses the order of the elements, one column instead of
  * several where no step needs the indices. `ld` is that of results that are stored. */
 void scl_plan_end(scl_plan *plan, size_t ld);
