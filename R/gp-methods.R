@@ -43,7 +43,7 @@ objective_text <- function(x) {
 }
 
 convergence_text <- function(x) {
-  text <- if (x$method == "mcmc") x$message else
+  text <- if (x$method == "mcmc" || identical(x$message, edge_message)) x$message else
     if (x$converged) "converged" else paste("NOT converged:", x$message)
   if (length(x$at_bound) > 0L) {
     text <- paste0(text, "; at a bound: ", paste(x$at_bound, collapse = ", "))

@@ -132,6 +132,11 @@ finish_gp <- function(problem, space, method, prior, found) {
 warn_unfinished <- function(found, method) {
   if (identical(found$message, "interrupted")) {
     statcl_warning("interrupted", "interrupted: the result has the best parameters found so far")
+  } else if (identical(found$message, edge_message)) {
+    statcl_warning("convergence", paste(
+      "the likelihood increases up to where the covariance matrix is singular to rounding:",
+      "predictions may be precise, parameters and their standard errors are not; for these, fix",
+      "'noise' at a small value, such as fixed = c(noise = 1e-4 * sd(y))"))
   } else if (!found$converged) {
     statcl_warning("convergence", if (method == "mcmc") {
       sprintf("%s: the chains are too short or do not agree; increase 'iter' in 'control'",

@@ -11,7 +11,7 @@
 #'
 #' With `kernels`, a quarter of the budget goes to parameters of kernels (`cl_thresholds(kernels =
 #' TRUE)`), measured on device matrices. A value is chosen if its result is right and it takes at
-#' least 5 per cent less time than the default.
+#' least 5 per cent less time than the default, twice.
 #'
 #' With `save = TRUE` the numbers are also written to the file `tuning.csv` in
 #' `tools::R_user_dir("statcl", "config")`, for later sessions with the same device, driver, version

@@ -1,6 +1,7 @@
 /* Programs with matrix instructions: one that does not compile, or whose trial computes a wrong
  * result, is refused, and every operation uses the portable kernels. */
 #define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,6 +164,9 @@ static void check_fault(size_t index, const fixture *f, const char *fault, const
   for (int i = 0; i < OPERATIONS; i++) {
     check_operation(ctx, f, operations[i].run);
     count_trials(ctx, operations[i].program, reason, &tried, &refused);
+    if (tried == 0 || refused != tried)
+      fprintf(stderr, "%s, %s: %d tried, %d refused\n", fault, operations[i].program, tried,
+              refused);
     CHECK(tried > 0 && refused == tried);
   }
   CHECK(scl_context_memory(ctx).live == 0);

@@ -321,4 +321,24 @@ test_that("a search that does not converge gives a warning", {
   expect_false(fit$converged)
 })
 
+test_that("without noise a search ends where the covariance matrix is singular, and says so", {
+  set.seed(55)
+  x <- matrix(runif(30), 15)
+  cases <- list(list(x = x, y = x[, 1] + 2 * x[, 2]),
+                list(x = x[, 1, drop = FALSE], y = sin(6 * x[, 1])))
+  for (case in cases) {
+    on_host({
+      x <- case$x
+      y <- case$y
+      expect_warning(fit <- cl_gp(x, y, k_exp_quad(), fixed = c(noise = 0)),
+                     "singular to rounding", class = "statcl_warning_convergence")
+      expect_true(fit$converged)
+      expect_output(print(fit), "ended where the covariance matrix becomes singular")
+      expect_lt(max(abs(fitted(fit) - y)), 1e-5)
+      near <- cl_gp(x, y, k_exp_quad(), fixed = c(noise = 1e-4 * sd(y)))
+      expect_identical(near$message == edge_message, FALSE)
+    })
+  }
+})
+
 gp_states$list <- list()

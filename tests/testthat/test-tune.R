@@ -200,6 +200,12 @@ test_that("every permitted value gives the same results, and the fastest right o
     expect_equal(fake(1, seconds), 4)
     expect_equal(fake(c(1, 4), seconds), 2) # less than 5 per cent are no gain
     expect_equal(value, 2, ignore_attr = TRUE)
+    calls <- 0
+    once <- function(run) { calls <<- calls + 1; if (value == 1 && calls <= 4) 0.5 else 1 }
+    task <- list(gemm_split_groups = function() function() 1)
+    rows <- tune_kernels(where, device, 100, task, once,
+                         function(v) value <<- v)
+    expect_equal(rows$value[rows$chosen], 2) # what was fast once is not chosen
   })
 })
 
