@@ -70,15 +70,22 @@
 #' sum(dbinom(y, 1, plogis(-0.5 + 2 * x), log = TRUE))
 cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL,
                         cuts = NULL, trials = NULL, gradient = NULL) {
-  check_dots_empty(...)
-  x <- predictors(x)
-  rows <- one_for_each(x, y)
-  result <- .Call(r_glm_lpdf, check_family(family), response(y), response(trials, "trials"),
-                  if (is_cl(rows)) rows@handle else rows, on_host_memory(alpha),
-                  on_host_memory(beta), on_host_memory(sigma), on_host_memory(phi),
-                  on_host_memory(cuts), gradient,
-                  where_for(glm_operation(ncol(rows)), length(rows)))
-  if (any(c("x", "y") %in% gradient)) finish_gradient(result, x, y) else result
+  # The usual arguments need no call of the functions that prepare others: each takes 0.5 us.
+  if (...length() > 0L) check_dots_empty(...)
+  if (!is.double(x) || !is.matrix(x) || is.object(x)) x <- predictors(x)
+  size <- dim(x)
+  rows <- if (size[1L] == 1L) one_for_each(x, y) else x
+  result <- .Call(r_glm_lpdf, check_family(family), response(y),
+                  if (!is.null(trials)) response(trials, "trials"),
+                  if (is_cl(rows)) rows@handle else rows,
+                  if (isS4(alpha)) on_host_memory(alpha) else alpha,
+                  if (isS4(beta)) on_host_memory(beta) else beta,
+                  if (isS4(sigma)) on_host_memory(sigma) else sigma,
+                  if (isS4(phi)) on_host_memory(phi) else phi,
+                  if (isS4(cuts)) on_host_memory(cuts) else cuts, gradient,
+                  where_for(glm_operation(size[2L]), length(rows)))
+  if (is.null(gradient) || !any(c("x", "y") %in% gradient)) return(result)
+  finish_gradient(result, x, y)
 }
 
 #' Likelihood function with data on the device
@@ -194,7 +201,7 @@ check_dots_empty <- function(...) {
 # Observations, one for each row; NULL if there are no trials.
 response <- function(y, argument = "y") {
   if (is.null(y) && argument != "y") return(NULL)
-  y <- check_numeric(on_host_memory(y), argument)
+  y <- check_numeric(if (isS4(y)) on_host_memory(y) else y, argument)
   if (is.matrix(y) && ncol(y) != 1L) {
     abort_argument(argument, sprintf("'%s' must be a vector, not %s", argument, describe(y)))
   }

@@ -48,7 +48,8 @@ map_known <- function(f, operands) {
 
 known_trace <- function(f, names, count) {
   # What was not pure may become so: then it is traced in each call nevertheless.
-  entry <- list(f = without_environment(f), names = names, count = count, template = NULL, reads = known_reads(f))
+  entry <- list(f = without_environment(f), names = names, count = count, template = NULL,
+                reads = known_reads(f))
   if (is.null(entry$reads)) return(entry)
   elements <- lapply(seq_len(count), function(k) {
     element(new_cl(.Call(r_matrix_constant, 0, 2, 2, -1L), c(2L, 2L)))
@@ -69,7 +70,7 @@ known_trace <- function(f, names, count) {
 
 # The names that a trace of f may read, and their values: a list of list(symbols, values,
 # environment or NULL for that of f). NULL if the trace may depend on anything else. Nothing large
-# is kept: functions that f calls are those of the global environment, of the package of f, or of the
+# is kept: functions that f calls are those of the global environment, of a package, or of the
 # environment of f, and are kept without the last.
 known_reads <- function(f) {
   if (is_known_pure(f)) return(list())
@@ -85,9 +86,8 @@ known_reads <- function(f) {
     mine <- vapply(read, is.function, NA)
     mine[mine] <- !mapply(is_known_pure, read[mine], names(read)[mine])
     for (h in read[mine]) {
-      if (is.primitive(h) || !(is_top(environment(h)) || identical(environment(h), environment(f)))) {
-        return()
-      }
+      home <- environment(h) # NULL for a primitive function
+      if (!is_top(home) && !(is.environment(home) && identical(home, environment(f)))) return()
     }
     if (!all(vapply(read[!vapply(read, is.function, NA)], is_plain_value, NA))) return()
     done_before <- vapply(read[mine], function(h) any(vapply(done, identical, NA, h)), NA)

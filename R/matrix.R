@@ -243,7 +243,9 @@ check_numeric <- function(x, argument) {
                                      describe(x)))
   }
   if (length(dim(x)) == 1L) dim(x) <- NULL
-  if (!is.double(x)) storage.mode(x) <- "double"
+  if (is.double(x)) return(x)
+  if (is.null(attributes(x))) return(as.double(x))
+  storage.mode(x) <- "double"
   x
 }
 
