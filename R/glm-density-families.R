@@ -34,10 +34,29 @@
 #' `"tweedie"` is a family of R with a fixed power, fitted like `statmod::tweedie()`, with a log
 #' likelihood by its series (Dunn and Smyth, 2005).
 #'
-#' @param name The name.
+#' @section Your own density:
+#' `name` may be a function of y, the parameter `mu` and further parameters, which returns the log
+#' density of each y, with all constants. It is compiled as functions for [cl_gradient()] are, so it
+#' may use what these may; `mu` is a vector like y, a further parameter a number. `mu` need not be a
+#' mean: it is the inverse link of the linear predictor. Fits have `coef()`, `summary()`, `vcov()`,
+#' `confint()`, `logLik()`, `anova()` and `predict()`; further parameters are in the element `own`,
+#' with standard errors by the delta method in `own_error`. `fitted()` and `type = "response"` are
+#' `mean`, where that is missing `mu`.
+#'
+#' @param name The name, or a function, see below.
+#' @param parameters For a function: links of the further parameters by name, `"log"` (default:
+#'   positive), `"logit"` (between 0 and 1) or `"identity"`.
+#' @param start For a function: starting values of further parameters by name, by default 1, 0.5
+#'   and 0 for these links; a function of y with the name `mu` gives values of `mu`.
+#' @param mean,variance For a function: functions of `mu` and the further parameters that give the
+#'   mean and the variance of y, for `fitted()` and residuals. `mean = TRUE`: `mu` is the mean.
+#' @param draw For a function: a function of n, `mu` and the further parameters that draws n values,
+#'   for [simulate()].
+#' @param label For a function: the name of the family in printed output.
 #' @param link Link of `mu`: for `"beta"` `"logit"` (default), `"probit"`, `"cloglog"` or
 #'   `"cauchit"`; for counts `"log"`; for `"tweedie"` any link of [power()] or [stats::make.link()],
-#'   by default `"log"`.
+#'   by default `"log"`; for a function `"identity"` (default), `"log"`, `"logit"`, `"probit"`,
+#'   `"cloglog"`, `"cauchit"`, `"inverse"` or `"sqrt"`.
 #' @param power For `"tweedie"`: the power of the variance, above 1 and below 2.
 #' @return A family for [cl_glm()].
 #' @section Errors:
@@ -65,7 +84,17 @@
 #' predict(fit, data.frame(x = 0:1, z = 0), type = "response", se.fit = TRUE)
 #'
 #' cl_glm(y ~ x, d, family = cl_family("tweedie", power = 1.4))
-cl_family <- function(name, link = NULL, power = 1.5) {
+#'
+#' # Student's t
+#' heavy <- cl_family(function(y, mu, sigma, nu) dt((y - mu) / sigma, nu, log = TRUE) - log(sigma),
+#'                    start = list(nu = 5), mean = TRUE)
+#' summary(cl_glm(dist ~ speed, cars, family = heavy))
+cl_family <- function(name, link = NULL, power = 1.5, parameters = NULL, start = NULL, mean = NULL,
+                      variance = NULL, draw = NULL, label = "user") {
+  if (is.function(name)) {
+    return(user_family(name, if (is.null(link)) "identity" else link, parameters, start, mean,
+                       variance, draw, label))
+  }
   known <- c(names(density_families), "tweedie")
   name <- check_choice(name, known, "name")
   if (name == "tweedie") return(tweedie_family(if (is.null(link)) "log" else link, power))

@@ -71,7 +71,7 @@ density_fit <- function(x, y, family, weights, offset, second, control, intercep
   fit$deviance <- -2 * found$value
   count <- length(found$theta)
   fit$df.residual <- fit$nobs - count
-  fit$df.null <- fit$nobs - (intercept > 0L) - (!is.null(z)) - row$phi
+  fit$df.null <- fit$nobs - (intercept > 0L) - (!is.null(z)) - row$phi - length(row$own)
   alone <- ncol(x) == 1L && intercept > 0L && NCOL(z) < 2L
   fit$null.deviance <- if (alone) fit$deviance else if (intercept > 0L) {
     one <- free_design(matrix(1, length(used), 1L))
@@ -93,6 +93,10 @@ density_fit <- function(x, y, family, weights, offset, second, control, intercep
 density_response <- function(family, y) {
   row <- density_of(family)
   y <- as.double(check_numeric(if (is.matrix(y) && ncol(y) == 1L) drop(y) else y, "y"))
+  if (!is.null(row$user)) {
+    if (all(is.finite(y))) return(y)
+    abort_argument("y", "the response has missing or infinite values")
+  }
   bad <- if (!row$counts) !(y > 0 & y < 1) else !(y >= row$positive & y == round(y) & y < 4e15)
   words <- if (!row$counts) "between 0 and 1, and neither of them" else
     if (row$positive) "positive integers" else "non-negative integers"
@@ -126,9 +130,17 @@ density_of_fit <- function(family, data) {
   home <- new.env(parent = asNamespace("stats"))
   inverse <- switch(row$link, logit = quote(plogis(eta)), probit = quote(pnorm(eta)),
                     cloglog = quote(-expm1(-exp(eta))), log = quote(exp(eta)),
-                    cauchit = quote(0.5 + atan(eta) / pi))
+                    cauchit = quote(0.5 + atan(eta) / pi), identity = quote(eta),
+                    inverse = quote(1 / eta), sqrt = quote(eta * eta))
+  own <- lapply(seq_along(row$own), function(i) {
+    at <- bquote(theta[.(p + k + i)])
+    switch(row$own[[i]], log = call("exp", at), logit = call("plogis", at), at)
+  })
+  phi <- if (!is.null(row$user)) as.call(c(quote(list), stats::setNames(own, names(row$own)))) else
+    if (row$phi) bquote(exp(theta[.(p + k + 1L)])) else 1
   list2env(list(x = data$x$q, z = data$z$q, y = data$y, w = data$w, offset = data$offset,
-                at0 = as.double(data$y == 0), density = row$density, in_beta = seq_len(p),
+                at0 = as.double(data$y == 0), density = row$density, user = row$user,
+                in_beta = seq_len(p),
                 in_second = p + seq_len(k), cl_log1p_exp = cl_log1p_exp,
                 other = if (row$link == "logit") function(eta, mu) plogis(-eta) else
                   function(eta, mu) 1 - mu), home)
@@ -138,10 +150,10 @@ density_of_fit <- function(family, data) {
       quote(as.vector(x %*% theta[in_beta]) + offset))
     mu <- .(inverse)
     zeta <- .(if (k > 0L) quote(as.vector(z %*% theta[in_second])) else 0)
-    each <- density(y, mu, zeta, .(if (row$phi) bquote(exp(theta[.(p + k + 1L)])) else 1), at0, eta)
+    each <- density(y, mu, zeta, .(phi), at0, eta)
     .(if (is.null(data$w)) quote(sum(each)) else quote(sum(w * each)))
   })
-  list(f = eval(code, home), count = p + k + row$phi)
+  list(f = eval(code, home), count = p + k + row$phi + length(row$own))
 }
 
 # list(theta, value, information, ...): by nlminb(), ended by steps of Newton's method.
@@ -152,10 +164,11 @@ density_mode <- function(family, data, control, quiet = FALSE) {
   finite <- function(v) if (is.finite(v)) v else Inf
   slope <- function(theta) -as.vector(unlist(attr(gradient(theta), "gradient")))
   curve <- function(theta) -unname(as.matrix(hessian(theta)))
-  search <- stats::nlminb(density_start(family, data, made$count),
-                          function(theta) finite(-as.vector(gradient(theta))), slope, curve,
-                          control = list(iter.max = control$maxit, eval.max = 2 * control$maxit,
-                                         rel.tol = 1e-12))
+  start <- density_start(family, data, made$count)
+  if (!is.null(density_of(family)$user)) start <- user_start(family, start, gradient, slope, finite)
+  search <- stats::nlminb(start, function(theta) finite(-as.vector(gradient(theta))), slope,
+                          curve, control = list(iter.max = control$maxit,
+                                                eval.max = 2 * control$maxit, rel.tol = 1e-12))
   theta <- search$par
   for (i in 1:4) {
     info <- curve(theta)
@@ -189,7 +202,8 @@ density_start <- function(family, data, count) {
   positive <- y > 0
   on <- if (is.null(row$zeros) || !row$zeros) rep(TRUE, length(y)) else positive
   link <- stats::make.link(row$link)
-  target <- link$linkfun(if (row$counts) pmax(y, 0.1) else y)
+  target <- if (!is.null(row$user)) user_target(row, y) else
+    link$linkfun(if (row$counts) pmax(y, 0.1) else y)
   if (!is.null(data$offset)) target <- target - data$offset
   q <- data$x$q
   beta <- as.vector(solve(base::crossprod(q[on, , drop = FALSE]) + diag(1e-6, ncol(q)),
@@ -205,6 +219,7 @@ density_start <- function(family, data, count) {
     }
     second <- as.vector(base::crossprod(data$z$q, rep(level, length(y)))) / length(y)
   }
+  if (!is.null(row$user)) return(c(beta, own_free(row$own, row$start)))
   c(beta, second, numeric(count - length(beta) - length(second)))
 }
 
@@ -218,7 +233,8 @@ density_estimates <- function(fit, found, data, columns, others) {
   if (k > 0L) map[p + seq_len(k), p + seq_len(k)] <- backsolve(data$z$root, diag(k))
   theta <- as.vector(map %*% found$theta)
   names <- c(columns[data$x$kept], if (k > 0L) paste0(fit$second$name, ":", others[data$z$kept]),
-             if (count > p + k) "phi")
+             if (count > p + k) if (is.null(density_of(fit$family)$user)) "phi" else
+               names(density_of(fit$family)$own))
   v <- matrix(NA_real_, count, count)
   if (!is.null(found$root)) v <- tcrossprod(map %*% backsolve(found$root, diag(count)))
   dimnames(v) <- list(names, names)
@@ -227,6 +243,7 @@ density_estimates <- function(fit, found, data, columns, others) {
   fit$own <- stats::setNames(theta[-seq_len(p)], names[-seq_len(p)])
   fit$covariance <- v # with log(phi)
   fit$own_error <- NA_real_
+  if (!is.null(density_of(fit$family)$user)) return(user_estimates(fit, v))
   logged <- if (count > p + k) count else
     if (identical(fit$second$name, "phi") && fit$second$constant) p + 1L
   if (!is.null(logged)) {
@@ -252,6 +269,7 @@ second_coefficients <- function(fit) {
 }
 
 density_phi <- function(fit) {
+  if (!is.null(density_of(fit$family)$user)) return(as.list(fit$own))
   if (density_of(fit$family)$phi) fit$own[["phi"]] else 1
 }
 
@@ -263,13 +281,19 @@ density_mean <- function(fit, eta, zeta) {
 # Rows of tables beside the coefficients: cuts, or the second part.
 tabled_own <- function(object) {
   if (object$family == "ordered_logistic") return(object$own)
-  if (inherits(object, "cl_glm_density")) object$own[names(object$own) != "phi"]
+  if (!inherits(object, "cl_glm_density") || !is.null(density_of(object$family)$user)) return(NULL)
+  object$own[names(object$own) != "phi"]
 }
 
 #' @export
 residuals.cl_glm_density <- function(object, type = c("pearson", "response"), ...) {
   type <- check_choice(type, c("pearson", "response"), "type")
   row <- density_of(object$family)
+  lacking <- if (isTRUE(row$meanless)) "mean" else if (type == "pearson" && is.null(row$variance))
+    "variance"
+  if (!is.null(lacking)) {
+    abort_argument("type", sprintf("residuals of this type need the '%s' of the family", lacking))
+  }
   rest <- object$y - object$fitted.values
   if (type == "pearson") {
     mu <- stats::make.link(row$link)$linkinv(object$linear.predictors)
@@ -305,6 +329,7 @@ predict.cl_glm_density <- function(object, newdata = NULL,
   value <- function(eta, zeta, phi) switch(type, link = eta,
     second = if (logged) exp(zeta) else stats::plogis(zeta),
     response = row$mean(link$linkinv(eta), zeta, phi))
+  user <- !is.null(row$user)
   phi <- density_phi(object)
   fit <- stats::setNames(value(eta, zeta, phi), rownames(x))
   pad <- function(v) if (is.null(newdata)) pad_rows(object, v) else v
@@ -314,13 +339,19 @@ predict.cl_glm_density <- function(object, newdata = NULL,
     (value(eta + a * h, zeta + b * h, phi * exp(c * h)) -
        value(eta - a * h, zeta - b * h, phi * exp(-c * h))) / (2 * h)
   }
-  slope <- cbind(by(1, 0, 0) * x, if (!is.null(z)) by(0, 1, 0) * z, if (row$phi) by(0, 0, 1))
+  slope <- if (user) family_slopes(object, value, eta, x) else
+    cbind(by(1, 0, 0) * x, if (!is.null(z)) by(0, 1, 0) * z, if (row$phi) by(0, 0, 1))
   se <- sqrt(pmax(rowSums((slope %*% object$covariance) * slope), 0))
   q <- stats::qnorm((1 + level) / 2)
   found <- list(fit = fit, se = stats::setNames(se, names(fit)))
   if (interval == "confidence") {
     share <- type == "second" && !logged || type == "response" && !row$counts
-    ends <- if (type == "link") list(fit - q * se, fit + q * se) else if (share) {
+    ends <- if (user && type == "response" && row$plain) {
+      half <- q * sqrt(pmax(rowSums((x %*% object$vcov) * x), 0))
+      list(link$linkinv(eta - half), link$linkinv(eta + half))
+    } else if (type == "link" || user) {
+      list(fit - q * se, fit + q * se)
+    } else if (share) {
       half <- q * se / (fit * (1 - fit))
       list(stats::plogis(stats::qlogis(fit) - half), stats::plogis(stats::qlogis(fit) + half))
     } else {

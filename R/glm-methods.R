@@ -38,11 +38,13 @@ print_aux <- function(x, digits) {
 }
 
 print_one_own <- function(x, digits) {
-  own <- if (is.null(x$second)) x$own else x$own[names(x$own) == "phi"]
+  own <- if (is.null(x$second) || !is.null(density_of(x$family)$user)) x$own else
+    x$own[names(x$own) == "phi"]
   if (length(own) == 0L) return(invisible())
-  error <- if (is.na(x$own_error)) "" else
-    sprintf(" (standard error %s)", format(x$own_error, digits = digits))
-  cat(sprintf("\n%s: %s%s\n", names(own), format(own[[1L]], digits = digits), error))
+  error <- vapply(x$own_error, function(e) if (is.na(e)) "" else
+    sprintf(" (standard error %s)", format(e, digits = digits)), "")
+  cat("\n", sprintf("%s: %s%s\n", names(own), vapply(own, format, "", digits = digits), error),
+      sep = "")
 }
 
 fit_line <- function(x, digits) {

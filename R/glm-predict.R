@@ -457,6 +457,9 @@ draw_response <- function(object, mean, aux) {
     ones_unless(object$prior.weights, length(mean))
   row <- density_of(object$family)
   if (!is.null(row)) {
+    if (is.null(row$draw)) {
+      abort_argument("object", "responses need the argument 'draw' of cl_family() to be simulated")
+    }
     mu <- stats::make.link(row$link)$linkinv(object$linear.predictors)
     return(row$draw(length(mu), mu, object$second$eta, density_phi(object)))
   }

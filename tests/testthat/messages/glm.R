@@ -219,3 +219,18 @@ confint(cl_glm(I(y + 1) ~ x, d, family = "truncated_poisson"), method = "profile
 cl_glm(pmax(y, 1) ~ x, d, family = "truncated_neg_binomial")
 cl_glm(c(1, 1, 1, 2, 1, 1, 1, 9) ~ 1, family = "truncated_neg_binomial")
 cl_glm(c(0, 1, 0, 3, 1, 2, 1, 0) ~ 1, family = "zero_inflated_neg_binomial")
+
+# densities of the user
+own <- function(y, mu, s) dnorm(y, mu, s, log = TRUE)
+cl_family(function(y) y)
+cl_family(own, "odd")
+cl_family(own, parameters = c(t = "log"))
+cl_family(own, start = list(t = 1))
+cl_family(own, start = list(s = -1))
+cl_family(own, draw = 3)
+cl_family(own, label = 3)
+cl_glm(c(1, NA, 2, 3) ~ 1, family = cl_family(own), na.action = na.pass)
+cl_glm(-count ~ x, d, cl_family(function(y, mu) dpois(y, mu, log = TRUE), "log"))
+cl_glm(count ~ x, d, cl_family(own, "log", start = list(mu = function(y) -1)))
+residuals(cl_glm(count ~ x, d, cl_family(own)), "response")
+simulate(cl_glm(count ~ x, d, cl_family(own)))
