@@ -101,7 +101,21 @@ mixed_gram <- function(model, w = NULL, further = NULL) {
   }
   if (length(last) > 0L) rest[last, last] <- crossprod(further, weigh(further))
   rest[lower.tri(rest)] <- t(rest)[lower.tri(rest)]
-  list(first = first, cross = lapply(cross, cross_matrix, one$L, m, model$sparse), rest = rest)
+  cross <- lapply(cross, cross_matrix, one$L, m, model$sparse)
+  list(first = first, cross = cross, rest = rest,
+       rows = if (model$sparse && all_single(model)) {
+         turned <- Matrix::t(cross[[1L]])
+         list(turned@p, turned@i, turned@x)
+       })
+}
+
+# Whether each level has one effect.
+all_single <- function(model) all(vapply(model$blocks, function(block) block$K == 1L, NA))
+
+# The factors of m columns after the first block: the blocks' lambda, and 1 for further columns.
+column_scale <- function(model, lambda, m) {
+  blocks <- model$blocks[-1L]
+  c(rep(as.double(unlist(lambda[-1L])), vapply(blocks, `[[`, 0L, "L")), rep(1, m - model$dense))
 }
 
 # A matrix from lists of rows, columns and values.
@@ -120,8 +134,7 @@ cross_matrix <- function(parts, rows, columns, sparse) {
 times_lambda <- function(m, model, lambda) {
   blocks <- model$blocks[-1L]
   if (all(vapply(blocks, function(block) block$K == 1L, NA))) {
-    scale <- c(rep(unlist(lambda[-1L]), vapply(blocks, `[[`, 0L, "L")),
-               rep(1, ncol(m) - model$dense))
+    scale <- column_scale(model, lambda, ncol(m))
     if (!isS4(m)) return(m * rep(scale, each = nrow(m)))
     m@x <- m@x * rep(scale, diff(m@p))
     return(m)
@@ -165,12 +178,17 @@ mixed_factor <- function(model, gram, lambda) {
   log_det <- 2 * sum(vapply(seq_len(K), function(j) sum(log(l[[j]][[j]])), 0))
   rest <- gram$rest
   if (length(rest) > 0L) {
-    rest <- rest - if (model$sparse) {
-      Reduce(`+`, lapply(p, function(p) as.matrix(Matrix::crossprod(p))))
-    } else large(cl_crossprod, crossprod, if (K == 1L) p[[1L]] else do.call(rbind, p))
-    rest <- times_lambda(t(times_lambda(rest, model, lambda)), model, lambda)
     own <- seq_len(model$dense)
-    diag(rest)[own] <- diag(rest)[own] + 1
+    if (!is.null(gram$rows)) {
+      rest <- .Call(r_schur, gram$rows, (as.double(one) / l[[1L]][[1L]])^2, rest,
+                    column_scale(model, lambda, ncol(rest)), model$dense)
+    } else {
+      rest <- rest - if (model$sparse) {
+        Reduce(`+`, lapply(p, function(p) as.matrix(Matrix::crossprod(p))))
+      } else large(cl_crossprod, crossprod, if (K == 1L) p[[1L]] else do.call(rbind, p))
+      rest <- times_lambda(t(times_lambda(rest, model, lambda)), model, lambda)
+      diag(rest)[own] <- diag(rest)[own] + 1
+    }
     rest <- tryCatch(large(cl_chol, chol, rest), error = function(e) NULL)
     if (is.null(rest)) return(NULL)
     log_det <- log_det + 2 * sum(log(diag(rest)[own]))
@@ -321,6 +339,26 @@ inverse_rows <- function(model, f, x = NULL) {
   g
 }
 
+# The derivatives by the lambdas of log(det(H)) / 2, where each level has one effect and levels
+# occur with few others; H as for inverse_rows(), with the first `many` of its further columns, and
+# H = D A D + E for D = diag(lambda, ..., 1) and E = diag(1, ..., 0), so that the derivative is
+# tr(H^-1 (H - E)) over the effects of a block, divided by lambda; 0 if lambda is 0. NULL where that
+# loses digits.
+determinant_slopes <- function(model, gram, f, many) {
+  lambda <- as.double(unlist(f$lambda))
+  if (is.null(gram$rows) || any(lambda > 0 & lambda < 1e-3)) return(NULL)
+  square <- f$l[[1L]][[1L]]^2
+  m <- model$dense + many
+  inverse <- base::chol2inv(f$r, m)
+  forms <- .Call(r_row_forms, gram$rows, inverse, column_scale(model, f$lambda, m))
+  own <- diag(inverse)
+  left <- vapply(seq_along(model$blocks), function(b) {
+    if (b == 1L) return(sum(1 / square + (lambda[1L] / square)^2 * forms))
+    sum(own[columns_of(model, b, 1L)])
+  }, 0)
+  ifelse(lambda > 0, (vapply(model$blocks, `[[`, 0L, "L") - left) / lambda, 0)
+}
+
 # The row sums of y * v, for y dense or sparse.
 row_products <- function(y, v) {
   if (!isS4(y)) return(rowSums(y * v))
@@ -338,7 +376,8 @@ large_product <- function(a, b) {
 theta_slope <- function(model, g, w, a, b) {
   slopes <- lapply(seq_along(model$blocks), function(k) {
     block <- model$blocks[[k]]
-    crossprod(if (is.null(w)) block$x else w * block$x, g[[k]]) + crossprod(a[[k]], b[[k]])
+    first <- if (is.double(g)) g[k] else crossprod(if (is.null(w)) block$x else w * block$x, g[[k]])
+    first + crossprod(a[[k]], b[[k]])
   })
   vapply(seq_len(nrow(model$at)), function(i)
     slopes[[model$at[i, 1L]]][model$at[i, 2L], model$at[i, 3L]], 0)

@@ -57,6 +57,7 @@ normal_slope <- function(problem, at, scale = -(problem$model$n - problem$reml *
   f <- at$f
   effects <- normal_effects(problem, f)
   left <- problem$y - as.vector(problem$q %*% effects$b) - random_part(model, f$lambda, effects$u)
-  g <- inverse_rows(model, f, if (problem$reml) problem$q)
+  g <- determinant_slopes(model, problem$gram, f, problem$p * problem$reml)
+  if (is.null(g)) g <- inverse_rows(model, f, if (problem$reml) problem$q)
   2 * theta_slope(model, g, NULL, lapply(random_sums(model, left), `*`, scale), effects$u)
 }

@@ -161,3 +161,35 @@ test_that("sparse and dense parts of a crossed design give the same fit", {
     expect_equal(parts[[1]], parts[[2]], tolerance = 1e-10)
   }
 })
+
+test_that("the gradient from traces of the inverse is that by rows, on sparse crossed designs", {
+  skip_if_not_installed("Matrix")
+  set.seed(31)
+  n <- 4000
+  d <- data.frame(a = factor(c(1:900, sample(900, n - 900, TRUE))),
+                  b = factor(c(1:300, sample(300, n - 300, TRUE))), k = factor(sample(7, n, TRUE)),
+                  x = rnorm(n))
+  y <- rnorm(900)[d$a] / 2 + rnorm(300)[d$b] + d$x + rnorm(n)
+  designs <- lapply(c("a", "b", "k"), function(g) {
+    list(group = g, factor = d[[g]], x = cbind(`(Intercept)` = rep(1, n)))
+  })
+  for (reml in c(FALSE, TRUE)) {
+    problem <- normal_problem(designs, cbind(1, d$x), y, NULL, reml)
+    expect_true(problem$model$sparse)
+    dense <- problem
+    dense$model$sparse <- FALSE
+    dense$gram <- mixed_gram(dense$model, further = cbind(problem$q, problem$y))
+    for (theta in list(c(0.4, 0.9, 0.2), c(0.01, 3, 1), c(1, 0.5, 0), c(0.002, 0.4, 0.5))) {
+      at <- normal_deviance(problem, theta)
+      peer <- normal_deviance(dense, theta)
+      expect_close(at$value, peer$value, 1e-12)
+      expect_close(at$f$r, peer$f$r, 1e-10, scale = max(abs(peer$f$r)))
+      slope <- determinant_slopes(problem$model, problem$gram, at$f, 2 * reml)
+      expect_length(slope, 3L)
+      expect_close(normal_slope(problem, at), normal_slope(dense, peer), 1e-8,
+                   scale = max(abs(normal_slope(dense, peer)), 1))
+    }
+    low <- normal_deviance(problem, c(1e-5, 0.4, 0.5))
+    expect_null(determinant_slopes(problem$model, problem$gram, low$f, 0))
+  }
+})
