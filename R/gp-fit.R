@@ -16,14 +16,19 @@ gp_function <- function(problem, objective = "ml", scale = 1) {
 
 # Gives par (named), converged, message, evaluations, not_pd, at_bound, trials (the result from each
 # start), objective.
-gp_search <- function(problem, space, prior, objective, starts, control, progress) {
+gp_search <- function(problem, space, prior, objective, starts, control, progress,
+                      workers = NULL) {
   check_duplicates(problem, space)
   if (!any(space$free)) return(search_nothing(problem, space, prior, objective))
   report <- search_reporter(progress)
   target <- gp_target(problem, space, prior, objective, report)
   rough <- rough_target(problem, space, prior, objective, report)
   if (is.null(rough)) rough <- target
-  best <- tryCatch(search_all(space, target, rough, starts, control), interrupt = function(e) NULL)
+  best <- tryCatch({
+    trials <- open_trials(rough, space, prior, objective, if (starts > 1L) workers)
+    on.exit(trials$close())
+    search_all(space, target, rough, starts, control, trials)
+  }, interrupt = function(e) NULL)
   at <- if (!is.null(best)) best$par else if (is.null(target$best())) rough$best() else
     target$best()
   if (is.null(at)) {
@@ -80,13 +85,13 @@ rough_rows <- function(x) {
   sort(c(spread, utils::head(near, rough_size - half)))
 }
 
-search_all <- function(space, target, rough, starts, control) {
+search_all <- function(space, target, rough, starts, control, trials) {
   bounds <- search_bounds(space)
   run <- function(on, from, control, scale = 1) {
     stats::nlminb(from, on$value, on$gradient, scale = scale, lower = bounds$lower,
                   upper = bounds$upper, control = control)
   }
-  found <- search_trials(space, target, rough, starts, run)
+  found <- search_trials(space, target, rough, starts, run, trials)
   best <- run(target, found$from, control, curvature_scale(rough, found$from, bounds))
   # a search that stopped at a matrix that could not be factored may continue from there
   for (again in 1:2) {
@@ -104,42 +109,85 @@ search_all <- function(space, target, rough, starts, control) {
   best
 }
 
+# Where starting points are tried, each by itself: here or in workers, which have their own copies
+# of the target. list(screen(points): values, run(points, count): results of nlminb(), close()).
+open_trials <- function(target, space, prior, objective, workers) {
+  sent <- list(problem = target$problem, space = space, prior = prior, objective = objective)
+  mapper <- if (is.null(workers)) {
+    list(map = function(tasks) lapply(tasks, try_points, target = target, bounds =
+                                        search_bounds(space)), slots = 1L, close = function() NULL)
+  } else {
+    open_mapper(workers, 64L, begin_trials, sent, sent)
+  }
+  ask <- function(points, count) {
+    m <- nrow(points)
+    # several points a task where they are only screened
+    of <- if (count > 0L || mapper$slots == 1L) seq_len(m) else
+      ceiling(seq_len(m) * 2 * mapper$slots / m)
+    answers <- mapper$map(lapply(split(seq_len(m), of), function(rows) {
+      list(points = points[rows, , drop = FALSE], count = count)
+    }))
+    if (!is.null(workers)) for (answer in answers) target$add(answer$state)
+    do.call(c, lapply(unname(answers), `[[`, "found"))
+  }
+  list(screen = function(points) as.double(unlist(ask(points, 0L))), run = ask,
+       close = mapper$close)
+}
+
+begin_trials <- function(sent) {
+  target <- gp_target(sent$problem, sent$space, sent$prior, sent$objective, search_reporter(FALSE))
+  bounds <- search_bounds(sent$space)
+  function(task) {
+    answer <- try_points(task, target, bounds)
+    answer$state <- target$take()
+    answer
+  }
+}
+
+try_points <- function(task, target, bounds) {
+  list(found = lapply(seq_len(nrow(task$points)), function(i) {
+    target$fresh()
+    at <- task$points[i, ]
+    if (task$count == 0L) return(target$screen(at))
+    stats::nlminb(at, target$value, target$gradient, lower = bounds$lower, upper = bounds$upper,
+                  control = list(iter.max = task$count))[c("par", "objective")]
+  }))
+}
+
 # Where to continue: a few steps from each of the best of many points, more from the best of these,
 # and so on; then from points around the best until none is better. list(from, trials: the values
 # after the first ten steps).
-search_trials <- function(space, target, rough, starts, run) {
+search_trials <- function(space, target, rough, starts, run, trials) {
   wide <- starts * (1L + sum(space$free))
-  points <- search_screen(space, rough, if (starts > 1L) wide else 1L)
+  points <- search_screen(space, rough, if (starts > 1L) wide else 1L, trials)
   if (starts == 1L) return(list(from = points[1L, ]))
   steps <- function(points, count) {
-    trials <- lapply(seq_len(nrow(points)), function(i) {
-      run(rough, points[i, ], list(iter.max = count))
-    })
-    values <- vapply(trials, `[[`, 0, "objective")
+    found <- trials$run(points, count)
+    values <- vapply(found, `[[`, 0, "objective")
     order <- order_finite(values)
-    list(points = do.call(rbind, lapply(trials[order], `[[`, "par")), values = values[order])
+    list(points = do.call(rbind, lapply(found[order], `[[`, "par")), values = values[order])
   }
   best_of <- function(found, count, least = 0.3) {
     found$points[apart_rows(found$points, seq_along(found$values), count, least), , drop = FALSE]
   }
-  trials <- steps(best_of(steps(points, 4L), 2L * starts, 0.1), 6L)
-  best <- steps(best_of(trials, 3L), 30L)
+  first <- steps(best_of(steps(points, 4L), 2L * starts, 0.1), 6L)
+  best <- steps(best_of(first, 3L), 30L)
   for (again in 1:3) {
     around <- search_around(space, best$points[1L, ], again)
     if (is.null(around)) break
-    near <- order_finite(apply(around, 1L, rough$screen))
+    near <- order_finite(trials$screen(around))
     others <- steps(around[apart_rows(around, near, 3L), , drop = FALSE], 15L)
     if (others$values[1L] > best$values[1L] - 1e-3 / rough$n) break
     best <- steps(others$points[1L, , drop = FALSE], 30L)
   }
   from <- best$points[1L, ]
-  values <- utils::head(trials$values, starts)
+  values <- utils::head(first$values, starts)
   if (!identical(rough, target)) {
-    values <- apply(utils::head(trials$points, starts), 1L, target$screen)
+    values <- apply(utils::head(first$points, starts), 1L, target$screen)
     least <- min(values)
     of_best <- target$screen(from)
     if (is.infinite(min(least, of_best))) stop(target$fault())
-    if (least < of_best) from <- trials$points[which.min(values), ]
+    if (least < of_best) from <- first$points[which.min(values), ]
     if (target$n <= 1000L) from <- finer_start(space, target, from, run)
   }
   list(from = from, trials = values)
@@ -235,9 +283,9 @@ search_result <- function(space, target, rough, best, at) {
 
 # The best `count` of twice as many points, always including the user's. Points near a better one
 # are used only if there are no others, because they would lead to the same maximum.
-search_screen <- function(space, target, count) {
+search_screen <- function(space, target, count, trials) {
   points <- search_design(space, max(8L, 2L * count))
-  values <- apply(points, 1L, target$screen)
+  values <- trials$screen(points)
   if (all(is.infinite(values))) stop(target$fault())
   order <- order_finite(values)
   if (any(!is.na(space$start)) && is.finite(values[1L])) order <- c(1L, setdiff(order, 1L))
@@ -306,11 +354,30 @@ gp_target <- function(problem, space, prior, objective, report) {
     }, statcl_error_not_pd = function(e) FALSE)
   }
   list(n = n, total = function(value) -value * n - constant, settles = settles,
+       problem = problem,
        screen = function(at) evaluate(at, gradient = FALSE)$value,
        value = function(at) evaluate(at)$value,
        gradient = function(at) evaluate(at)$gradient,
        hessian = if (vecchia) function(at) as.matrix(evaluate(at)$hessian), # expected
        counts = function() state[c("all", "not_pd")],
+       fresh = function() { # so that what follows does not depend on what was evaluated before
+         last <<- list(at = NULL)
+         if (!is.null(problem$response)) forget_mode(f)
+       },
+       take = function() {
+         taken <- state
+         state[c("all", "not_pd", "best_value")] <<- list(0L, 0L, Inf)
+         taken
+       },
+       add = function(other) {
+         state$all <<- state$all + other$all
+         state$not_pd <<- state$not_pd + other$not_pd
+         if (!is.null(other$fault)) state$fault <<- other$fault
+         if (other$best_value < state$best_value) {
+           state[c("best", "best_value")] <<- other[c("best", "best_value")]
+         }
+         report(state$all, -state$best_value * n)
+       },
        best = function() state$best,
        fault = function() explain_not_pd(state$fault))
 }

@@ -198,6 +198,9 @@ make_gp_response <- function(problem) {
   structure(f, class = c("cl_gp_response", "function"))
 }
 
+# The next mode is searched from the guess, not from the last one.
+forget_mode <- function(f) environment(f)$last <- NULL
+
 # H for all processes, n d rows; NULL for a known mean.
 response_basis <- function(trend, n, d) {
   if (trend$kind == "number") return(NULL)

@@ -14,7 +14,7 @@ refuse_for_response <- function(method, variance, neighbours) {
 }
 
 fit_gp_response <- function(x, response, kernel, method, mean, beta, prior, start, fixed, lower,
-                            upper, starts, control, progress, h, coded, ard) {
+                            upper, starts, control, progress, workers, h, coded, ard) {
   family <- response$family
   guess <- response_guess(response)
   problem <- new_gp_problem(x, guess[, 1L], kernel, mean, beta, NULL, NULL, h)
@@ -32,7 +32,7 @@ fit_gp_response <- function(x, response, kernel, method, mean, beta, prior, star
   clear_gp_states(length(problem$y) * response$dims)
   with_prior <- if (method != "ml") gp_prior_of(prior, problem, space)
   found <- gp_search(problem, space, with_prior, "ml", starts,
-                     if (method == "mcmc") list() else control, progress)
+                     if (method == "mcmc") list() else control, progress, workers)
   if (method == "mcmc") found <- sample_response(problem, space, with_prior, found, control,
                                                  progress)
   fit <- finish_response(problem, space, method, with_prior, found)

@@ -53,7 +53,7 @@ some_rows <- function(problem, rows) {
 # As gp_search(), with the element `vecchia`: the approximation in which it ended. The search starts
 # from a fit of some rows, whose lengthscales are the units of distances; if the final ones have
 # another ratio, there is a second search with new neighbours.
-vecchia_search <- function(problem, space, prior, starts, control, progress) {
+vecchia_search <- function(problem, space, prior, starts, control, progress, workers) {
   check_duplicates(problem, space)
   if (!any(space$free)) {
     problem$vecchia$scale <- vecchia_at(problem, space$value)
@@ -65,7 +65,7 @@ vecchia_search <- function(problem, space, prior, starts, control, progress) {
     abort_argument("mean", "the columns of the mean are too rare among the observations")
   }
   if (progress) message(sprintf("cl_gp: first a fit of %d observations", length(some$y)))
-  first <- gp_search(some, space, prior, "ml", starts, control, progress)
+  first <- gp_search(some, space, prior, "ml", starts, control, progress, workers)
   par <- first$par
   bounds <- search_bounds(space)
   counts <- c(first$evaluations, first$not_pd)

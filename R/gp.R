@@ -125,6 +125,9 @@
 #' @param family The distribution of the observations, see below; `NULL` for the normal one.
 #' @param offset With `family`: a known part of the linear predictor, such as the logarithm of an
 #'   exposure. The formula can have terms [offset()] too.
+#' @param workers Where starting points are tried and, with `"mcmc"`, chains run, as for
+#'   [cl_sample()]: a number of processes, a cluster, a plan of the future package, or `"mirai"`.
+#'   The result is the same. It pays where a fit takes longer than the start of the processes.
 #' @param subset,na.action As for [lm()].
 #' @param object A fit.
 #' @param ... For the generic: arguments of the methods.
@@ -293,14 +296,14 @@ cl_gp.default <- function(x, y, kernel = k_matern52(), method = c("ml", "map", "
                           prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL,
                           upper = NULL, starts = 5, control = list(), progress = interactive(),
                           approx = c("none", "vecchia"), neighbours = 30, family = NULL,
-                          offset = NULL, ...) {
+                          offset = NULL, workers = 1, ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_gp)
   refuse_unused(...)
   fit <- fit_gp(x, y, kernel, method, mean, beta, weights, variance, prior, ard, start, fixed,
                 lower, upper, starts, control, progress, approx = approx,
                 neighbours = if (!missing(neighbours)) neighbours, family = family,
-                offset = offset)
+                offset = offset, workers = workers)
   fit$call <- call
   fit
 }
@@ -317,7 +320,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
                    starts = 5, control = list(), progress = interactive(), h = NULL,
                    approx = c("none", "vecchia"), neighbours = NULL, coded = NULL, family = NULL,
-                   offset = NULL, response = NULL, ...) {
+                   offset = NULL, response = NULL, workers = 1, ...) {
   refuse_unused(...)
   method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
@@ -344,6 +347,8 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   starts <- check_count(starts, "starts", 1, 1000)
   if (!is.list(control)) abort_argument("control", "'control' must be a list")
   progress <- check_flag(progress, "progress")
+  if (method == "mcmc" && is.null(control$workers)) control$workers <- workers
+  workers <- check_workers(workers, 64L)
   if (is.null(response)) {
     family <- response_family(family, y)
     if (!is.null(family)) {
@@ -353,7 +358,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   }
   if (!is.null(response)) {
     return(fit_gp_response(x, response, kernel, method, mean, beta, prior, start, fixed, lower,
-                           upper, starts, control, progress, h, coded, ard))
+                           upper, starts, control, progress, workers, h, coded, ard))
   }
   if (!is.null(offset)) {
     abort_argument("offset", paste("an offset is not supported for normal observations: subtract",
@@ -368,10 +373,10 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   clear_gp_states(length(problem$y))
   with_prior <- if (method %in% c("map", "mcmc")) gp_prior_of(prior, problem, space)
   found <- if (!is.null(neighbours)) {
-    vecchia_search(problem, space, with_prior, starts, control, progress)
+    vecchia_search(problem, space, with_prior, starts, control, progress, workers)
   } else {
     gp_search(problem, space, with_prior, if (method == "loo") "loo" else "ml", starts,
-              if (method == "mcmc") list() else control, progress)
+              if (method == "mcmc") list() else control, progress, workers)
   }
   if (method == "mcmc") found <- gp_sample(problem, space, with_prior, found, control, progress)
   fit <- finish_gp(problem, space, method, with_prior, found)

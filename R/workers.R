@@ -220,12 +220,12 @@ work_shares <- function(crew, task, take, queue) {
   }
 }
 
-# A function that computes a list of values, run(task) of each of a list of tasks, in `workers` or,
-# if these are NULL, in this process; `close` ends them. begin(work) gives run().
+# list(map(tasks), slots, close()): map() computes a list of values, run(task) of each of a list of
+# tasks, in `workers` or, if these are NULL, in this process. begin(work) gives run().
 open_mapper <- function(workers, most, begin, work, uses) {
   if (is.null(workers)) {
     run <- begin(work)
-    return(list(map = function(tasks) lapply(tasks, run), close = function() NULL))
+    return(list(map = function(tasks) lapply(tasks, run), slots = 1L, close = function() NULL))
   }
   crew <- open_crew(workers, most, list(begin = begin_map, work = list(begin = begin, work = work),
                                         uses = uses))
@@ -236,7 +236,7 @@ open_mapper <- function(workers, most, begin, work, uses) {
       TRUE
     }, seq_along(tasks))
     values
-  }, close = function() close_crew(crew))
+  }, slots = crew$pool$slots, close = function() close_crew(crew))
 }
 
 begin_map <- function(sent) {
