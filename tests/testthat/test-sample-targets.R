@@ -1,5 +1,5 @@
-# Known targets within four Monte Carlo standard errors. Others: test-sample.R, test-sample-metric.R,
-# test-sample-compiled.R, test-transforms.R.
+# Known targets within four Monte Carlo standard errors. Others: test-sample.R,
+# test-sample-metric.R, test-sample-compiled.R, test-transforms.R.
 
 skip_on_cran() # long; run by ./dev check
 
