@@ -228,7 +228,9 @@ check_block_response <- function(part) {
 # block later: meanwhile a device works on a block. Stops where `receive` gives FALSE. The first
 # pass counts; later ones check that the data have not changed.
 run_pass <- function(s, what, send, receive) {
+  if (isTRUE(s$kept_all)) return(run_kept(s, send, receive))
   s$source$restart()
+  if (is.null(s$count)) s$kept <- list()
   s$done <- s$row <- 0
   count <- c(rows = 0, used = 0, blocks = 0)
   sums <- numeric(4L)
@@ -245,9 +247,12 @@ run_pass <- function(s, what, send, receive) {
     if (block$n == 0L || !any(block$w > 0)) next
     sums <- sums + block$sums
     if (!is.null(waiting) && isFALSE(receive(waiting))) return(FALSE)
-    waiting <- send(used_rows(block))
+    block <- used_rows(block)
+    keep_block(s, block)
+    waiting <- send(block)
   }
   if (!is.null(waiting) && isFALSE(receive(waiting))) return(FALSE)
+  s$kept_all <- !is.null(s$kept) && !is.null(s$room)
   if (is.null(s$count)) {
     if (count[["used"]] == 0) abort_argument("data", "there are no observations")
     s$count <- count
@@ -262,6 +267,27 @@ run_pass <- function(s, what, send, receive) {
       s$count[["rows"]], s$sums[1L]))
   }
   TRUE
+}
+
+# Keeps the numbers of a block for later passes, while all of them together take at most `s$room`
+# bytes (NULL: none are kept).
+keep_block <- function(s, block) {
+  if (is.null(s$room) || is.null(s$kept)) return(invisible())
+  s$taken <- if (length(s$kept) == 0L) 0 else s$taken
+  s$taken <- s$taken + as.numeric(utils::object.size(block))
+  if (s$taken > s$room) s$kept <- NULL else s$kept[[length(s$kept) + 1L]] <- block
+}
+
+# The pass over the blocks that are kept.
+run_kept <- function(s, send, receive) {
+  s$row <- 0
+  waiting <- NULL
+  for (block in s$kept) {
+    block$part["own"] <- list(s$own)
+    if (!is.null(waiting) && isFALSE(receive(waiting))) return(FALSE)
+    waiting <- send(block)
+  }
+  is.null(waiting) || !isFALSE(receive(waiting))
 }
 
 used_rows <- function(block) {

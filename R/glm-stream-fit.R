@@ -3,8 +3,10 @@
 #' Generalised linear models of data in blocks
 #'
 #' [cl_glm()] with a formula fits data that do not fit in the memory of the device or of the host:
-#' it reads them in blocks of rows, several times, and keeps one block (two on a device, which
-#' computes with one while the next is read and uploaded).
+#' it reads them in blocks of rows. If the model matrix of all blocks takes at most a quarter of the
+#' free memory of the host (`options(statcl.glm_cache = )`: bytes, 0 for never), it is kept in the
+#' first pass, and later ones read nothing. Otherwise the blocks are read several times, and one is
+#' kept (two on a device, which computes with one while the next is read and uploaded).
 #'
 #' The argument `data` is one of
 #'
@@ -50,7 +52,7 @@
 #' @section Errors:
 #' `statcl_error_argument`, naming the argument, for other methods and families, terms that depend
 #' on all rows, blocks without a variable of the formula or with another class of it, and data that
-#' change between two passes; for methods that need the rows. Connections that were opened here are
+#' change between two passes that read them; for methods that need the rows. Connections that were opened here are
 #' closed, and temporary files removed, after errors and interrupts too.
 #' @name cl_glm_blocks
 #' @seealso [cl_glm()]
@@ -97,6 +99,7 @@ stream_glm <- function(formula, data, family, method, prior, call, where, contra
   if (is.data.frame(data) && is.null(block)) block <- default_block(data)
   s$source <- new_source(data, block, variables)
   on.exit(s$source$close())
+  s$room <- stream_room()
   begin_stream(s)
   if (!is.null(to_term)) {
     s$columns <- which(s[["assign"]] <= to_term)
@@ -140,6 +143,12 @@ exceeds_memory <- function(formula, data, family, method) {
     if (where >= 0L) limit <- min(limit, device_table()$memory[where + 1L])
   }
   numbers * 16 > limit / 2
+}
+
+# Bytes for the numbers of blocks between passes; NULL for none.
+stream_room <- function() {
+  room <- getOption("statcl.glm_cache", host_memory() / 4)
+  if (is.numeric(room) && length(room) == 1L && isTRUE(room > 0)) min(room, 2^36)
 }
 
 # Bytes that are free; Inf where that is not known.

@@ -262,6 +262,8 @@ test_that("what cannot be fitted by blocks is refused", {
 
 test_that("blocks that differ, and data that change, are refused", {
   open_before <- nrow(showConnections())
+  old <- options(statcl.glm_cache = 0)
+  on.exit(options(old))
   d <- data()
   later <- function(change) rows_of(d, 100, change)
   fault <- function(source, formula = z ~ a + b, argument = "data", ...) {
@@ -274,7 +276,7 @@ test_that("blocks that differ, and data that change, are refused", {
   fault(later(function(block) transform(block, b = as.character(b))))
   fault(rows_of(d, 100), z ~ a + g, "formula", xlev = list(g = c("u", "v")))
   path <- tempfile(fileext = ".csv")
-  on.exit(unlink(path))
+  on.exit(unlink(path), add = TRUE)
   writeLines(c("z,a", "1,2", "0,1", "1,3", "0,word"), path)
   fault(path, z ~ a, block = 2)
   expect_equal(nrow(showConnections()), open_before)
@@ -300,4 +302,41 @@ test_that("separation and perfect fits warn, progress is shown", {
     slow(reset = reset)
   }
   expect_message(cl_glm(line + x^2 ~ x, source, "normal_id", progress = TRUE), "of 40 rows|10 rows")
+})
+
+test_that("blocks are kept between passes where they fit, with the same numbers", {
+  d <- data()
+  d$w <- rep(c(0, 1, 2, 0.5), length.out = nrow(d))
+  d$o <- d$a / 10
+  reads <- 0
+  counted <- function() {
+    inner <- rows_of(d, 100)
+    function(reset = FALSE) {
+      if (reset) reads <<- reads + 1
+      inner(reset = reset)
+    }
+  }
+  old <- options(statcl.glm_cache = NULL)
+  on.exit(options(old))
+  each_engine(for (family in list("bernoulli_logit", "normal_id", "neg_binomial_2_log",
+                                  binomial("probit"))) {
+    formula <- if (identical(family, "neg_binomial_2_log")) count ~ a + b + g else z ~ a + b + g
+    fit <- function() {
+      reads <<- 0
+      fit <- suppressWarnings(cl_glm(formula, counted(), family, offset = o, weights = w,
+                                     progress = FALSE))
+      c(list(reads = reads), fit[c("coefficients", "vcov", "deviance", "null.deviance", "logLik",
+                                   "own", "iterations", "df.residual")])
+    }
+    kept <- fit()
+    options(statcl.glm_cache = 0)
+    read <- fit()
+    options(statcl.glm_cache = 20000) # less than all blocks take
+    part <- fit()
+    options(statcl.glm_cache = NULL)
+    expect_identical(kept[-1L], read[-1L])
+    expect_identical(part, read)
+    expect_true(kept$reads < read$reads)
+    expect_true(kept$reads <= 4)
+  })
 })
