@@ -23,7 +23,8 @@ enum {
   WIDE_TILES = 16,      /* tiles beside each other in a reduction by rows, at most */
   SMALL = 1024,         /* numbers in blocks that need no memory of their own, */
   FEW = 2,              /* and of a reduction */
-  WORTH_A_TEAM = 200000 /* steps times elements */
+  DEAR = 4,             /* the work of a function, in additions, at least */
+  WORTH_A_TEAM = 500000 /* additions: to start a thread takes some 50 us */
 };
 
 /* ---- the work ------------------------------------------------------------------------------- */
@@ -435,8 +436,23 @@ static void finish_output(const job *j, int k) {
   }
 }
 
+/* Additions for an element; reading and writing count as one. */
+static double element_work(const scl_plan *p) {
+  double work = 1.0;
+  for (int s = 0; s < p->body; s++) {
+    const scl_step *step = &p->step[s];
+    if (step->kind == SCL_STEP_MATVEC) work += (double)p->leaf[step->arg[0]].length;
+    if (step->kind != SCL_STEP_APPLY) continue;
+    const scl_op op = (scl_op)step->op;
+    const bool cheap = op == SCL_OP_ADD || op == SCL_OP_SUB || op == SCL_OP_MUL ||
+                       op == SCL_OP_DIV || op == SCL_OP_NEG || op == SCL_OP_SQUARE;
+    work += cheap ? 1.0 : DEAR;
+  }
+  return work;
+}
+
 static scl_team *start_team(const job *j, int *parts) {
-  const double work = (double)j->plan->m * (double)j->plan->n * (double)(j->plan->body + 1);
+  const double work = (double)j->plan->m * (double)j->plan->n * element_work(j->plan);
   int threads = work < WORTH_A_TEAM ? 1 : scl_copy_threads();
   if ((size_t)threads > j->tiles) threads = (int)j->tiles;
   *parts = threads;
