@@ -6,14 +6,14 @@ user_family <- function(density, link, parameters, start, mean, variance, draw, 
     abort_argument("name", paste("the density must be a function of y, mu and named further",
                                  "parameters, and return a log density"))
   }
-  link <- check_choice(link, c("identity", "log", "logit", "probit", "cloglog", "cauchit", "inverse",
-                               "sqrt"), "link")
+  link <- check_choice(link, c("identity", "log", "logit", "probit", "cloglog", "cauchit",
+                               "inverse", "sqrt"), "link")
   own <- arguments[-(1:2)]
   links <- stats::setNames(rep("log", length(own)), own)
   parameters <- unlist(parameters)
   if (length(parameters) > 0L && !all(names(parameters) %in% own)) {
-    abort_argument("parameters", sprintf("'parameters' must be named by arguments of the density: %s",
-                                         paste(own, collapse = ", ")))
+    abort_argument("parameters", sprintf(
+      "'parameters' must be named by arguments of the density: %s", paste(own, collapse = ", ")))
   }
   for (name in names(parameters)) {
     links[[name]] <- check_choice(parameters[[name]], c("log", "logit", "identity"), "parameters")
@@ -39,7 +39,8 @@ user_family <- function(density, link, parameters, start, mean, variance, draw, 
     if (is.null(f)) return(NULL)
     function(mu, zeta, phi) rep_len(do.call(f, c(list(mu), phi)), length(mu))
   }
-  row <- list(second = NULL, free = !own %in% names(start), phi = FALSE, counts = FALSE, own = links, start = values, user = density,
+  row <- list(second = NULL, free = !own %in% names(start), phi = FALSE, counts = FALSE,
+              own = links, start = values, user = density,
               start_mu = start[["mu"]], meanless = is.null(mean), plain = !is.function(mean),
               density = as.function(c(alist(y = , mu = , zeta = , phi = , at0 = , eta = ), call)),
               mean = if (is.function(mean)) with_own(mean) else function(mu, zeta, phi) mu,
@@ -59,7 +60,8 @@ own_free <- function(links, values) {
 }
 
 own_value <- function(links, free) {
-  values <- Map(function(link, v) switch(link, log = exp(v), logit = stats::plogis(v), v), links, free)
+  values <- Map(function(link, v) switch(link, log = exp(v), logit = stats::plogis(v), v), links,
+                free)
   stats::setNames(as.double(unlist(values)), names(links))
 }
 
@@ -80,8 +82,8 @@ user_target <- function(row, y) {
 user_start <- function(family, start, gradient, slope, finite) {
   value <- as.vector(gradient(start))
   if (!is.finite(value)) {
-    abort_argument("family", sprintf(paste("the log density is %g in sum at the starting values: give",
-                                           "others by 'start' of cl_family()"), value))
+    abort_argument("family", sprintf(paste("the log density is %g in sum at the starting values:",
+                                           "give others by 'start' of cl_family()"), value))
   }
   links <- density_of(family)$own
   last <- (length(start) - length(links) + seq_along(links))[density_of(family)$free]

@@ -91,3 +91,42 @@ test_that("fits of real data sets are those of glm() and its relatives", {
   with_cl(for (set in sets) expect_peer(set), engine = "host")
   each_engine(for (set in full_or_quick(sets, sets[c(1, 7, 14, 24)])) expect_peer(set))
 })
+
+test_that("fits of real data sets with random effects are those of lme4", {
+  skip_if_not_installed("lme4")
+  from <- function(name) getExportedValue("lme4", name) # lme4 is not in Suggests
+  ticks <- from("grouseticks")
+  ticks$high <- ticks$HEIGHT - mean(ticks$HEIGHT)
+  answers <- from("VerbAgg")
+  answers <- droplevels(answers[as.integer(answers$id) <= 60, ])
+  sets <- list(
+    list(Reaction ~ Days + (Days | Subject), from("sleepstudy"), gaussian, "ml"),
+    list(Reaction ~ Days + (Days | Subject), from("sleepstudy"), gaussian, "reml"),
+    list(Reaction ~ Days + (Days || Subject), from("sleepstudy"), gaussian, "reml"),
+    list(strength ~ 1 + (1 | batch) + (1 | sample), from("Pastes"), gaussian, "reml"),
+    list(diameter ~ 1 + (1 | plate) + (1 | sample), from("Penicillin"), gaussian, "ml"),
+    list(Yield ~ 1 + (1 | Batch), from("Dyestuff"), gaussian, "reml"),
+    list(cbind(incidence, size - incidence) ~ period + (1 | herd), from("cbpp"), binomial, "ml"),
+    list(r2 ~ btype + situ + (1 | id) + (1 | item), answers, binomial, "ml"),
+    list(TICKS ~ YEAR + high + (1 | BROOD) + (1 | LOCATION), ticks, poisson, "ml"))
+  for (set in sets) {
+    label <- paste(deparse(set[[1]]), collapse = "")
+    normal <- identical(set[[3]], gaussian)
+    fit <- on_host(cl_glm(set[[1]], set[[2]], set[[3]], method = set[[4]]))
+    peer <- suppressMessages(suppressWarnings(if (normal) {
+      from("lmer")(set[[1]], set[[2]], REML = set[[4]] == "reml")
+    } else from("glmer")(set[[1]], set[[2]], set[[3]])))
+    error <- sqrt(diag(as.matrix(vcov(peer))))
+    near <- function(got, wanted, tolerance) {
+      expect_equal(as.numeric(got), as.numeric(wanted), tolerance = tolerance, label = label)
+    }
+    # lme4's search for GLMMs ends earlier
+    expect_gt(fit$logLik, as.numeric(logLik(peer)) - 1e-6)
+    near(fit$logLik, logLik(peer), if (normal) 1e-7 else 1e-5)
+    expect_lt(max(abs(coef(fit) - from("fixef")(peer)) / error), if (normal) 1e-4 else 0.02)
+    near(sqrt(diag(vcov(fit))), error, if (normal) 1e-4 else 0.03)
+    near(sum(unlist(fit$variances)), sum(unlist(lapply(from("VarCorr")(peer), as.vector))), 0.01)
+    if (normal) near(sigma(fit), sigma(peer), 1e-4)
+    near(attr(logLik(fit), "df"), attr(logLik(peer), "df"), 0)
+  }
+})
