@@ -49,11 +49,11 @@ works <- list(
   calibration = function(workers) {
     cl_calibrate(simulate, model, replicates = 400, seed = 1, workers = workers, refresh = 0)$ranks
   })
-if (exists("cl_cv")) works$folds <- function(workers) {
+works$folds <- function(workers) {
   fit <- cl_glm(y ~ ., family = "bernoulli_logit", data = data)
   cl_cv(fit, folds = 12, seed = 1, workers = workers)$pointwise
 }
-if ("workers" %in% names(formals(cl_gp))) works$multistarts <- function(workers) {
+works$multistarts <- function(workers) {
   set.seed(1)
   coef(cl_gp(y ~ x, short, starts = 12, workers = workers))
 }
