@@ -1,10 +1,13 @@
-"""Hamiltonian Monte Carlo for logistic regression by hand in PyTorch, with the sizes and steps of the
-rows `hmc` of sampling.R: milliseconds for a gradient of one chain, as lines
-"peer,operation,size,ms,rate,unit"; nothing without torch or without a CUDA device.
+"""Logistic regression by Hamiltonian Monte Carlo, as lines "peer,operation,size,ms,rate,unit"; nothing
+without torch or without a CUDA device. STATCL_BENCH_SHAPES and STATCL_BENCH_STEPS as in sampling.R.
 
-Positions and momenta stay on the device for a trajectory of 10 steps; the log density is read at
-its end. Four chains are four columns of one matrix. STATCL_BENCH_SHAPES and STATCL_BENCH_STEPS as
-in sampling.R.
+By hand in PyTorch, with the sizes and steps of the rows `hmc` of sampling.R: milliseconds for a
+gradient of one chain. Positions and momenta stay on the device for a trajectory of 10 steps; the log
+density is read at its end. Four chains are four columns of one matrix.
+
+By NumPyro, if it is there: rows `run`, milliseconds of a whole run of 500 + 500 iterations in double
+precision with flat priors, chains vectorised, up to 1e7 numbers. The second run counts: the first
+compiles.
 """
 import os
 import time
@@ -14,6 +17,14 @@ import peers
 torch = peers.torch_on_cuda()
 device = "cuda"
 steps = int(float(os.environ.get("STATCL_BENCH_STEPS", "100")))
+whole_runs = os.environ.get("STATCL_BENCH_NUTS", "1") != "0"
+shapes = os.environ.get("STATCL_BENCH_SHAPES", "1e4x10,1e5x10,1e6x10,1e6x100").split(",")
+shapes = [tuple(int(float(part)) for part in shape.split("x")) for shape in shapes]
+NUMPYRO_NUMBERS = 10**7
+
+
+def name_of(kind, chains):
+    return f"{kind}_{chains}_chain{'s' if chains > 1 else ''}"
 
 
 def run(x, y, chains, trajectories, leapfrogs=10, step=0.1):
@@ -49,8 +60,44 @@ def run(x, y, chains, trajectories, leapfrogs=10, step=0.1):
     return count
 
 
-for shape in os.environ.get("STATCL_BENCH_SHAPES", "1e4x10,1e5x10,1e6x10,1e6x100").split(","):
-    n, k = (int(float(part)) for part in shape.split("x"))
+def numpyro_runs():
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    try:
+        import jax
+        import numpyro
+    except ImportError:
+        return
+    numpyro.enable_x64()
+    import jax.numpy as jnp
+    import numpyro.distributions as dist
+    from numpyro.infer import MCMC, NUTS
+
+    def model(x, y):
+        real = dist.constraints.real
+        alpha = numpyro.sample("alpha", dist.ImproperUniform(real, (), ()))
+        beta = numpyro.sample("beta", dist.ImproperUniform(real, (), (x.shape[1],)))
+        numpyro.sample("y", dist.Bernoulli(logits=alpha + x @ beta), obs=y)
+
+    for n, k in shapes:
+        if n * k > NUMPYRO_NUMBERS:
+            continue
+        x = jax.random.normal(jax.random.PRNGKey(0), (n, k))
+        eta = 3 * x[:, 0] - 2 * x[:, 1] + 1
+        y = (jax.random.uniform(jax.random.PRNGKey(1), (n,)) < jax.nn.sigmoid(eta)) * 1.0
+        for chains in (1, 4):
+            wide = (chains,) if chains > 1 else ()
+            sampler = MCMC(NUTS(model), num_warmup=500, num_samples=500, num_chains=chains,
+                           chain_method="vectorized", progress_bar=False)
+            start_at = {"alpha": jnp.zeros(wide), "beta": jnp.zeros(wide + (k,))}
+            for key in (2, 3):
+                start = time.perf_counter()
+                sampler.run(jax.random.PRNGKey(key), x, y, init_params=start_at)
+                jax.block_until_ready(sampler.get_samples())
+                ms = 1000 * (time.perf_counter() - start)
+            peers.report("NumPyro", name_of("run", chains), f"{n}x{k}", ms)
+
+
+for n, k in shapes:
     x = torch.randn(n, k, device=device)
     y = (torch.rand(n, device=device) < torch.sigmoid(3 * x[:, 0] - 2 * x[:, 1] + 1)).double()
     for chains in (1, 4):
@@ -60,6 +107,7 @@ for shape in os.environ.get("STATCL_BENCH_SHAPES", "1e4x10,1e5x10,1e6x10,1e6x100
         count = run(x, y, chains, max(1, steps // 10))
         torch.cuda.synchronize()
         ms = 1000 * (time.perf_counter() - start) / count
-        name = f"hmc_{chains}_chain{'s' if chains > 1 else ''}"
-        peers.report("torch", name, f"{n}x{k}", ms)
+        peers.report("torch", name_of("hmc", chains), f"{n}x{k}", ms)
     del x, y
+if whole_runs:
+    numpyro_runs()

@@ -387,7 +387,7 @@ size_t scl_glm_walk_most(const scl_glm *glm) {
   const size_t n = scl_glm_nrow(glm), elements = n * (1 + scl_glm_ncol(glm));
   const bool simple =
       GLM_FAMILY_AUX(glm->family) == SCL_GLM_NONE && !GLM_FAMILY_COUPLED(glm->family);
-  if (!simple || n == 0 || scl_glm_context(glm)->engine->leapfrog == NULL) return 1;
+  if (!simple || n == 0 || scl_traits(scl_glm_context(glm))->synchronous) return 1;
   return elements <= WALK_ELEMENTS ? WALK_MANY : WALK_FEW;
 }
 

@@ -73,8 +73,9 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, 
 
 /* ---- a leapfrog trajectory of one chain ------------------------------------------------------ */
 /* How many points scl_glm_walk() should be given at most: fewer where an evaluation takes long,
- * since the caller may not need the later ones; 1 if it cannot do it, which needs an engine with
- * leapfrog() and a family without an auxiliary parameter and with one predictor. */
+ * since the caller may not need the later ones; 1 if it cannot do it, which needs an
+ * engine that is not synchronous and a family without an auxiliary parameter and with one
+ * predictor. */
 size_t scl_glm_walk_most(const scl_glm *glm);
 
 /* Vectors of d = 1 + p numbers: alpha and beta. At each of `points` positions, of which the first

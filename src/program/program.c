@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/operation.h"
 #include "program/mapped.h"
 #include "program/routine.h"
 
@@ -16,7 +15,6 @@ struct scl_program {
   scl_residents data;
   int given, data_count; /* data that were recorded; and all */
   scl_routine value, gradient;
-  scl_block walk; /* of scl_program_walk(): momentum, step, records; made when they are needed */
   scl_mapped *mapped[SCL_PROGRAM_MAPPED]; /* for several vectors */
   int mapped_count;
   scl_program_facts facts;
@@ -29,7 +27,6 @@ void scl_program_release(scl_program *p) {
   scl_routine_end(&p->gradient);
   scl_residents_end(&p->data);
   scl_buffer_release(p->input.buffer);
-  scl_buffer_release(p->walk.buffer);
   scl_context_release(p->ctx);
   free(p->point);
   free(p);
@@ -37,7 +34,6 @@ void scl_program_release(scl_program *p) {
 
 static uint64_t bytes_held(const scl_program *p) {
   uint64_t bytes = p->input.buffer != NULL ? p->input.buffer->bytes : 0;
-  bytes += p->walk.buffer != NULL ? p->walk.buffer->bytes : 0;
   bytes += scl_routine_bytes(&p->value) + scl_routine_bytes(&p->gradient);
   bytes += scl_residents_bytes(&p->data, NULL);
   for (int k = 0; k < p->mapped_count; k++) bytes += scl_mapped_bytes(p->mapped[k], &p->data);
@@ -191,45 +187,6 @@ scl_status scl_program_run(scl_program *p, const double *x, bool gradient, doubl
     SCL_TRY(p->ctx->engine->upload(p->ctx, SCL_GENERAL, x, p->facts.parameters, p->input));
   }
   return scl_routine_run(gradient ? &p->gradient : &p->value, to);
-}
-
-/* ---- a leapfrog trajectory ------------------------------------------------------------------- */
-
-enum { WALK_BRIEF = 8, WALK_LONG = 2 };
-
-size_t scl_program_walk_most(const scl_program *p) {
-  const bool simple = !p->second && p->facts.parameters > 0 && p->gradient.factors == 0;
-  if (!simple || p->ctx->engine->leapfrog == NULL) return 1;
-  return p->gradient.brief ? WALK_BRIEF : WALK_LONG;
-}
-
-static scl_status reserve_walk(scl_program *p, size_t numbers) {
-  if (p->walk.buffer != NULL && p->walk.nrow >= numbers) return SCL_OK;
-  scl_buffer_release(p->walk.buffer);
-  p->walk = (scl_block){.buffer = NULL};
-  SCL_TRY(scl_block_create(p->ctx, numbers, 1, &p->walk));
-  p->facts.bytes = bytes_held(p);
-  return SCL_OK;
-}
-
-scl_status scl_program_walk(scl_program *p, const scl_program_walk_task *w) {
-  const size_t n = p->facts.parameters, row = 2 * n + 1;
-  const scl_engine *engine = p->ctx->engine;
-  SCL_TRY(require_order(p, false));
-  SCL_TRY(reserve_walk(p, 2 * n + w->points * row));
-  const scl_block momentum = scl_block_part(p->walk, 0, 0, n, 1);
-  const scl_block step = scl_block_part(p->walk, n, 0, n, 1);
-  SCL_TRY(engine->upload(p->ctx, SCL_GENERAL, w->position, n, p->input));
-  SCL_TRY(engine->upload(p->ctx, SCL_GENERAL, w->momentum, n, momentum));
-  SCL_TRY(engine->upload(p->ctx, SCL_GENERAL, w->step, n, step));
-  for (size_t k = 0; k < w->points; k++) {
-    SCL_TRY(scl_routine_enqueue(&p->gradient));
-    SCL_TRY(engine->leapfrog(p->ctx, scl_block_part(p->gradient.out, 0, 0, 1 + n, 1), step,
-                             p->input, momentum,
-                             scl_block_part(p->walk, 2 * n + k * row, 0, row, 1)));
-  }
-  return scl_read_block(p->ctx, scl_block_part(p->walk, 2 * n, 0, w->points * row, 1),
-                        p->gradient.brief ? SCL_WAIT_SHORT : SCL_WAIT_QUEUE, w->record);
 }
 
 /* Numbers from which a command of their own takes less time than a copy. */

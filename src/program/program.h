@@ -45,19 +45,6 @@ void scl_evaluator_release(scl_evaluator *e); /* accepts NULL */
 /* scl_program_run() with the gradient. */
 scl_status scl_evaluator_run(scl_evaluator *e, const double *x, double *to);
 
-/* Value and gradient at points of a leapfrog trajectory, which stay on the engine in between. The
- * first is given, with the momentum half a step before it and the step of each parameter; `record`
- * gets for each point value, gradient and the next point, 2 n + 1 numbers for n parameters. Waits.
- * At most scl_program_walk_most() points are worth it at once: 1 if the engine has no leapfrog(),
- * or if results could need a check on the way. */
-typedef struct {
-  size_t points;
-  const double *position, *momentum, *step;
-  double *record;
-} scl_program_walk_task;
-size_t scl_program_walk_most(const scl_program *p);
-scl_status scl_program_walk(scl_program *p, const scl_program_walk_task *w);
-
 /* The Hessian at x times a direction; both, and the result, have as many numbers as there are
  * parameters. Waits. */
 scl_status scl_program_product(scl_program *p, const double *x, const double *direction,

@@ -259,14 +259,9 @@ scl_status scl_routine_run(scl_routine *r, double *to) {
   return SCL_OK;
 }
 
-scl_status scl_routine_enqueue(scl_routine *r) {
+scl_status scl_routine_run_vectors(scl_routine *r) {
   SCL_TRY(scl_context_check(r->ctx));
   for (int k = 0; k < r->steps; k++) SCL_TRY(run_step(r->ctx, &r->step[k]));
-  return SCL_OK;
-}
-
-scl_status scl_routine_run_vectors(scl_routine *r) {
-  SCL_TRY(scl_routine_enqueue(r));
   return scl_read_block(r->ctx, r->out, SCL_WAIT_QUEUE, r->answer);
 }
 

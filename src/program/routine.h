@@ -77,9 +77,6 @@ bool scl_routine_may_copy(const scl_routine *r);
 scl_status scl_routine_copy(const scl_routine *from, const scl_buffer *input, scl_buffer *by,
                             scl_routine *out);
 
-/* Begins a run of one that factors no matrix; its results are in r->out. */
-scl_status scl_routine_enqueue(scl_routine *r);
-
 /* Runs it; waits. `to` gets the results, all NaN if a matrix had no Cholesky factor. */
 scl_status scl_routine_run(scl_routine *r, double *to);
 /* The same, without copies: ranges of the results, in their order, go where they are wanted, the

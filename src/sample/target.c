@@ -18,17 +18,8 @@ scl_target scl_target_evaluator(scl_evaluator *e, size_t dimension) {
   return (scl_target){.dimension = dimension, .run = run_evaluator, .self = e};
 }
 
-static scl_status walk_program(void *self, const scl_walk *w, size_t *valid) {
-  const scl_program_walk_task task = {w->points, w->position, w->momentum, w->step, w->record};
-  *valid = w->points;
-  return scl_program_walk(self, &task);
-}
-
 scl_target scl_target_program(scl_program *p) {
-  scl_target target = {.dimension = scl_program_about(p).parameters, .run = run_program, .self = p};
-  target.most = scl_program_walk_most(p);
-  if (target.most > 1) target.walk = walk_program;
-  return target;
+  return (scl_target){.dimension = scl_program_about(p).parameters, .run = run_program, .self = p};
 }
 
 /* ---- a likelihood --------------------------------------------------------------------------- */

@@ -28,8 +28,8 @@ typedef struct scl_glm_pass {
   bool gradient;              /* the derivatives by beta are wanted */
   bool weighted;              /* each observation's terms are multiplied by its weight */
   /* 0; or, of one predictor with one alpha and no auxiliary parameter, so many evaluations, each
-   * but the first a leapfrog step after the last (leapfrog() of base/engine.def). Alpha and beta
-   * are the position, behind them are momentum and step. The results are those of the last
+   * but the first a leapfrog step after the last (leapfrog.cl). Alpha and
+   * beta are the position, behind them are momentum and step. The results are those of the last
    * evaluation, and behind them are the records of the others. */
   size_t points;
   const double *parameters; /* in host memory, laid out as scl_glm_layout says */

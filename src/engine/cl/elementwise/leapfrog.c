@@ -11,10 +11,3 @@ scl_status scl_cl_leapfrog_in(scl_cl_op *op, scl_block result, scl_block step, s
                                   scl_in_at(result), scl_in_at(step), scl_inout_at(position),
                                   scl_inout_at(momentum), scl_out_at(record));
 }
-
-scl_status scl_cl_leapfrog(scl_context *ctx, scl_block result, scl_block step, scl_block position,
-                           scl_block momentum, scl_block record) {
-  scl_cl_op op;
-  scl_cl_op_begin(&op, ctx);
-  return scl_cl_op_end(&op, scl_cl_leapfrog_in(&op, result, step, position, momentum, record));
-}

@@ -254,6 +254,5 @@ const scl_engine scl_cl_engine = {
     .pass_columns = scl_cl_pass_columns,
     .pass_mma = scl_cl_pass_mma,
     .gp_prepare = scl_cl_gp_prepare,
-    .leapfrog = scl_cl_leapfrog,
     .vecchia = scl_cl_vecchia,
 };
