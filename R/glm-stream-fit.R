@@ -52,8 +52,8 @@
 #' @section Errors:
 #' `statcl_error_argument`, naming the argument, for other methods and families, terms that depend
 #' on all rows, blocks without a variable of the formula or with another class of it, and data that
-#' change between two passes that read them; for methods that need the rows. Connections that were opened here are
-#' closed, and temporary files removed, after errors and interrupts too.
+#' change between two passes that read them; for methods that need the rows. Connections that were
+#' opened here are closed, and temporary files removed, after errors and interrupts too.
 #' @name cl_glm_blocks
 #' @seealso [cl_glm()]
 #' @examples
