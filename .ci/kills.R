@@ -1,7 +1,7 @@
 # Rscript .ci/kills.R [TIMES] [SEED]: kills a run with a checkpoint at random moments (20), each
-# time until it is allowed to end; the draws must be those of a run that was not killed. Chains of an R
-# function in turn, compiled ones, chains in workers, and calibration come in turn. Then a disk that
-# is full (a small tmpfs, if it can be mounted): the run continues, with a warning.
+# time until it is allowed to end; the draws must be those of a run that was not killed. Chains of
+# an R function in turn, compiled ones, chains in workers, and calibration come in turn. Then a disk
+# that is full (a small tmpfs, if it can be mounted): the run continues, with a warning.
 given <- as.numeric(commandArgs(TRUE))
 times <- if (length(given) > 0) given[1] else 20
 seed <- if (length(given) > 1) given[2] else as.integer(Sys.time()) %% 1e6

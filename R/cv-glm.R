@@ -86,8 +86,8 @@ begin_glm_folds <- function(work) {
       weights <- rows_of(full$prior.weights, train)
       trials <- rows_of(full$trials, train)
       f <- if (inherits(full, "cl_glmm")) {
-        fit_mixed(designs, x, y, family, full$method, weights, rows_of(offset, train), trials,
-                  control, FALSE)
+        fit_mixed(designs, x, y, family, full$method, work$prior, weights, rows_of(offset, train),
+                  trials, control, FALSE)
       } else {
         fit_glm(x, y, family, full$method, work$prior, weights, rows_of(offset, train), trials,
                 full$intercept, control = control, progress = FALSE, names = colnames(x),

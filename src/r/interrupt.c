@@ -16,15 +16,38 @@ const char *r_time_limit(void) {
   return limit;
 }
 
+/* What R does while its jumps are caught. */
+typedef struct {
+  SEXP (*run)(void *unused);
+  bool stop; /* the user or a time limit wants it */
+} guarded;
+
 static SEXP check_user_interrupt(void *unused) {
   (void)unused;
   R_CheckUserInterrupt();
   return R_NilValue;
 }
 
+/* R's own collector starts with what is young, but R_gc() collects everything. */
+static SEXP collect_young(void *unused) {
+  static SEXP call = NULL;
+  (void)unused;
+  if (call == NULL) {
+    SEXP made = PROTECT(Rf_lang3(Rf_install("gc"), R_NilValue, R_NilValue));
+    SETCADR(made, Rf_ScalarLogical(FALSE));
+    SETCADDR(made, Rf_ScalarLogical(FALSE));
+    SET_TAG(CDR(made), Rf_install("verbose"));
+    SET_TAG(CDDR(made), Rf_install("full"));
+    R_PreserveObject(made);
+    call = made;
+    UNPROTECT(1);
+  }
+  return Rf_eval(call, R_BaseEnv);
+}
+
 /* An interrupt, or the error of a time limit, whose message is kept. */
 static SEXP keep_condition(SEXP condition, void *stop) {
-  *(bool *)stop = true;
+  ((guarded *)stop)->stop = true;
   if (!Rf_inherits(condition, "error")) return R_NilValue;
   SEXP message = TYPEOF(condition) == VECSXP ? VECTOR_ELT(condition, 0) : R_NilValue;
   const bool text = TYPEOF(message) == STRSXP && XLENGTH(message) > 0;
@@ -33,7 +56,7 @@ static SEXP keep_condition(SEXP condition, void *stop) {
   return R_NilValue;
 }
 
-static void catch_interrupt(void *stop) {
+static void catch_interrupt(void *data) {
   static SEXP kinds = NULL;
   if (kinds == NULL) {
     SEXP names = PROTECT(Rf_allocVector(STRSXP, 2));
@@ -43,7 +66,14 @@ static void catch_interrupt(void *stop) {
     kinds = names;
     UNPROTECT(1);
   }
-  R_tryCatch(check_user_interrupt, NULL, kinds, keep_condition, stop, NULL, NULL);
+  R_tryCatch(((guarded *)data)->run, NULL, kinds, keep_condition, data, NULL, NULL);
+}
+
+/* True if R was stopped. A jump before R_tryCatch() has set its handlers ends R_ToplevelExec(). */
+static bool is_stopped(SEXP (*run)(void *unused)) {
+  guarded g = {run, false};
+  limit[0] = '\0';
+  return !R_ToplevelExec(catch_interrupt, &g) || g.stop;
 }
 
 /* ---- the building of kernels ---------------------------------------------------------------- */
@@ -110,41 +140,27 @@ void r_announce(void) {
 }
 
 /* ---- the hooks ------------------------------------------------------------------------------ */
-static bool stopped; /* by the user, while young garbage was collected */
+static bool stopped; /* by the user or a time limit, while young garbage was collected */
 
-/* R's own collector starts with what is young, but R_gc() collects everything. */
 void r_collect(bool all) {
-  static SEXP call = NULL;
-  int failed = 0;
   if (all) {
     R_gc();
-    return;
+  } else if (is_stopped(collect_young)) {
+    stopped = true;
   }
-  if (call == NULL) {
-    call = Rf_lang3(Rf_install("gc"), Rf_ScalarLogical(FALSE), Rf_ScalarLogical(FALSE));
-    R_PreserveObject(call);
-    SET_TAG(CDR(call), Rf_install("verbose"));
-    SET_TAG(CDDR(call), Rf_install("full"));
-  }
-  R_tryEvalSilent(call, R_BaseEnv, &failed);
-  if (failed) stopped = true;
 }
 
-/* The core polls between launches, far more often than needed: R is asked at most every 20 ms. A
- * jump before R_tryCatch() has set its handlers ends R_ToplevelExec(). */
+/* The core polls between launches, far more often than needed: R is asked at most every 20 ms. */
 bool r_interrupted(void) {
   static double last = 0.0;
   const double seconds = now();
-  if (stopped) {
+  if (stopped) { /* `limit` says by what */
     stopped = false;
     return true;
   }
   if (seconds - last < 0.02 && seconds >= last) return false;
   last = seconds;
-  if (announce()) return true;
-  bool stop = false;
-  limit[0] = '\0';
-  return !R_ToplevelExec(catch_interrupt, &stop) || stop;
+  return announce() || is_stopped(check_user_interrupt);
 }
 
 /* ---- R code inside the core ----------------------------------------------------------------- */

@@ -44,11 +44,13 @@ cl_glm(z ~ x, d, "normal_id", block = 3)
 cl_glm(y ~ z, d, block = 3)
 cl_glm(y ~ x, d, subset = x > 9, block = 3)
 
-# blocks and passes that differ
+# blocks and passes that differ, where each pass reads them
+options(statcl.glm_cache = 0)
 cl_glm(y ~ x, rows_of(d, function(block) block["y"]))
 cl_glm(y ~ x, rows_of(d, function(block) transform(block, x = f)))
 cl_glm(y ~ x, rows_of(d, function(block) transform(block, y = 1 - y)))
 cl_glm(y ~ f, rows_of(d), xlev = list(f = c("a", "c")))
+options(statcl.glm_cache = NULL)
 
 # the fit
 fitted(once)
