@@ -133,6 +133,10 @@ normal_fold <- function(f, fit, points, test) {
   parts <- predict_points(f, points, "variance")$parts
   par <- gp_draws(f, 50)
   noise <- function(i) {
+    if (!is.null(f$noise_process)) {
+      w <- fit$noise_process$weights[test]
+      return(new_noise(f, points$x) / if (is.null(w)) 1 else w)
+    }
     held <- if (is.null(f$draws)) f else at_draw(f, par, i)
     held$x <- points$x
     held$y <- fit$y[test]

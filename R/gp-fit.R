@@ -7,6 +7,7 @@
 gp_function <- function(problem, objective = "ml", scale = 1) {
   if (!is.null(problem$vecchia)) return(vecchia_function(problem, scale))
   if (!is.null(problem$response)) return(make_gp_response(problem))
+  if (!is.null(problem$noise_kernel)) return(noise_function(problem, scale))
   mean <- if (problem$mean$kind == "number") 0 else mean_argument(problem$mean)
   cl_gp_likelihood((problem$y - problem$mean$centre) / scale, problem$x, problem$kernel, mean,
                    beta = problem$beta, weights = problem$weights,

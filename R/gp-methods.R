@@ -4,8 +4,15 @@
 print.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_gp_head(x, length(x$y))
   print(x$kernel, digits = digits)
-  cat(sprintf("noise sd: %s%s%s", format(x$noise, digits = digits),
-              if ("noise" %in% x$fixed) " (held)" else "", noise_text(x)))
+  if (is.null(x$noise_process)) {
+    cat(sprintf("noise sd: %s%s%s", format(x$noise, digits = digits),
+                if ("noise" %in% x$fixed) " (held)" else "", noise_text(x)))
+  } else {
+    sds <- range(sqrt(new_noise(x, x$x)))
+    cat(sprintf("noise sd: %s to %s, its log variance by the kernel\n",
+                format(sds[1L], digits = digits), format(sds[2L], digits = digits)))
+    print(x$noise_process$kernel, digits = digits)
+  }
   if (is.null(x$trend$basis)) {
     cat(sprintf("   mean: %s%s\n", format(x$mean, digits = digits),
                 if (x$trend$kind == "number") " (held)" else ""))
@@ -97,7 +104,8 @@ parameter_columns <- function(object) {
     term <- object$kernel$terms[[parts$term[i]]]
     paste(names[find_columns(term$columns, ncol(object$x), colnames(object$x))], collapse = ", ")
   }, "")
-  c(of_kernel, "", rep("", length(object$trend$names)))
+  own <- length(object$par) - length(of_kernel)
+  c(of_kernel, rep("", own + length(object$trend$names)))
 }
 
 #' @export

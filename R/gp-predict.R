@@ -84,7 +84,8 @@ predict.cl_gp <- function(object, newdata, se.fit = FALSE,
   answer <- list(fit = pad(fit))
   if (se.fit) {
     answer$se.fit <- pad(sqrt(result$variance))
-    answer$residual.scale <- object$noise
+    answer$residual.scale <- if (is.null(object$noise_process)) object$noise else
+      pad(sqrt(new_noise(object, points$x)))
   }
   if (covariance) answer$covariance <- result$covariance
   if (gradient) answer$gradient <- pad(result$gradient)

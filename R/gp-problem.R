@@ -113,7 +113,8 @@ check_gp_information <- function(problem) {
 
 # The object, from the parameters found.
 finish_gp <- function(problem, space, method, prior, found) {
-  fit <- list(par = found$par, kernel = with_parameters(problem$kernel, found$par[-nrow(space)]),
+  of_kernel <- found$par[seq_along(coef(problem$kernel))]
+  fit <- list(par = found$par, kernel = with_parameters(problem$kernel, of_kernel),
               noise = found$par[["noise"]], method = method, fixed = space$name[!space$free],
               objective = found$objective, gradient = found$gradient, converged = found$converged,
               message = found$message, evaluations = found$evaluations, not_pd = found$not_pd,
@@ -122,6 +123,7 @@ finish_gp <- function(problem, space, method, prior, found) {
               beta = problem$beta, weights = problem$weights, variance = problem$variance,
               log_scale = space$log)
   fit$vecchia <- found$vecchia
+  fit$noise_kernel <- problem$noise_kernel
   fit <- settle_gp(structure(fit, class = "cl_gp"))
   warn_collapsed(fit, space)
   warn_unfinished(found, method)
@@ -165,6 +167,10 @@ settle_gp <- function(fit, state = NULL) {
   fit$id <- new_gp_id()
   if (is.null(state)) state <- gp_condition(gp_function(gp_problem(fit)), fit$par)
   keep_gp_state(fit, state)
+  if (!is.null(state$noise_process)) {
+    fit$noise_process <- state$noise_process
+    fit$weights <- state$effective
+  }
   trend <- fit$trend
   beta <- if (trend$kind == "number") numeric() else as.vector(state$beta) + trend$shift
   fit$mean <- switch(trend$kind, number = trend$value, constant = beta)
@@ -179,7 +185,8 @@ settle_gp <- function(fit, state = NULL) {
 # The problem that a fit solved, for the likelihood.
 gp_problem <- function(fit) {
   list(y = fit$y, x = fit$x, kernel = fit$kernel, mean = fit$trend, beta = fit$beta,
-       weights = fit$weights, variance = fit$variance, vecchia = fit$vecchia, scale = 1,
+       weights = if (is.null(fit$noise_process)) fit$weights else fit$noise_process$weights,
+       noise_kernel = fit$noise_kernel, variance = fit$variance, vecchia = fit$vecchia, scale = 1,
        response = fit$response)
 }
 
@@ -193,7 +200,7 @@ gp_noise <- function(fit) {
 
 # That of a new observation at each row of x.
 new_noise <- function(fit, x) {
-  rep(fit$noise^2, nrow(x)) + white_variance(fit$kernel, fit_columns(fit, x))
+  rep(fit$noise^2, nrow(x)) * noise_factor(fit, x) + white_variance(fit$kernel, fit_columns(fit, x))
 }
 
 # Points with the fit's names of columns only.

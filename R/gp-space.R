@@ -22,12 +22,14 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   } else {
     response_rows(problem$response, scale)
   }
+  of_noise <- noise_rows(problem)
   space <- rbind(data.frame(
     name = parts$name, role = parts$role, log = parts$positive,
-    unit = ifelse(parts$role == "sd" & parts$degree > 0, unit, 1), do.call(rbind, rows)), own)
+    unit = ifelse(parts$role == "sd" & parts$degree > 0, unit, 1), do.call(rbind, rows)),
+    of_noise$rows, own)
   space <- spread_terms(space, parts, kernel, x)
-  none <- rep(NA_real_, NROW(own))
-  held <- c(ifelse(parts$redundant, given, NA), none)
+  none <- rep(NA_real_, length(of_noise$held) + NROW(own))
+  held <- c(ifelse(parts$redundant, given, NA), of_noise$held, rep(NA_real_, NROW(own)))
   flat <- space$flat & is.na(held)
   held[flat] <- 1
   space$value <- override(held, fixed, space, "fixed", zero = "noise")

@@ -39,6 +39,10 @@ update.cl_gp <- function(object, formula., ..., newdata = NULL, y = NULL, weight
                    paste("observations can be added to fits of normal observations only: fit all",
                          "data by cl_gp(), with 'start' at the present parameters"))
   }
+  if (!is.null(newdata) && !is.null(object$noise_process)) {
+    abort_argument("newdata", paste("observations cannot be added to a fit with a process of the",
+                                    "noise: fit all data by cl_gp()"))
+  }
   if (!is.null(newdata)) {
     if (!missing(formula.)) {
       abort_argument("formula.", "supply 'formula.' or 'newdata', not both")
@@ -180,7 +184,8 @@ refit_gp <- function(object, ..., rows = NULL) {
   if (!is.null(response) && !is.null(rows)) response <- response_subset(response, rows)
   fit <- do.call(fit_gp, c(list(some(object$x), some(object$y), object$kernel, mean = mean, h = h,
                                 ard = FALSE, coded = object$coded, beta = object$beta,
-                                weights = if (is.null(response)) some(object$weights),
+                                weights = if (is.null(response)) some(gp_problem(object)$weights),
+                                noise = object$noise_kernel,
                                 variance = some(object$variance), response = response), arguments),
                  quote = TRUE)
   fit$trend[c("learnt", "xlevels")] <- trend[c("learnt", "xlevels")]

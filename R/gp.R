@@ -49,6 +49,16 @@
 #' The noise of observation i has the variance noise^2 / `weights`\[i\] + `variance`\[i\]. To use
 #' known variances only (of measurements, for example), set `fixed = c(noise = 0)`.
 #'
+#' With `noise`, a kernel such as [k_exp_quad()], the logarithm of the noise variance is that of
+#' `noise^2` plus a Gaussian process with this kernel (Binois, Gramacy and Ludkovski, 2018; its
+#' parameters are named `noise.sd`, `noise.lengthscale` and so on). It is integrated out by
+#' Laplace's approximation, with the expected information, and the exact derivative of that
+#' approximation. Observations at the same inputs enter by their mean and sum of squares, so that
+#' the search takes n^3 operations for n different inputs. The fit then has the estimated variances
+#' in its `weights`, which its predictions, and its leave-one-out predictions, take as known; new
+#' observations have the noise at their inputs. With `method = "ml"` only, without `variance`,
+#' `approx` and `family`; [update()][update.cl_gp] cannot add observations.
+#'
 #' @section Any number of observations:
 #' An exact fit takes n^3 operations. With `approx = "vecchia"` a fit takes time and memory in
 #' proportion to n: see [cl_gp_likelihood()]. It starts from an exact fit of 500 rows. Their
@@ -128,6 +138,7 @@
 #' @param workers Where starting points are tried and, with `"mcmc"`, chains run, as for
 #'   [cl_sample()]: a number of processes, a cluster, a plan of the future package, or `"mirai"`.
 #'   The result is the same. It pays where a fit takes longer than the start of the processes.
+#' @param noise A kernel, for noise whose variance changes with the inputs, see below.
 #' @param subset,na.action As for [lm()].
 #' @param object A fit.
 #' @param ... For the generic: arguments of the methods.
@@ -163,6 +174,10 @@
 #' of few observations is estimated at its lower bound; `statcl_warning_means` if [AIC()], [BIC()]
 #' or [anova()] compare fits whose different means were integrated out.
 #' @references
+#' Binois, M., Gramacy, R. B. and Ludkovski, M. (2018) Practical heteroscedastic Gaussian process
+#' modeling for large simulation experiments. *Journal of Computational and Graphical Statistics*
+#' 27, 808-821.
+#'
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press, chapters 2 and 5. <https://gaussianprocess.org/gpml/>
 #' @seealso [predict.cl_gp()], [predict.cl_gp_response()], [priors]
@@ -186,6 +201,9 @@
 #' # Classes; counts likewise, with family = "poisson_log"
 #' am <- cl_gp(am ~ wt, mtcars, k_exp_quad(), family = "bernoulli_logit", method = "map")
 #' predict(am, data.frame(wt = c(2, 3, 4)), type = "response", interval = "confidence")
+#'
+#' # Noise that changes with the input
+#' cl_gp(dist ~ speed, cars, noise = k_exp_quad(), starts = 1)
 #'
 #' # With priors
 #' coef(cl_gp(dist ~ speed, data = cars, method = "map",
@@ -296,14 +314,14 @@ cl_gp.default <- function(x, y, kernel = k_matern52(), method = c("ml", "map", "
                           prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL,
                           upper = NULL, starts = 5, control = list(), progress = interactive(),
                           approx = c("none", "vecchia"), neighbours = 30, family = NULL,
-                          offset = NULL, workers = 1, ...) {
+                          offset = NULL, workers = 1, noise = NULL, ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_gp)
   refuse_unused(...)
   fit <- fit_gp(x, y, kernel, method, mean, beta, weights, variance, prior, ard, start, fixed,
                 lower, upper, starts, control, progress, approx = approx,
                 neighbours = if (!missing(neighbours)) neighbours, family = family,
-                offset = offset, workers = workers)
+                offset = offset, workers = workers, noise = noise)
   fit$call <- call
   fit
 }
@@ -320,7 +338,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
                    starts = 5, control = list(), progress = interactive(), h = NULL,
                    approx = c("none", "vecchia"), neighbours = NULL, coded = NULL, family = NULL,
-                   offset = NULL, response = NULL, workers = 1, ...) {
+                   offset = NULL, response = NULL, workers = 1, noise = NULL, ...) {
   refuse_unused(...)
   method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
@@ -357,6 +375,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
     }
   }
   if (!is.null(response)) {
+    if (!is.null(noise)) abort_argument("noise", "'noise' is for normal observations")
     return(fit_gp_response(x, response, kernel, method, mean, beta, prior, start, fixed, lower,
                            upper, starts, control, progress, workers, h, coded, ard))
   }
@@ -367,6 +386,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   problem <- new_gp_problem(x, y, kernel, mean, beta, weights, variance, h)
   problem$kernel <- kernel <- resolve_kernel(kernel, problem$x, coded, ard, stats::sd(problem$y))
   problem <- with_vecchia(problem, neighbours, method)
+  problem$noise_kernel <- noise_kernel(noise, kernel, problem$x, ard, method, variance, neighbours)
   space <- gp_space(problem, start, fixed, lower, upper)
   if (any(space$free)) check_gp_information(problem)
   warn_space(space, kernel)

@@ -8,6 +8,7 @@ heavy <- cl_gp(y ~ x, data.frame(x, y, w = 1:5), weights = w, starts = 1)
 flat <- cl_gp(y ~ x, data.frame(x, y), starts = 1)
 held <- c(sd = 1, lengthscale = 1)
 counts <- cl_gp(x, y, family = "poisson_log", fixed = held)
+uneven <- cl_gp(x, y, noise = k, fixed = c(held, noise.sd = 1, noise.lengthscale = 1, noise = 1))
 shifted <- cl_gp(x, y, family = "poisson_log", fixed = held, offset = x)
 shares <- cl_gp(x, cbind(y, 1), family = "binomial_logit", fixed = held)
 classes <- cl_gp(x, factor(c(1, 2, 3, 1, 2)), family = "categorical_logit", fixed = held)
@@ -205,6 +206,12 @@ cl_gp(data.frame(g = c("a", "b")), 1:2, k_factor("g"), mean = ~g)
 held <- c(sd = 1, lengthscale = 1, noise = 1)
 levels2 <- data.frame(g = c("a", "b"))
 predict(cl_gp(levels2, 1:2, k_factor("g"), fixed = held), data.frame(g = "c"))
+
+# noise with a process
+cl_gp(x, y, noise = 1)
+cl_gp(x, y, noise = k, method = "map")
+cl_gp(x, y, noise = k, family = "student_t")
+update(uneven, newdata = 1, y = 1)
 
 # where to observe next
 cl_acquire(1)

@@ -1,0 +1,224 @@
+# Noise whose variance changes with the inputs: its logarithm has a Gaussian process of its own
+# (Goldberg, Williams and Bishop, 1998; Binois, Gramacy and Ludkovski, 2018).
+#
+# The noise of an observation at the unique input i has the variance lambda_i = noise^2 exp(g_i),
+# divided by its weight, with g ~ N(0, G). Observations at one input are replaced by their mean with
+# the weight a_i, the sum of their weights, and their sum of squares: the likelihood is the same, and
+# matrices have the order of the unique inputs. g is integrated out by Laplace's method: with
+# l(g) = log p(y | g), J(g) = l(g) - g' G^-1 g / 2 at its maximum, and W the expected information
+# of l, the value is J - log|I + G W| / 2. If the variance of g is zero it is the likelihood of
+# constant noise.
+
+# The argument 'noise': its kernel, or NULL.
+noise_kernel <- function(noise, kernel, x, ard, method, variance, neighbours) {
+  if (is.null(noise)) return(NULL)
+  if (!inherits(noise, "cl_kernel")) {
+    abort_argument("noise", sprintf("'noise' must be a kernel such as k_exp_quad(), not %s",
+                                    describe(noise)))
+  }
+  types <- vapply(c(kernel$terms, noise$terms), `[[`, "", "type")
+  if (method != "ml" || !is.null(variance) || !is.null(neighbours) ||
+        any(types %in% c("white", "user", "factor"))) {
+    abort_argument("noise", paste("a process of the noise needs method = \"ml\" and an exact fit of",
+                                  "normal observations, without 'variance', k_white(), k_factor()",
+                                  "and k_user()"))
+  }
+  resolve_kernel(check_kernel(noise), x, NULL, ard, 1)
+}
+
+# Its rows in the table of parameters, before that of `noise`.
+noise_rows <- function(problem) {
+  kernel <- problem$noise_kernel
+  if (is.null(kernel)) return(NULL)
+  x <- problem$x
+  parts <- kernel_parameters(kernel, ncol(x), colnames(x))
+  rows <- lapply(seq_len(nrow(parts)), function(i) {
+    row <- parameter_range(parts[i, ], kernel$terms[[parts$term[i]]], x, coef(kernel)[[i]], 1)
+    if (parts$role[i] == "sd" && parts$degree[i] > 0) row[1:4] <- c(0.01, 20, 0.5, 3)
+    row
+  })
+  rows <- cbind(data.frame(name = paste0("noise.", parts$name), role = paste0("noise_", parts$role),
+                           log = parts$positive, unit = 1), do.call(rbind, rows))
+  list(rows = rows, held = ifelse(parts$redundant, unname(coef(kernel)), NA))
+}
+
+# Unique inputs and the means, weights, counts and sums of squares of their observations.
+noise_groups <- function(x, y, w) {
+  key <- do.call(paste, c(lapply(seq_len(ncol(x)), function(j) sprintf("%a", x[, j] + 0)), sep = " "))
+  first <- which(!duplicated(key))
+  index <- match(key, key[first])
+  sums <- function(v) as.vector(rowsum(v, index, reorder = FALSE))
+  a <- sums(w)
+  mean <- sums(w * y) / a
+  list(first = first, index = index, x = x[first, , drop = FALSE], y = mean, a = a,
+       extra = sums(rep(1, length(y))) - 1, squares = sums(w * (y - mean[index])^2),
+       constant = (sum(log(w)) - sum(log(a)) - (length(y) - length(a)) * log(2 * pi)) / 2)
+}
+
+# The approximate log likelihood as a function of the parameters, as that of cl_gp_likelihood().
+noise_function <- function(problem, scale) {
+  w <- if (is.null(problem$weights)) rep(1, length(problem$y)) else problem$weights
+  d <- noise_groups(problem$x, (problem$y - problem$mean$centre) / scale, w)
+  d$kernel <- problem$kernel
+  d$noise_kernel <- problem$noise_kernel
+  d$integrate <- identical(problem$beta, "integrate")
+  d$h <- if (problem$mean$kind == "constant") matrix(1, length(d$y), 1L) else
+    problem$mean$basis[d$first, , drop = FALSE]
+  names <- c(names(coef(d$kernel)), paste0("noise.", names(coef(d$noise_kernel))), "noise")
+  positive <- c(kernel_positive(d$kernel), kernel_positive(d$noise_kernel))
+  last <- NULL
+  f <- function(par, gradient = TRUE) {
+    par <- check_gp_parameters(par, names, positive)
+    mode <- noise_mode(d, par, last)
+    if (is.null(mode) && !is.null(last)) mode <- noise_mode(d, par, NULL)
+    if (is.null(mode)) return(-Inf)
+    last <<- mode$b
+    inner <- mode$prior %*% mode$w
+    diag(inner) <- diag(inner) + 1
+    value <- mode$joint - as.numeric(determinant(inner)$modulus) / 2
+    if (!gradient) return(value)
+    structure(value, gradient = stats::setNames(noise_gradient(d, mode, inner, par), names))
+  }
+  structure(f, class = c("cl_gp_noise", "function"))
+}
+
+# l and its derivatives at g: list(value, slope, w (expected information), and what the gradient
+# needs); NULL if C is not positive definite. `inverse`: C^-1, or with coefficients integrated out
+# C^-1 - C^-1 H (H' C^-1 H)^-1 H' C^-1, which is `projected` in both cases.
+noise_likelihood <- function(d, k, g, noise) {
+  lambda <- noise^2 * exp(g)
+  mu <- lambda / d$a
+  c <- k
+  diag(c) <- diag(c) + mu
+  root <- tryCatch(as.matrix(cl_chol(c)), statcl_error_not_pd = function(e) NULL,
+                   statcl_error_nonfinite = function(e) NULL)
+  if (is.null(root)) return(NULL)
+  inverse <- projected <- chol2inv(root)
+  value <- -sum(log(diag(root))) - length(g) * log(2 * pi) / 2
+  if (!is.null(d$h)) {
+    ch <- inverse %*% d$h
+    inner <- chol_or_null(crossprod(d$h, ch))
+    if (is.null(inner)) return(NULL)
+    projected <- inverse - crossprod(backsolve(inner, t(ch), transpose = TRUE))
+    if (d$integrate) {
+      inverse <- projected
+      value <- value - sum(log(diag(inner))) + ncol(d$h) * log(2 * pi) / 2
+    }
+  }
+  alpha <- as.vector(projected %*% d$y)
+  value <- value - sum(alpha * d$y) / 2 + d$constant -
+    sum(d$extra * log(lambda) + d$squares / lambda) / 2
+  slope <- (mu * (alpha^2 - diag(inverse)) - d$extra + d$squares / lambda) / 2
+  w <- tcrossprod(mu) * inverse^2 / 2
+  diag(w) <- diag(w) + d$extra / 2
+  list(value = value, slope = slope, w = w, alpha = alpha, inverse = inverse,
+       projected = projected, mu = mu, lambda = lambda)
+}
+
+# Minus the second derivatives of l.
+noise_curvature <- function(d, at) {
+  w <- tcrossprod(at$mu) * (tcrossprod(at$alpha) * at$projected - at$inverse^2 / 2)
+  diag(w) <- diag(w) - at$mu * (at$alpha^2 - diag(at$inverse)) / 2 + d$squares / at$lambda / 2
+  w
+}
+
+# The maximum of J over g = G b: steps by the expected information, near the end by the observed
+# one, halved until J rises.
+noise_mode <- function(d, par, from) {
+  i <- seq_along(coef(d$kernel))
+  j <- length(i) + seq_along(coef(d$noise_kernel))
+  noise <- par[length(par)]
+  kernel <- with_parameters(d$kernel, par[i])
+  own <- with_parameters(d$noise_kernel, par[j])
+  k <- as.matrix(cl_cov(d$x, kernel = kernel))
+  prior <- as.matrix(cl_cov(d$x, kernel = own))
+  b <- if (is.null(from)) numeric(length(d$y)) else from
+  g <- as.vector(prior %*% b)
+  at <- noise_likelihood(d, k, g, noise)
+  if (is.null(at) || !is.finite(at$value)) return(NULL)
+  joint <- at$value - sum(g * b) / 2
+  moved <- Inf
+  for (count in 1:200) {
+    stepped <- FALSE
+    for (exact in if (moved < 0.5) c(TRUE, FALSE) else FALSE) {
+      w <- if (exact) noise_curvature(d, at) else at$w
+      inner <- w %*% prior
+      diag(inner) <- diag(inner) + 1
+      to <- tryCatch(as.vector(solve(inner, w %*% g + at$slope)), error = function(e) NULL)
+      if (is.null(to)) next
+      size <- 1
+      repeat {
+        b_new <- b + size * (to - b)
+        g_new <- as.vector(prior %*% b_new)
+        new <- noise_likelihood(d, k, g_new, noise)
+        found <- if (is.null(new)) -Inf else new$value - sum(g_new * b_new) / 2
+        change <- max(abs(g_new - g))
+        stepped <- is.finite(found) && (found >= joint || (change < 1e-6 && found > joint - 1e-8))
+        size <- size / 2
+        if (stepped || size < (if (exact) 0.4 else 1e-8)) break
+      }
+      if (stepped) break
+    }
+    if (!stepped) return(NULL)
+    moved <- change
+    b <- b_new
+    g <- g_new
+    at <- new
+    joint <- found
+    if (moved < 1e-10 * (1 + max(abs(g)))) break
+  }
+  if (moved > 1e-6) return(NULL)
+  c(at, list(b = b, g = g, joint = joint, prior = prior, kernel = kernel, own = own,
+             noise = noise))
+}
+
+# The derivative of the value, with that of the mode: by(g) is that of -log|I + G W| / 2 by g, u the
+# move of the mode that by(g) asks for.
+noise_gradient <- function(d, mode, inner, par) {
+  mu <- mode$mu
+  inverse <- mode$inverse
+  s <- -solve(inner, mode$prior) / 2 # by W
+  s <- (s + t(s)) / 2
+  on_c <- -inverse %*% (s * tcrossprod(mu) * inverse) %*% inverse
+  by_g <- mu * (diag(on_c) + as.vector((s * inverse^2) %*% mu))
+  curvature <- noise_curvature(d, mode)
+  exact <- curvature %*% mode$prior
+  diag(exact) <- diag(exact) + 1
+  along <- as.vector(solve(exact, by_g))
+  u <- as.vector(mode$prior %*% along)
+  # l's own derivative by C, and its change along u
+  moved <- -as.vector(mode$projected %*% (mu * u * mode$alpha))
+  on_c <- on_c + (tcrossprod(mode$alpha) - inverse + tcrossprod(moved, mode$alpha) +
+                    tcrossprod(mode$alpha, moved) + inverse %*% (mu * u * inverse)) / 2
+  low <- tcrossprod(along, mode$b)
+  on_prior <- (tcrossprod(mode$b) + low + t(low)) / 2 - mode$w %*% solve(inner) / 2
+  by_noise <- 2 * (sum(mode$slope + by_g) - sum(curvature %*% u)) / mode$noise
+  c(cl_cov_adjoint((on_c + t(on_c)) / 2, d$x, kernel = mode$kernel),
+    cl_cov_adjoint((on_prior + t(on_prior)) / 2, d$x, kernel = mode$own), by_noise)
+}
+
+# The process given the data and the estimated variances: an ordinary one whose weights are divided
+# by exp(g).
+noise_condition <- function(f, par) {
+  e <- environment(f)
+  problem <- e$problem
+  par <- check_gp_parameters(par, e$names, e$positive)
+  mode <- noise_mode(e$d, par, e$last)
+  if (is.null(mode)) mode <- noise_mode(e$d, par, NULL)
+  problem[c("noise_kernel", "kernel")] <- list(NULL, mode$kernel)
+  problem$weights <- e$w * exp(-mode$g[e$d$index])
+  state <- gp_condition(gp_function(problem), c(unname(coef(mode$kernel)), mode$noise))
+  state$value <- as.numeric(f(par, FALSE))
+  state$noise_process <- list(kernel = mode$own, x = e$d$x, b = mode$b, log_variance = mode$g,
+                              weights = e$problem$weights)
+  state$effective <- problem$weights
+  state
+}
+
+# exp(g) at the rows of x.
+noise_factor <- function(fit, x) {
+  own <- fit$noise_process
+  if (is.null(own)) return(1)
+  x <- structure(unname(x), dimnames = list(NULL, colnames(own$x)))
+  exp(as.vector(as.matrix(cl_cov(x, own$x, own$kernel)) %*% own$b))
+}
