@@ -221,6 +221,12 @@ log_vcov <- function(object) {
     hessian <- if (informed) {
       by <- ifelse(logged, object$par[free], 1)
       -attr(f(object$par, information = TRUE), "information")[free, free] * outer(by, by)
+    } else if (inherits(f, "cl_gp_response_vecchia")) {
+      value_hessian(function(at) {
+        par <- replace(object$par, free, replace(at, logged, exp(at[logged])))
+        total <- f(par, FALSE)
+        if (is.null(prior)) total else total + prior$value(par)$value
+      }, at)
     } else {
       matrix(vapply(seq_along(free), hessian_row, numeric(length(free))), length(free))
     }

@@ -3,8 +3,8 @@
 #
 # The noise of an observation at the unique input i has the variance lambda_i = noise^2 exp(g_i),
 # divided by its weight, with g ~ N(0, G). Observations at one input are replaced by their mean with
-# the weight a_i, the sum of their weights, and their sum of squares: the likelihood is the same, and
-# matrices have the order of the unique inputs. g is integrated out by Laplace's method: with
+# the weight a_i, the sum of their weights, and their sum of squares: the likelihood is the same,
+# and matrices have the order of the unique inputs. g is integrated out by Laplace's method: with
 # l(g) = log p(y | g), J(g) = l(g) - g' G^-1 g / 2 at its maximum, and W the expected information
 # of l, the value is J - log|I + G W| / 2. If the variance of g is zero it is the likelihood of
 # constant noise.
@@ -19,9 +19,9 @@ noise_kernel <- function(noise, kernel, x, ard, method, variance, neighbours) {
   types <- vapply(c(kernel$terms, noise$terms), `[[`, "", "type")
   if (method != "ml" || !is.null(variance) || !is.null(neighbours) ||
         any(types %in% c("white", "user", "factor"))) {
-    abort_argument("noise", paste("a process of the noise needs method = \"ml\" and an exact fit of",
-                                  "normal observations, without 'variance', k_white(), k_factor()",
-                                  "and k_user()"))
+    abort_argument("noise", paste("a process of the noise needs method = \"ml\" and an exact fit",
+                                  "of normal observations, without 'variance', k_white(),",
+                                  "k_factor() and k_user()"))
   }
   resolve_kernel(check_kernel(noise), x, NULL, ard, 1)
 }
@@ -44,7 +44,8 @@ noise_rows <- function(problem) {
 
 # Unique inputs and the means, weights, counts and sums of squares of their observations.
 noise_groups <- function(x, y, w) {
-  key <- do.call(paste, c(lapply(seq_len(ncol(x)), function(j) sprintf("%a", x[, j] + 0)), sep = " "))
+  digits <- lapply(seq_len(ncol(x)), function(j) sprintf("%a", x[, j] + 0))
+  key <- do.call(paste, c(digits, sep = " "))
   first <- which(!duplicated(key))
   index <- match(key, key[first])
   sums <- function(v) as.vector(rowsum(v, index, reorder = FALSE))

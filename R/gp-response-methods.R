@@ -32,7 +32,7 @@ summary.cl_gp_response <- function(object, ...) {
   errors <- sqrt(diag(vcov(object)))
   kept <- c("call", "family", "kernel", "logLik", "objective", "method", "beta", "converged",
             "message", "at_bound", "fixed", "evaluations", "not_pd", "trials", "na.action", "prior",
-            "response", "cuts")
+            "response", "cuts", "vecchia")
   sampling <- NULL
   if (!is.null(object$draws)) {
     named <- colnames(as.matrix(object$draws))

@@ -7,14 +7,14 @@ refuse_for_response <- function(method, variance, neighbours) {
   if (!is.null(variance)) {
     abort_argument("variance", "'variance' is for normal observations only")
   }
-  if (!is.null(neighbours)) {
-    abort_argument("approx", paste("approx = \"vecchia\" is for normal observations only: leave",
-                                   "out 'family', or fit fewer observations"))
+  if (!is.null(neighbours) && method == "mcmc") {
+    refuse_vecchia("method", "method = \"mcmc\"")
   }
 }
 
 fit_gp_response <- function(x, response, kernel, method, mean, beta, prior, start, fixed, lower,
-                            upper, starts, control, progress, workers, h, coded, ard) {
+                            upper, starts, control, progress, workers, h, coded, ard,
+                            neighbours = NULL) {
   family <- response$family
   guess <- response_guess(response)
   problem <- new_gp_problem(x, guess[, 1L], kernel, mean, beta, NULL, NULL, h)
@@ -24,6 +24,8 @@ fit_gp_response <- function(x, response, kernel, method, mean, beta, prior, star
   }
   problem$kernel <- kernel <- resolve_kernel(kernel, problem$x, coded, ard, stats::sd(problem$y))
   problem$response <- response
+  check_response_vecchia(response, kernel, neighbours, method)
+  problem <- with_vecchia(problem, neighbours, method)
   if (family != "student_t") problem$scale <- 1 # the predictor has no unit
   space <- gp_space(problem, start, fixed, lower, upper)
   if (any(space$free)) check_gp_information(problem)
@@ -31,8 +33,13 @@ fit_gp_response <- function(x, response, kernel, method, mean, beta, prior, star
   warn_space(space, kernel)
   clear_gp_states(length(problem$y) * response$dims)
   with_prior <- if (method != "ml") gp_prior_of(prior, problem, space)
-  found <- gp_search(problem, space, with_prior, "ml", starts,
-                     if (method == "mcmc") list() else control, progress, workers)
+  found <- if (!is.null(neighbours)) {
+    vecchia_search(problem, space, with_prior, starts,
+                   utils::modifyList(list(rel.tol = 1e-7), control), progress, workers)
+  } else {
+    gp_search(problem, space, with_prior, "ml", starts, if (method == "mcmc") list() else control,
+              progress, workers)
+  }
   if (method == "mcmc") found <- sample_response(problem, space, with_prior, found, control,
                                                  progress)
   fit <- finish_response(problem, space, method, with_prior, found)
@@ -61,6 +68,7 @@ finish_response <- function(problem, space, method, prior, found) {
               y = problem$y, response = problem$response, trend = problem$mean,
               beta = problem$beta, log_scale = space$log, weights = problem$response$weights)
   fit$noise <- if (fit$family == "student_t") fit$own[["scale"]] else NA_real_
+  fit$vecchia <- found$vecchia
   if (fit$family == "ordered_logistic") fit$cuts <- response_cuts(fit$own)
   fit$id <- new_gp_id()
   fit <- structure(fit, class = c("cl_gp_response", "cl_gp"))
@@ -99,6 +107,7 @@ response_coefficients <- function(trend, beta, d) {
 
 # As gp_condition(): the normal approximation at the mode.
 response_condition <- function(f, par) {
+  if (inherits(f, "cl_gp_response_vecchia")) return(vecchia_response_condition(f, par))
   e <- environment(f)
   mode <- e$at(par)
   if (is.null(mode)) {

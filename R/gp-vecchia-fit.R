@@ -47,6 +47,7 @@ some_rows <- function(problem, rows) {
   problem[c("mean", "y", "x", "weights", "variance", "vecchia")] <-
     list(trend, problem$y[rows], problem$x[rows, , drop = FALSE], problem$weights[rows],
          problem$variance[rows], NULL)
+  if (!is.null(problem$response)) problem$response <- response_subset(problem$response, rows)
   problem
 }
 
@@ -74,8 +75,12 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
     target <- gp_target(problem, space, prior, "ml", search_reporter(progress))
     from <- pmin(pmax(search_point(space, par), bounds$lower), bounds$upper)
     if (!is.finite(target$screen(from))) stop(target$fault())
+    # without the information, the curvature of the first fit
+    scale <- if (!is.null(target$hessian)) 1 else
+      curvature_scale(gp_target(some, space, prior, "ml", function(...) NULL), from, bounds)
     best <- tryCatch(stats::nlminb(from, target$value, target$gradient, target$hessian,
-                                   lower = bounds$lower, upper = bounds$upper, control = control),
+                                   scale = scale, lower = bounds$lower, upper = bounds$upper,
+                                   control = control),
                      interrupt = function(e) list(message = "interrupted", convergence = 1L))
     at <- if (is.null(best$par)) target$best() else best$par
     found <- search_result(space, target, target, best, at)
@@ -93,7 +98,7 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
 
 # The units of distances at parameters.
 vecchia_at <- function(problem, par) {
-  vecchia_scale(with_parameters(problem$kernel, par[-length(par)]), problem$x)
+  vecchia_scale(with_parameters(problem$kernel, par[seq_along(coef(problem$kernel))]), problem$x)
 }
 
 vecchia_text <- function(x) {

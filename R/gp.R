@@ -91,7 +91,15 @@
 #' the latent process too, as independent normal variables multiplied by a Cholesky factor (to whose
 #' matrix 1e-8 times the mean variance is added), and integrates the mean's coefficients under a
 #' flat prior; nothing is approximated then. Each evaluation takes (C - 1)^3 n^3 operations for C
-#' classes. `approx = "vecchia"` is not available with a family.
+#' classes.
+#'
+#' With `approx = "vecchia"` the latent process has the sparse precision matrix of the approximation
+#' (Zilber and Katzfuss, 2021), and Newton's steps are found by conjugate gradients. The
+#' determinant in the likelihood and the variances of predictions come from an incomplete factor of
+#' the precision matrix given the data, which is exact with n - 1 neighbours, as all else. This runs
+#' on the host; derivatives are differences of values, as are standard errors. It is for one latent
+#' process and log-concave densities: not for `"student_t"`, `"categorical_logit"` and
+#' `method = "mcmc"`, nor with [k_white()].
 #'
 #' The fit has the class `"cl_gp_response"`, with methods [predict()][predict.cl_gp_response],
 #' [residuals()], [simulate()], [plot()] and those below; `loo::loo()` for `"mcmc"`.
@@ -180,6 +188,10 @@
 #'
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press, chapters 2 and 5. <https://gaussianprocess.org/gpml/>
+#'
+#' Zilber, D. and Katzfuss, M. (2021) Vecchia-Laplace approximations of generalized Gaussian
+#' processes for big non-Gaussian spatial data. *Computational Statistics & Data Analysis* 153,
+#' 107081.
 #' @seealso [predict.cl_gp()], [predict.cl_gp_response()], [priors]
 #' @importFrom stats coef confint fitted formula logLik nobs predict residuals sigma simulate update
 #'   vcov weights
@@ -377,7 +389,8 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   if (!is.null(response)) {
     if (!is.null(noise)) abort_argument("noise", "'noise' is for normal observations")
     return(fit_gp_response(x, response, kernel, method, mean, beta, prior, start, fixed, lower,
-                           upper, starts, control, progress, workers, h, coded, ard))
+                           upper, starts, control, progress, workers, h, coded, ard,
+                           neighbours))
   }
   if (!is.null(offset)) {
     abort_argument("offset", paste("an offset is not supported for normal observations: subtract",

@@ -2,7 +2,7 @@
  * this process, as in r/gp.c. */
 #include <string.h>
 
-#include "ops/vecchia.h"
+#include "ops/vecchia_latent.h"
 
 #include "r/covariance.h"
 #include "r/entries.h"
@@ -200,5 +200,85 @@ SEXP r_vecchia_simulate(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basi
     memcpy(REAL(result) + d * m, REAL(space) + d * all + all - m, m * sizeof(double));
   }
   UNPROTECT(2);
+  return r_return(status, result);
+}
+
+/* ---- latent processes: ops/vecchia_latent.h ------------------------------------------------- */
+
+/* Whether x is a double matrix of these sizes. */
+static scl_status need(SEXP x, size_t rows, size_t columns) {
+  if (TYPEOF(x) == REALSXP && (size_t)Rf_xlength(x) == rows * columns) return SCL_OK;
+  return scl_fail_argument("x", "'x' must have %zu numbers", rows * columns);
+}
+
+SEXP r_vecchia_latent(SEXP handle, SEXP layout, SEXP values) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  SEXP weights = PROTECT(
+      Rf_allocMatrix(REALSXP, (int)scl_vecchia_neighbour_count(v) + 1, (int)scl_vecchia_rows(v)));
+  if (status == SCL_OK) status = scl_vecchia_latent_weights(v, &kernel, REAL(weights));
+  UNPROTECT(1);
+  return r_return(status, weights);
+}
+
+SEXP r_vecchia_latent_square(SEXP handle, SEXP weights, SEXP g) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  size_t n = scl_vecchia_rows(v);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, 1));
+  scl_status status = need(weights, scl_vecchia_neighbour_count(v) + 1, n);
+  if (status == SCL_OK) status = need(g, n, 1);
+  if (status == SCL_OK) {
+    status = scl_vecchia_latent_square(v, REAL_RO(weights), REAL_RO(g), REAL(result));
+  }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* list(x: P^-1 x, half, factor) */
+SEXP r_vecchia_latent_solve(SEXP handle, SEXP weights, SEXP d, SEXP x) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  size_t n = scl_vecchia_rows(v), m = scl_vecchia_neighbour_count(v), count = r_ncol(x, "x");
+  const char *names[] = {"x", "half", "factor", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(result, 0, Rf_duplicate(x));
+  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, 1));
+  SET_VECTOR_ELT(result, 2, Rf_allocMatrix(REALSXP, (int)m + 1, (int)n));
+  scl_status status = need(weights, m + 1, n);
+  if (status == SCL_OK) status = need(d, n, 1);
+  if (status == SCL_OK) status = need(x, n, count);
+  if (status == SCL_OK) {
+    status = scl_vecchia_latent_solve(v, REAL_RO(weights), REAL_RO(d), count,
+                                      REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 2)),
+                                      REAL(VECTOR_ELT(result, 1)));
+  }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* list(mean: of each column of `given`, variance) */
+SEXP r_vecchia_latent_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP given,
+                              SEXP factor) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  size_t count = r_nrow(x, "x"), columns = r_ncol(given, "given"), n = scl_vecchia_rows(v);
+  const char *names[] = {"mean", "variance", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(result, 0, Rf_allocMatrix(REALSXP, (int)count, (int)columns));
+  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)count));
+  if (status == SCL_OK) status = need(x, count, scl_vecchia_input_columns(v));
+  if (status == SCL_OK) status = need(given, n, columns);
+  if (status == SCL_OK) status = need(factor, scl_vecchia_neighbour_count(v) + 1, n);
+  if (status == SCL_OK) {
+    status = scl_vecchia_latent_predict(v, &kernel, REAL_RO(x), count, REAL_RO(given), columns,
+                                        REAL_RO(factor), REAL(VECTOR_ELT(result, 0)),
+                                        REAL(VECTOR_ELT(result, 1)));
+  }
+  UNPROTECT(1);
   return r_return(status, result);
 }

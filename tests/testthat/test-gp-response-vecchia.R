@@ -1,0 +1,122 @@
+# Other families of observations with Vecchia's approximation, against the exact latent process.
+
+latent_cases <- function(n) {
+  set.seed(n)
+  x <- cbind(a = stats::runif(n), b = stats::runif(n))
+  g <- 2 * sin(5 * x[, 1L]) + x[, 2L]
+  list(x = x, own = list(neg_binomial_2_log = c(phi = 0.7),
+                         ordered_logistic = c(gap1 = 0.7, gap2 = 1.2)),
+       y = list(bernoulli_logit = stats::rbinom(n, 1, stats::plogis(g)),
+                binomial_logit = cbind(stats::rbinom(n, 3, stats::plogis(g)), 2),
+                poisson_log = stats::rpois(n, exp(g)),
+                neg_binomial_2_log = stats::rnbinom(n, 3, mu = exp(g)),
+                ordered_logistic = cut(g + 0.3 * stats::rlogis(n), c(-Inf, 0, 0.7, 1.2, Inf),
+                                       ordered_result = TRUE)))
+}
+
+latent_likelihoods <- function(cases, family, kernel, mean, beta, neighbours, weights = NULL,
+                               offset = NULL) {
+  response <- gp_response(family, cases$y[[family]], weights, offset)
+  problem <- new_gp_problem(cases$x, response_guess(response)[, 1L], kernel, mean, beta, NULL, NULL,
+                            NULL)
+  problem$response <- response
+  problem <- plain_trend(problem)
+  near <- problem
+  near$vecchia <- list(neighbours = neighbours, scale = c(1, 1))
+  list(exact = gp_function(problem), near = gp_function(near), trend = problem$mean)
+}
+
+test_that("with n - 1 neighbours all is Laplace's approximation of the exact process", {
+  n <- 40L
+  cases <- latent_cases(n)
+  kernel <- k_matern32(1.3, c(0.4, 0.8))
+  new <- cbind(a = c(0.2, 0.9, 1.5), b = c(0.3, 0.1, 0.5))
+  with_cl({
+    for (family in names(cases$y)) {
+      for (mean in list(0.3, "constant", "linear")) {
+        beta <- if (identical(mean, "linear")) "integrate" else "profile"
+        f <- latent_likelihoods(cases, family, kernel, mean, beta, n - 1L,
+                                weights = if (family == "poisson_log") rep(1:2, n / 2),
+                                offset = cases$x[, 1L])
+        par <- c(coef(kernel), cases$own[[family]])
+        exact <- f$exact(par)
+        near <- f$near(par)
+        expect_lt(abs(near - exact), 1e-6)
+        expect_lt(max(abs(attr(near, "gradient") - attr(exact, "gradient"))), 0.01)
+        states <- lapply(f[1:2], gp_condition, par)
+        expect_close(states$near$f, states$exact$f, 1e-7)
+        expect_equal(as.numeric(states$near$beta), as.numeric(states$exact$beta), tolerance = 1e-6)
+        expect_equal(states$near$beta_cov, states$exact$beta_cov, tolerance = 1e-6)
+        basis <- if (identical(mean, "linear")) mean_basis(f$trend, cbind(1, new))
+        at <- lapply(states, function(s) s$predict(new, "variance", basis))
+        expect_equal(at$near$mean, at$exact$mean, tolerance = 1e-4)
+        expect_equal(at$near$variance, at$exact$variance, tolerance = 1e-4)
+      }
+    }
+  }, engine = "host")
+})
+
+test_that("few neighbours come close, closer with more of them", {
+  n <- 300L
+  cases <- latent_cases(n)
+  kernel <- k_matern32(1.3, 0.4)
+  with_cl({
+    for (family in c("bernoulli_logit", "poisson_log")) {
+      away <- vapply(c(5L, 20L, 60L), function(m) {
+        f <- latent_likelihoods(cases, family, kernel, 0, "profile", m)
+        abs(f$near(coef(kernel), FALSE) - f$exact(coef(kernel), FALSE))
+      }, 0)
+      expect_lt(away[2L], 0.5 * away[1L])
+      expect_lt(away[3L], 0.02)
+    }
+  }, engine = "host")
+})
+
+test_that("a fit is near the exact one, with its methods", {
+  n <- full_or_quick(300L, 150L)
+  cases <- latent_cases(n)
+  d <- data.frame(cases$x, y = cases$y$poisson_log)
+  d$a[3L] <- NA
+  with_cl({
+    exact <- cl_gp(y ~ a + b, d, k_matern32(), family = poisson(), ard = FALSE, starts = 1)
+    near <- cl_gp(y ~ a + b, d, k_matern32(), family = poisson(), ard = FALSE, starts = 1,
+                  approx = "vecchia", neighbours = 40)
+    expect_true(near$converged)
+    expect_lt(abs(as.numeric(logLik(near) - logLik(exact))), 0.3)
+    expect_equal(coef(near), coef(exact), tolerance = 0.1)
+    expect_equal(vcov(near), vcov(exact), tolerance = 0.2)
+    expect_output(print(near), "Vecchia's approximation: 40 neighbours")
+    expect_output(print(summary(near)), "40 neighbours")
+    expect_identical(length(residuals(near)), n - 1L)
+    new <- data.frame(a = c(0.2, NA, 0.8), b = 0.5)
+    at <- lapply(list(near, exact), predict, new, type = "response", interval = "confidence")
+    expect_equal(at[[1L]], at[[2L]], tolerance = 0.05)
+    counts <- predict(near, new, type = "response", interval = "prediction")
+    expect_true(is.na(counts[2L, 1L]) && all(counts[-2L, "lwr"] <= counts[-2L, "upr"]))
+    expect_fault(predict(near, new, covariance = TRUE), "argument", argument = "approx")
+  }, engine = "host")
+})
+
+test_that("equal points have equal values; what is not available is refused", {
+  set.seed(1)
+  x <- cbind(a = rep(1:8, 5) / 8, b = 0.5)
+  y <- stats::rbinom(40, 1, stats::plogis(3 * sin(6 * x[, 1L])))
+  of <- function(...) {
+    cl_gp(x, y, k_matern32(), family = binomial(), mean = 0, ard = FALSE,
+          fixed = c(sd = 1.5, lengthscale = 0.3), ...)
+  }
+  fits <- list(of(), of(approx = "vecchia", neighbours = 39))
+  expect_lt(abs(diff(vapply(fits, function(f) as.numeric(logLik(f)), 0))), 1e-4)
+  link <- predict(fits[[2L]])
+  expect_equal(as.vector(link), rep(as.vector(link[1:8]), 5), tolerance = 1e-4)
+  d <- data.frame(x, y = y)
+  for (family in c("student_t", "categorical_logit")) {
+    d$z <- if (family == "student_t") d$y + d$a else factor(d$y + rep(0:1, 20))
+    expect_fault(cl_gp(z ~ a, d, family = family, approx = "vecchia"), "argument",
+                 argument = "family")
+  }
+  expect_fault(cl_gp(y ~ a, d, family = binomial(), approx = "vecchia", method = "mcmc"),
+               "argument", argument = "method")
+  expect_fault(cl_gp(y ~ a, d, k_matern32() + k_white(), family = binomial(), approx = "vecchia"),
+               "argument", argument = "kernel")
+})
