@@ -1,6 +1,6 @@
-# Ten-fold cross-validation of MASS::mcycle: log score (mean log density of held-out observations, of
-# accel divided by its standard deviation) with constant noise, with a process of the noise, and by
-# hetGP::mleHetGP(), if that package is installed. Run by itself: Rscript bench/gp-noise.R
+# Ten-fold cross-validation of MASS::mcycle: log score (mean log density of held-out observations,
+# of accel divided by its standard deviation) with constant noise, with a process of the noise, and
+# by hetGP::mleHetGP(), if that package is installed. Run by itself: Rscript bench/gp-noise.R
 
 library(statcl)
 d <- MASS::mcycle
