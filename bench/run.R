@@ -18,10 +18,10 @@ other_library <- value_of("--against")
 families <- setdiff(arguments, c("--save", "--rows", rows_file, "--against", other_library))
 here <- "bench"
 known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")),
-                 c("common", "compare", "figure", "first-use", "glm-fit", "glm-stream", "gp-noise", "gp-optima",
-                   "gp-response", "gp-small", "mixed", "rstan", "rtmb", "run", "small", "tune",
-                   "tune-kernels",
-                   "vecchia-accuracy", "vecchia-elevation")) # run by themselves
+                 c("common", "compare", "figure", "first-use", "glm-fit", "glm-stream", "gp-noise",
+                   "gp-optima", "gp-response", "gp-small", "mixed", "rstan", "rtmb", "run", "small",
+                   "tune", "tune-kernels", "vecchia-accuracy",
+                   "vecchia-elevation")) # run by themselves
 unknown <- setdiff(families, known)
 if (length(unknown) > 0L) {
   stop("no such family: ", paste(unknown, collapse = ", "), "; there are: ",
