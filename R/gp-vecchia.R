@@ -28,10 +28,12 @@ vecchia_scale <- function(kernel, x) {
     at <- rep_len(term$lengthscale, length(used))
     for (k in seq_along(used)) weight[used[k]] <- weight[used[k]] + at[k]^-2
   }
-  width <- apply(x, 2L, function(v) diff(range(v)))
   rest <- weight == 0 # columns of other terms: by their ranges; longitudes are no distances
   rest[sphere_pairs(kernel, p, names)] <- FALSE
-  weight[rest] <- ifelse(width[rest] > 0, width[rest]^-2, 0)
+  for (k in which(rest)) {
+    width <- diff(range(x[, k]))
+    weight[k] <- if (isTRUE(width > 0)) width^-2 else 0
+  }
   sqrt(weight)
 }
 

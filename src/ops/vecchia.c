@@ -20,11 +20,33 @@ size_t scl_vecchia_stride(size_t m) {
   return 2 * scl_max((m + 1) / 2, 1);
 }
 
+typedef struct {
+  const scl_vecchia *v;
+  const double *x;
+  size_t n;
+  double *points;
+} scale_work;
+
+static void scale_part(void *arg, int part, int parts) {
+  const scale_work *w = arg;
+  size_t p = w->v->p, n = w->n, high = n * ((size_t)part + 1) / (size_t)parts;
+  for (size_t i = n * (size_t)part / (size_t)parts; i < high; i++) {
+    for (size_t c = 0; c < p; c++) w->points[i * p + c] = w->x[i + c * n] * w->v->scale[c];
+  }
+}
+
+static scl_team *start_team(size_t n) {
+  return n < 100000 ? NULL : scl_team_start(scl_copy_threads());
+}
+
 double *scl_vecchia_points(const scl_vecchia *v, const double *x, size_t n) {
   double *points = malloc((n * v->p + 1) * sizeof *points);
-  for (size_t i = 0; points != NULL && i < n; i++) {
-    for (size_t c = 0; c < v->p; c++) points[i * v->p + c] = x[i + c * n] * v->scale[c];
-  }
+  if (points == NULL) return NULL;
+  scl_expect_writes(points, n * v->p * sizeof *points);
+  scale_work work = {v, x, n, points};
+  scl_team *team = start_team(n);
+  scl_team_run(team, scale_part, &work);
+  scl_team_stop(team);
   return points;
 }
 
@@ -68,7 +90,7 @@ static scl_status arrange(scl_vecchia *v, const scl_gp_data *data) {
   SCL_GO(scl_require_finite_data(points, v->n, v->p, "x"));
   SCL_GO(scl_vecchia_order(points, v->n, v->p, v->order));
   arrange_work work = {v, data, points, ordered};
-  scl_team *team = v->n < 100000 ? NULL : scl_team_start(scl_copy_threads());
+  scl_team *team = start_team(v->n);
   scl_team_run(team, arrange_part, &work);
   scl_team_stop(team);
   status = scl_vecchia_neighbours(ordered, v->n, v->p, v->m, v->stride, v->neighbours);
@@ -88,6 +110,8 @@ static scl_status create_host(scl_vecchia *v) {
   if (v->records == NULL || v->neighbours == NULL) {
     return scl_fail_memory(bytes, 0, "the neighbours of the observations");
   }
+  scl_expect_writes(v->records, v->n * size * sizeof *v->records);
+  scl_expect_writes(v->neighbours, v->n * v->stride * sizeof *v->neighbours);
   v->host.ctx = scl_context_retain(host);
   SCL_TRY(scl_mat_wrap(host, v->records, size, v->n, SCL_GENERAL, &v->host.records));
   return scl_mat_wrap(host, (double *)v->neighbours, v->stride / 2, v->n, SCL_GENERAL,

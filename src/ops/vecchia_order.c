@@ -12,14 +12,15 @@ enum {
   CHUNK = 2048,        /* points that a thread searches for at a time */
   ROUND = 1 << 20,     /* points between two polls */
   THREADS_FROM = 4096, /* points */
-  CODE_BITS = 60,      /* of the number of a cell */
-  MOST_USED = 10,      /* coordinates that make cells */
-  PIECES = 256,        /* of the points, for threads */
-  FIRST_TREE = 512     /* points of the smallest tree */
+  MOST_THREADS = 64,
+  CODE_BITS = 60,  /* of the number of a cell */
+  MOST_USED = 10,  /* coordinates that make cells */
+  PIECES = 256,    /* of the points, for threads */
+  FIRST_TREE = 512 /* points of the smallest tree */
 };
 
 static int threads_for(size_t n) {
-  return n < THREADS_FROM ? 1 : scl_copy_threads();
+  return n < THREADS_FROM ? 1 : (int)scl_min((size_t)scl_copy_threads(), MOST_THREADS);
 }
 
 /* ---- exact order ---------------------------------------------------------------------------- */
@@ -114,11 +115,44 @@ typedef struct {
 
 enum { BUCKETS = 1 << 12 };
 
-/* Elements that a team sorts, or has sorted, by the bits of their keys above `shift`. */
+/* Elements that a team sorts by the bits of their keys above `shift`. Each part has a range of
+ * them, and its own places in each bucket; parts of one step are those of the next. */
 typedef struct {
-  keyed *of;
-  size_t *start; /* of each bucket, and the end */
+  const keyed *from;
+  keyed *to;
+  size_t n, *start; /* of each bucket, and the end */
+  size_t *next; /* for each part and bucket: the number of elements, then the next one's place */
+  uint64_t bits[MOST_THREADS]; /* of all keys, for each part */
+  int shift;
 } buckets;
+
+static size_t part_start(size_t n, int part, int parts) {
+  return n * (size_t)part / (size_t)parts;
+}
+
+static void find_bits(void *arg, int part, int parts) {
+  buckets *w = arg;
+  uint64_t all = 0;
+  size_t high = part_start(w->n, part + 1, parts);
+  for (size_t i = part_start(w->n, part, parts); i < high; i++) all |= w->from[i].key;
+  w->bits[part] = all;
+}
+
+static void count_buckets(void *arg, int part, int parts) {
+  const buckets *w = arg;
+  size_t *count = w->next + (size_t)part * BUCKETS, high = part_start(w->n, part + 1, parts);
+  for (size_t i = part_start(w->n, part, parts); i < high; i++) {
+    count[w->from[i].key >> w->shift]++;
+  }
+}
+
+static void fill_buckets(void *arg, int part, int parts) {
+  const buckets *w = arg;
+  size_t *next = w->next + (size_t)part * BUCKETS, high = part_start(w->n, part + 1, parts);
+  for (size_t i = part_start(w->n, part, parts); i < high; i++) {
+    w->to[next[w->from[i].key >> w->shift]++] = w->from[i];
+  }
+}
 
 static int compare_keyed(const void *a, const void *b) {
   const keyed *x = a, *y = b;
@@ -129,24 +163,32 @@ static int compare_keyed(const void *a, const void *b) {
 static void sort_buckets(void *arg, int part, int parts) {
   const buckets *w = arg;
   for (size_t k = (size_t)part; k < BUCKETS; k += (size_t)parts) {
-    qsort(w->of + w->start[k], w->start[k + 1] - w->start[k], sizeof *w->of, compare_keyed);
+    qsort(w->to + w->start[k], w->start[k + 1] - w->start[k], sizeof *w->to, compare_keyed);
   }
 }
 
 /* Sorts a by key into `sorted`: first into buckets, by the highest bits that keys have. */
-static scl_status sort_keyed(const keyed *a, keyed *sorted, size_t n, scl_team *team) {
+static scl_status sort_keyed(const keyed *a, keyed *sorted, size_t n, scl_team *team, int threads) {
+  size_t parts = (size_t)threads, count = (parts + 1) * BUCKETS + 1, at = 0;
+  size_t *start = calloc(count, sizeof *start);
+  if (start == NULL) return scl_fail_memory(count * sizeof *start, 0, "an order of points");
+  buckets w = {.from = a, .to = sorted, .n = n, .start = start, .next = start + BUCKETS + 1};
   uint64_t all = 0;
-  int shift = 0;
-  size_t *start = calloc(2 * BUCKETS + 2, sizeof *start), *next = start + BUCKETS + 1;
-  if (start == NULL) return scl_fail_memory(2 * BUCKETS * sizeof *start, 0, "an order of points");
-  for (size_t i = 0; i < n; i++) all |= a[i].key;
-  while (all >> shift >= BUCKETS) shift++;
-  for (size_t i = 0; i < n; i++) start[(a[i].key >> shift) + 1]++;
-  for (size_t k = 0; k < BUCKETS; k++) start[k + 1] += start[k];
-  memcpy(next, start, BUCKETS * sizeof *next);
-  for (size_t i = 0; i < n; i++) sorted[next[a[i].key >> shift]++] = a[i];
-  buckets work = {sorted, start};
-  scl_team_run(team, sort_buckets, &work);
+  scl_team_run(team, find_bits, &w);
+  for (size_t k = 0; k < parts; k++) all |= w.bits[k];
+  while (all >> w.shift >= BUCKETS) w.shift++;
+  scl_team_run(team, count_buckets, &w);
+  for (size_t k = 0; k < BUCKETS; k++) {
+    start[k] = at;
+    for (size_t t = 0; t < parts; t++) {
+      size_t elements = w.next[t * BUCKETS + k];
+      w.next[t * BUCKETS + k] = at;
+      at += elements;
+    }
+  }
+  start[BUCKETS] = at;
+  scl_team_run(team, fill_buckets, &w);
+  scl_team_run(team, sort_buckets, &w);
   free(start);
   return SCL_OK;
 }
@@ -307,15 +349,16 @@ static scl_status order_by_levels(const double *points, size_t n, size_t p, int3
     goto done;
   }
   g.sorted = g.unsorted + n;
+  scl_expect_writes(g.unsorted, 2 * n * sizeof *g.sorted);
   measure(&g);
   memset(g.level_of, g.bits + 1, n);
   scl_team_run(team, find_cells, &g);
-  SCL_GO(sort_keyed(g.unsorted, g.sorted, n, team));
+  SCL_GO(sort_keyed(g.unsorted, g.sorted, n, team, threads));
   SCL_GO(scl_poll());
   choose_all(&g, team);
   SCL_GO(scl_poll());
   scl_team_run(team, find_keys, &g);
-  SCL_GO(sort_keyed(g.unsorted, g.sorted, n, team));
+  SCL_GO(sort_keyed(g.unsorted, g.sorted, n, team, threads));
   for (size_t i = 0; i < n; i++) order[i] = g.sorted[i].index;
 done:
   scl_team_stop(team);

@@ -118,6 +118,21 @@ static void split_level(void *arg, int part, int parts) {
   }
 }
 
+typedef struct {
+  scl_tree *tree;
+  const double *points;
+} fill_work;
+
+static void fill_records(void *arg, int part, int parts) {
+  const fill_work *w = arg;
+  size_t n = w->tree->n, p = w->tree->p, end = n * ((size_t)part + 1) / (size_t)parts;
+  for (size_t i = n * (size_t)part / (size_t)parts; i < end; i++) {
+    double *to = record_at(w->tree, i);
+    memcpy(to, w->points + i * p, p * sizeof(double));
+    to[p] = (double)i;
+  }
+}
+
 scl_status scl_tree_create(const double *points, size_t n, size_t p, scl_team *team, int threads,
                            scl_tree **out) {
   scl_tree *tree = calloc(1, sizeof *tree);
@@ -135,11 +150,9 @@ scl_status scl_tree_create(const double *points, size_t n, size_t p, scl_team *t
     scl_tree_release(tree);
     return scl_fail_memory(bytes, 0, "a search tree");
   }
-  for (size_t i = 0; i < n; i++) {
-    double *to = record_at(tree, i);
-    memcpy(to, points + i * p, p * sizeof(double));
-    to[p] = (double)i;
-  }
+  scl_expect_writes(tree->record, bytes);
+  fill_work fill = {tree, points};
+  scl_team_run(team, fill_records, &fill);
   split_work work = {tree, 1, false};
   size_t wanted = threads > 1 ? 4 * (size_t)threads : 1;
   while (work.nodes < wanted && 2 * work.nodes <= leaves) {
@@ -168,32 +181,57 @@ static double square_distance(const double *a, const double *b, size_t p) {
   return sum;
 }
 
-/* Takes a point into the sorted results. */
+/* Takes a point into the sorted results, of which it is one: those beyond it move up, and the last
+ * of m is lost. */
 static void insert(scl_tree_search *s, double distance, int32_t index) {
-  if (s->found == s->m) {
-    double worst = s->distance[s->m - 1];
-    if (distance > worst || (distance == worst && index > s->index[s->m - 1])) return;
-  } else {
-    s->found++;
-  }
+  double *apart = s->distance;
+  int32_t *indices = s->index;
+  if (s->found < s->m) s->found++;
   size_t k = s->found - 1;
-  for (; k > 0; k--) {
-    double before = s->distance[k - 1];
-    if (before < distance || (before == distance && s->index[k - 1] < index)) break;
-    s->distance[k] = before;
-    s->index[k] = s->index[k - 1];
+  for (; k > 0 && apart[k - 1] >= distance; k--) {
+    if (apart[k - 1] == distance && indices[k - 1] < index) break;
+    apart[k] = apart[k - 1];
+    indices[k] = indices[k - 1];
   }
-  s->distance[k] = distance;
-  s->index[k] = index;
+  apart[k] = distance;
+  indices[k] = index;
+}
+
+/* A leaf's points, `count` records of p coordinates. Compiled for each small p. */
+static inline void search_records(scl_tree_search *s, const double *record, size_t count,
+                                  size_t p) {
+  double distance[SCL_TREE_LEAF + 1], limit = (double)s->limit;
+  double worst = s->found == s->m ? s->distance[s->m - 1] : INFINITY;
+  for (size_t i = 0; i < count; i++) {
+    distance[i] = square_distance(record + i * (p + 1), s->at, p);
+  }
+  for (size_t i = 0; i < count; i++) {
+    double index = record[i * (p + 1) + p];
+    if (distance[i] > worst || index >= limit) continue;
+    if (s->found == s->m) {
+      if (distance[i] == worst && index > (double)s->index[s->m - 1]) continue;
+    }
+    insert(s, distance[i], (int32_t)index);
+    if (s->found == s->m) worst = s->distance[s->m - 1];
+  }
 }
 
 static void search_leaf(scl_tree_search *s, size_t leaf) {
   const scl_tree *tree = s->tree;
-  size_t high = leaf_start(tree, leaf + 1), p = tree->p;
-  for (size_t i = leaf_start(tree, leaf); i < high; i++) {
-    const double *record = record_at(tree, i);
-    if (record[p] >= (double)s->limit) continue;
-    insert(s, square_distance(record, s->at, p), (int32_t)record[p]);
+  size_t low = leaf_start(tree, leaf), count = leaf_start(tree, leaf + 1) - low;
+  const double *record = record_at(tree, low);
+  switch (tree->p) {
+  case 1:
+    search_records(s, record, count, 1);
+    break;
+  case 2:
+    search_records(s, record, count, 2);
+    break;
+  case 3:
+    search_records(s, record, count, 3);
+    break;
+  default:
+    search_records(s, record, count, tree->p);
   }
 }
 

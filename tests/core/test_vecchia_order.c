@@ -3,7 +3,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/threads.h"
 #include "test.h"
 
 static double square_apart(const double *a, const double *b, size_t p) {
@@ -106,6 +108,26 @@ static void check_levels(void) {
   free(order);
 }
 
+/* The same order and neighbours with any number of threads. */
+static void check_threads(size_t p, int kind) {
+  size_t n = scl_vecchia_exact_order(p) + 101, m = 6;
+  double *x = new_points(n, p, kind);
+  int32_t *order = test_alloc(2 * n * sizeof *order), *near = test_alloc(2 * n * m * sizeof *near);
+  for (int threads = 1; threads < 14; threads += 3) {
+    int32_t *own_order = order + (threads == 1 ? 0 : n), *own = near + (threads == 1 ? 0 : n * m);
+    scl_thread_share(threads);
+    REQUIRE_OK(scl_vecchia_order(x, n, p, own_order));
+    check_permutation(own_order, n);
+    REQUIRE_OK(scl_vecchia_neighbours(x, n, p, m, m, own));
+    CHECK(memcmp(order, own_order, n * sizeof *order) == 0);
+    CHECK(memcmp(near, own, n * m * sizeof *near) == 0);
+  }
+  scl_thread_share(0);
+  free(x);
+  free(order);
+  free(near);
+}
+
 void test_vecchia_order(scl_context *ctx) {
   if (!scl_context_is_host(ctx)) return; /* the same there */
   for (int kind = 0; kind < 4; kind++) {
@@ -116,4 +138,6 @@ void test_vecchia_order(scl_context *ctx) {
     check_neighbours(1, 2, 3, kind);
   }
   check_levels();
+  check_threads(7, 0);
+  check_threads(8, 3);
 }
