@@ -53,14 +53,19 @@ NULL
 #' @export
 print.cl_batch_lm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   groups <- nrow(x$coefficients)
-  cat(sprintf("<%s: %s, %s, %.0f observations>\n", class(x)[1L], count_of(groups, "group"),
-              count_of(ncol(x$coefficients), "coefficient"), sum(x$nobs)))
+  cat(sprintf("<%s: %s%s, %s, %.0f observations>\n", class(x)[1L], family_text(x, ", "),
+              count_of(groups, "group"), count_of(ncol(x$coefficients), "coefficient"),
+              sum(x$nobs)))
   table <- cbind(x$coefficients, if (has_sigma(x)) cbind(sigma = x$sigma) else
     cbind(deviance = x$deviance))
   print(utils::head(table), digits = digits, ...)
   if (groups > 6L) cat(sprintf("# ... %s\n", count_of(groups - 6L, "more group")))
   cat(failed_line(x))
   invisible(x)
+}
+
+family_text <- function(x, end) {
+  if (is.null(x$family)) "" else sprintf("%s(%s)%s", x$family$family, x$family$link, end)
 }
 
 has_sigma <- function(x) is.null(x$family) || x$family$family == "gaussian"
@@ -230,7 +235,7 @@ summary.cl_batch_lm <- function(object, ...) {
 print.summary.cl_batch_lm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
   size <- range(x$nobs)
-  cat(sprintf("%s of %s observations\n%s\nCoefficients over groups:\n",
+  cat(sprintf("%s%s of %s observations\n%s\nCoefficients over groups:\n", family_text(x, ", "),
               count_of(length(x$nobs), "group"),
               if (size[1L] == size[2L]) size[1L] else paste(size, collapse = " to "), x$failed))
   print(as.data.frame(signif(x$coefficients, digits)), digits = digits)

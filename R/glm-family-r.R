@@ -203,6 +203,7 @@ as_summary_glm <- function(object, table) {
     deviance.resid = glm_residuals(object, "deviance"), coefficients = table,
     aliased = is.na(object$coefficients), dispersion = phi,
     df = c(object$rank, object$df.residual, length(object$coefficients)),
+    kind = if (object$method == "firth") "Firth's penalised likelihood",
     cov.unscaled = object$vcov / phi, cov.scaled = object$vcov),
     class = c("summary.cl_glm", "summary.glm"))
 }

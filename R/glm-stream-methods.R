@@ -102,12 +102,6 @@ simulate.cl_glm_stream <- function(object, nsim = 1, seed = NULL, ...) {
 #' @export
 plot.cl_glm_stream <- function(x, ...) refuse_stream(x, "plots of residuals")
 
-#' @export
-print.cl_glm_stream <- function(x, ...) {
-  cat(sprintf("Fit of %s of rows\n", count_of(x$blocks, "block")))
-  NextMethod()
-}
-
 # The fits with no term, the first one, the first two, and so on.
 stream_term_fits <- function(object) {
   kept <- object$stream

@@ -3,8 +3,9 @@
 #' @export
 print.cl_glmm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_mixed_head(x, digits)
-  cat("\nFixed effects:\n")
+  cat("\nFixed effects", if (x$method == "mcmc") " (posterior means)", ":\n", sep = "")
   print(format(x$coefficients, digits = digits), quote = FALSE)
+  if (x$family != "normal_id") print_aux(x, digits)
   print_mixed_tail(x, digits)
   invisible(x)
 }
@@ -15,14 +16,14 @@ print_mixed_head <- function(x, digits) {
     if (x$family != "normal_id") " (Laplace's approximation)"))
   cat(x$family, ", ", count_of(x$nobs, "observation"), dropped_rows(x), ", by ", kind, "\n",
       sep = "")
-  cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\nRandom effects:\n", sep = "")
+  cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\nRandom effects",
+      if (x$method == "mcmc") " (posterior means of variances)", ":\n", sep = "")
   print(variance_components(x), digits = digits)
   cat("Levels: ", paste(names(x$random), vapply(x$random, nrow, 0L), sep = " ", collapse = ", "),
       "\n", sep = "")
 }
 
 print_mixed_tail <- function(x, digits) {
-  if (x$family != "normal_id") print_aux(x, digits)
   if (x$method == "mcmc") return(cat("\n", convergence_line(x), "\n", sep = ""))
   if (x$method == "map") {
     return(cat("\nlog likelihood: ", format(x$logLik, digits = digits + 2L),
@@ -40,18 +41,26 @@ summary.cl_glmm <- function(object, ...) {
   error[rownames(object$vcov)] <- coefficient_errors(object)
   table <- cbind(Estimate = found, `Std. Error` = error)
   z <- found / error
-  table <- if (object$family == "normal_id") cbind(table, `t value` = z) else
-    if (object$method == "mcmc") table else
+  table <- if (object$method == "mcmc") table else
+    if (object$family == "normal_id") cbind(table, `t value` = z) else
       cbind(table, `z value` = z, `Pr(>|z|)` = 2 * stats::pnorm(-abs(z)))
-  structure(list(object = object, coefficients = table), class = "summary.cl_glmm")
+  structure(list(object = object, coefficients = table,
+                 sampling = if (!is.null(object$draws)) summary(object$draws)),
+            class = "summary.cl_glmm")
 }
 
 #' @export
 print.summary.cl_glmm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_mixed_head(x$object, digits)
-  cat("\nFixed effects:\n")
-  if (nrow(x$coefficients) > 0L) {
-    stats::printCoefmat(x$coefficients, digits = digits, na.print = "NA")
+  if (is.null(x$sampling)) {
+    cat("\nFixed effects:\n")
+    if (nrow(x$coefficients) > 0L) {
+      stats::printCoefmat(x$coefficients, digits = digits, na.print = "NA")
+    }
+    if (x$object$family != "normal_id") print_aux(x$object, digits)
+  } else {
+    cat("\n")
+    print_draws(x$sampling, digits)
   }
   print_prior_texts(x$object$prior)
   print_mixed_tail(x$object, digits)
