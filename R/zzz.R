@@ -23,8 +23,9 @@ local({
   where <- topenv()
   names <- ls(where, all.names = TRUE)
   rare <- paste0(".\\.(cl_|clMatrix|clArray|clAny|statcl_)|^(draw|plot|predict|print|show)_|",
-                 "_text$|mixed|stream|response|latent|tmb|tune|tuning|calibrat|replicate|band|",
-                 "fold|^cv_|acquire|batch|laplace|block|profile|prior|worker|share|crew|pool|noise")
+                 "_(text|title)$|^(fit|convergence)_line|linear_tests|mixed|stream|response|",
+                 "latent|tmb|tune|tuning|calibrat|replicate|band|fold|^cv_|acquire|batch|laplace|",
+                 "block|profile|prior|worker|share|crew|pool|noise")
   compile_functions(names[!grepl(rare, names)], where)
 })
 
