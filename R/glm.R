@@ -83,7 +83,8 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
                   if (isS4(sigma)) on_host_memory(sigma) else sigma,
                   if (isS4(phi)) on_host_memory(phi) else phi,
                   if (isS4(cuts)) on_host_memory(cuts) else cuts, gradient,
-                  where_for(glm_operation(size[2L]), length(rows)))
+                  if (size[2L] < 32L) where_for("glm", nrow(rows)) else
+                    where_for("glm_wide", length(rows)))
   if (is.null(gradient) || !any(c("x", "y") %in% gradient)) return(result)
   finish_gradient(result, x, y)
 }

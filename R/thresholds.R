@@ -6,16 +6,13 @@ threshold_table <- data.frame(
   op = c("chol", "chol_adjoint", "matmul", "tri_solve", "tri_inverse", "arith", "glm", "glm_wide",
          "glm_fit", "likelihood", "covariance", "gp", "batch"),
   unit = c("rows", "rows", "harmonic mean of m, n, k", "harmonic mean of n, n, columns", "rows",
-           "elements", "elements of x, to 31 columns", "elements of x, from 32 columns",
+           "elements", "rows, to 31 columns", "elements of x, from 32 columns",
            "rows times (columns + 25)", "rows times (columns + 25)", "rows (geometric mean)",
            "rows", "order cubed times matrices"),
   stringsAsFactors = FALSE)
 
 # The size of products and solves: operations for each number transferred, up to a factor.
 harmonic_mean <- function(dim) length(dim) / sum(1 / dim)
-
-# Densities whose x is transferred for one value: with many columns that takes most of the time.
-glm_operation <- function(columns) if (columns < 32L) "glm" else "glm_wide"
 
 # The work of a likelihood on the host: the link of a row takes as long as some 25 products.
 row_work <- function(x) as.numeric(nrow(x)) * (ncol(x) + 25)

@@ -10,15 +10,15 @@ tune_tasks <- function() {
   task <- function(make, sizes = rows, shapes = list(square = 1)) {
     list(sizes = sizes, shapes = shapes, make = make)
   }
-  density <- function(columns) {
+  density <- function(columns, rows, sizes) {
     task(function(size, p) {
-      x <- numbers(round(size / p), p)
+      x <- numbers(round(rows(size, p)), p)
       y <- as.numeric(x[, 1L] > 0.3)
       function() {
         value <- cl_glm_lpdf("bernoulli_logit", y, x, 0, numeric(p), gradient = c("alpha", "beta"))
         c(value, attr(value, "gradient"))
       }
-    }, sizes = 4^(5:12), shapes = columns)
+    }, sizes = sizes, shapes = columns)
   }
   # of m = n = s k/r: a harmonic mean of s if k is the third
   sides <- function(s, r) pmax(1L, as.integer(round(s / (3 / (2 + 1 / r)) * c(1, r))))
@@ -42,8 +42,8 @@ tune_tasks <- function() {
       x <- sin(seq_len(size))
       function() cl_map(function(x) exp(-x * x) + x, x)
     }, sizes = 4^(6:12)),
-    glm = density(list("5 columns" = 5, "20 columns" = 20)),
-    glm_wide = density(list("50 columns" = 50, "200 columns" = 200)),
+    glm = density(list("5 columns" = 5, "20 columns" = 20), function(rows, p) rows, 4^(4:10)),
+    glm_wide = density(list("50 columns" = 50, "200 columns" = 200), `/`, 4^(5:12)),
     glm_fit = task(function(size, p) {
       n <- ceiling(size / (p + 25))
       x <- matrix(sin(0.37 * seq_len(n * p)^2), n, p) # columns that are independent

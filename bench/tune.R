@@ -2,7 +2,8 @@
 # at sizes from 8 to 8192 rows (operations by elements: as many numbers), which tuning did not see,
 # and prints the choice and its loss. Run by itself:
 # Rscript bench/tune.R [seconds for tuning, 30] [seconds for these times, 60] [operations, comma]
-# With STATCL_BENCH_TUNING=file.svg it also draws the times at which cl_tune() looked.
+# With STATCL_BENCH_TUNING=file.svg it also draws the times at which cl_tune() looked; file.rds keeps
+# its result, to be drawn elsewhere.
 suppressMessages(library(statcl))
 args <- commandArgs(TRUE)
 number <- function(k, default) if (length(args) >= k) as.numeric(args[k]) else default
@@ -15,10 +16,9 @@ if (!cl_available()) {
   }
   cl_use(devices$id[1L])
 }
-# Where R has no device for SVG, the object itself is kept, to be drawn elsewhere.
 draw_tuning <- function(tuned, file) {
   if (!nzchar(file)) return(invisible())
-  if (!capabilities("cairo")) return(saveRDS(tuned, sub("svg$", "rds", file)))
+  if (grepl("rds$", file)) return(saveRDS(tuned, file))
   svg(file, width = 11, height = 9)
   on.exit(dev.off())
   plot(tuned)
