@@ -2,8 +2,8 @@
 # at sizes from 8 to 8192 rows (operations by elements: as many numbers), which tuning did not see,
 # and prints the choice and its loss. Run by itself:
 # Rscript bench/tune.R [seconds for tuning, 30] [seconds for these times, 60] [operations, comma]
-# With STATCL_BENCH_TUNING=file.svg it also draws the times at which cl_tune() looked; file.rds keeps
-# its result, to be drawn elsewhere.
+# With STATCL_BENCH_TUNING=file.svg it also draws the times at which cl_tune() looked; file.rds
+# keeps its result, to be drawn elsewhere.
 suppressMessages(library(statcl))
 args <- commandArgs(TRUE)
 number <- function(k, default) if (length(args) >= k) as.numeric(args[k]) else default
