@@ -54,8 +54,10 @@ step() {
     printf 'STOPPED %-22s %s  no end within %d s: it hangs, or the machine is too busy\n%s\n' \
       "$name" "$took" "$patience" "$(tail -n 40 "$log" | sed 's/^/        /')"
   else
+    # What failed comes first, since the end of a long log need not have it.
     printf 'FAILED  %-22s %s  %s\n%s\n' "$name" "$took" "${counts:-exit status $status}" \
-      "$(tail -n 40 "$log" | sed 's/^/        /')"
+      "$( { grep -aE -A 3 '^FAILED|passed, [1-9][0-9]* failed, +[0-9.]+ s' "$log" | head -n 30
+            tail -n 40 "$log"; } | sed 's/^/        /')"
   fi
 }
 
