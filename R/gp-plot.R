@@ -5,10 +5,11 @@
 #' With one numeric input variable (which may enter the model as several columns), the fit is drawn
 #' as a curve: the mean with 95% bands for the process and for new observations, and the data. With
 #' two it is drawn as a surface: the mean in colours and contours, the locations of the
-#' observations, and a key. Dates and times count as numeric; a single factor beside a numeric
-#' variable is held at its most frequent level. With more variables, `along` selects one or two, and
-#' the others are held at their medians (factors at their most frequent level); without `along`,
-#' `type = "loo"` is drawn.
+#' observations, and a key. Dates and times count as numeric. With a numeric variable and a factor
+#' there is a curve with its 95% band of the process for each level; with one or two factors a point
+#' for each level, with thick 95% intervals for the process and thin ones for new observations. With
+#' more variables, `along` selects one or two, and the others are held at their medians (factors at
+#' their most frequent level); without `along`, `type = "loo"` is drawn.
 #'
 #' `type = "loo"` draws three panels of leave-one-out diagnostics: observations against
 #' leave-one-out predictions with 95% intervals; their standardised residuals; and the normal
@@ -19,26 +20,30 @@
 #'
 #' @param x A fit of [cl_gp()].
 #' @param type What to draw, see below.
-#' @param along One or two names of input variables.
+#' @param along One or two names of input variables, numeric or factors. A factor of more than 12
+#'   levels beside a numeric variable is drawn only if it is named here, else held.
 #' @param se For a surface: whether to draw the standard error of the process instead of its mean.
 #' @param n Number of points of the curve, or of the surface in each direction.
 #' @param xlim,ylim Ranges to draw; an `xlim` wider than the data shows a forecast.
 #' @param which Which of the panels of `"loo"` to draw.
 #' @param xlab,ylab,main,col,pch,cex,las As for [plot.default()]; `col` is the colour of the curve,
-#'   or the colours of the surface from low to high values.
-#' @param legend For a curve: the position of the legend (see [legend()]); `"auto"` for the emptiest
-#'   corner, `NULL` for none.
+#'   the colours of the levels, or those of the surface from low to high values.
+#' @param legend For curves and factors: the position of the legend (see [legend()]); `"auto"` for
+#'   the emptiest corner, `NULL` for none.
 #' @param ... Further arguments for [plot.default()], or for `"trace"` for
 #'   [plot()][cl_sample-methods] of the draws.
 #' @return The plotted values, a data frame, invisibly.
 #' @section Errors:
-#' `statcl_error_argument` if `along` is not a numeric input, and for `"trace"` without draws.
+#' `statcl_error_argument` if `along` does not name inputs that can be drawn (for `"parts"`: a
+#' numeric one), and for `"trace"` without draws.
 #' @export
 #' @examples
 #' fit <- cl_gp(dist ~ speed, data = cars)
 #' plot(fit, xlim = c(0, 40))
 #' plot(fit, type = "loo")
 #' plot(cl_gp(depth ~ long + lat, data = quakes[1:80, ]), n = 30)
+#' plot(cl_gp(mpg ~ wt + cyl, transform(mtcars, cyl = factor(cyl)), starts = 1,
+#'            kernel = k_matern52() * k_factor("cyl")))
 plot.cl_gp <- function(x, type = c("fit", "loo", "trace", "parts"), along = NULL, se = FALSE,
                        n = NULL, xlim = NULL, ylim = NULL, which = 1:3, xlab = NULL, ylab = NULL,
                        main = NULL, col = NULL, pch = 16, cex = 0.6, las = 1, legend = "auto",
@@ -51,13 +56,16 @@ plot.cl_gp <- function(x, type = c("fit", "loo", "trace", "parts"), along = NULL
     return(invisible(plot(x$draws, ...)))
   }
   if (type == "loo") return(plot_loo(x, which, main, col, pch, cex, las, ...))
-  inputs <- plot_inputs(x, along)
+  inputs <- plot_inputs(x, along, type == "fit")
   labels <- list(xlab = xlab, ylab = ylab, main = main, y = response_label(x))
   if (type == "parts") {
     if (is.null(col)) col <- curve_colour
     return(plot_parts(x, inputs, n, xlim, labels, col, las, ...))
   }
   if (is.null(inputs)) return(plot_loo(x, which, main, col, pch, cex, las, ...))
+  if (length(inputs$by) > 0L) {
+    return(plot_levels(x, inputs, n, xlim, ylim, labels, col, pch, cex, las, legend, ...))
+  }
   if (length(inputs$names) == 2L) {
     return(plot_surface(x, inputs, check_flag(se, "se"), n, xlim, ylim, labels, col, pch, cex, las,
                         ...))
@@ -71,8 +79,10 @@ response_label <- function(x) {
 }
 
 # The inputs on the axes: list(names, values (by name), points(data frame of these) for gp_points(),
-# slice (whether others are fixed)); NULL if there are more than two variables and none was picked.
-plot_inputs <- function(object, along) {
+# slice (whether others are fixed), by (by name of each factor on them: its values, index (of each
+# observation's))); NULL if there are more than two variables and none was picked. `factors`: may
+# factors be on the axes?
+plot_inputs <- function(object, along, factors = FALSE) {
   if (is.null(object$terms)) {
     names <- colnames(object$x)
     if (is.null(names)) names <- if (ncol(object$x) == 1L) "x" else
@@ -91,21 +101,27 @@ plot_inputs <- function(object, along) {
     convert <- function(frame) frame
   }
   numeric <- vapply(variables, is_drawable, NA) & !names %in% factor_variables(object)
+  levels <- if (factors) lapply(variables[!numeric & lengths(lapply(variables, dim)) == 0L],
+                                level_values)
   if (is.null(along)) {
-    if (length(names) > 2L || !any(numeric)) return(NULL)
-    along <- names[numeric]
+    few <- names(levels)[vapply(levels, function(v) length(v$values) <= 12L || !any(numeric), NA)]
+    if (length(names) > 2L || !any(numeric) && length(few) < length(names)) return(NULL)
+    along <- c(names[numeric], few)
   } else {
-    usable <- is.character(along) && length(along) %in% 1:2 && all(along %in% names[numeric]) &&
-      !anyDuplicated(along)
-    if (!usable) {
-      abort_argument("along", sprintf("'along' must name one or two of the numeric inputs: %s",
-                                      paste(names[numeric], collapse = ", ")))
+    usable <- c(names[numeric], names(levels))
+    if (!is.character(along) || !length(along) %in% 1:2 || !all(along %in% usable) ||
+          anyDuplicated(along)) {
+      abort_argument("along", sprintf("'along' must name one or two of the %sinputs: %s",
+                                      if (factors) "" else "numeric ",
+                                      paste(usable, collapse = ", ")))
     }
   }
   others <- setdiff(names, along)
   held <- Map(typical_value, variables[others], numeric[others])
+  by <- intersect(along, names(levels))
+  along <- setdiff(along, by)
   list(names = along, values = lapply(variables[along], function(v) as.vector(unclass(v))),
-       like = variables[along], slice = length(others) > 0L,
+       like = variables[along], slice = length(others) > 0L, by = levels[by],
        points = function(grid) {
          frame <- grid
          for (name in along) frame[[name]] <- as_variable(grid[[name]], variables[[name]])
@@ -136,6 +152,15 @@ factor_variables <- function(object) {
   }))
 }
 
+# The values of a variable that counts as a factor, and which of them each observation has.
+level_values <- function(v) {
+  values <- if (is.numeric(v) || is.logical(v)) sort(unique(v)) else {
+    v <- as.factor(v)
+    factor(levels(v)[tabulate(v, nlevels(v)) > 0L], levels(v))
+  }
+  list(values = values, index = match(v, values))
+}
+
 # The median, or the most frequent value.
 typical_value <- function(v, numeric = is_drawable(v)) {
   if (numeric) return(stats::median(v, na.rm = TRUE))
@@ -155,11 +180,7 @@ plot_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch, cex, las
   xlim <- if (is.null(xlim)) range(values) else as.numeric(xlim)
   grid <- seq(xlim[1L], xlim[2L], length.out = check_count(if (is.null(n)) 400 else n, "n", 2))
   at <- inputs$points(stats::setNames(data.frame(grid), inputs$names))
-  result <- predict_points(object, at, "variance")
-  inner <- gp_interval(result, FALSE, 0.95)
-  outer <- gp_interval(result, TRUE, 0.95)
-  curve <- data.frame(x = grid, fit = result$mean, lwr = inner[, 1L], upr = inner[, 2L],
-                      lwr_new = outer[, 1L], upr_new = outer[, 2L], row.names = NULL)
+  curve <- data.frame(x = grid, plotted_values(object, at))
   y <- object$y
   inside <- values >= xlim[1L] & values <= xlim[2L] & !inputs$slice
   if (is.null(ylim)) ylim <- range(curve$lwr_new, curve$upr_new, y[inside], finite = TRUE)
@@ -177,6 +198,16 @@ plot_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch, cex, las
   if (!is.null(legend)) draw_legend(legend, col, pch, cex, !inputs$slice)
   graphics::box()
   invisible(curve)
+}
+
+# The mean with 95% intervals at points; for other families on the response scale.
+plotted_values <- function(object, points) {
+  if (inherits(object, "cl_gp_response")) return(plotted_response(object, points))
+  result <- predict_points(object, points, "variance")
+  inner <- gp_interval(result, FALSE, 0.95)
+  outer <- gp_interval(result, TRUE, 0.95)
+  data.frame(fit = result$mean, lwr = inner[, 1L], upr = inner[, 2L], lwr_new = outer[, 1L],
+             upr_new = outer[, 2L], row.names = NULL)
 }
 
 draw_curve <- function(curve, col) {

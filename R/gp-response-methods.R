@@ -183,8 +183,8 @@ draw_observations <- function(object, f, offset, trials) {
 #' @rdname predict.cl_gp_response
 #' @param x A fit.
 #' @param along,n,xlim,ylim,xlab,ylab,main,col,pch,cex,las As for [plot.cl_gp()], which draws the
-#'   latent process over two inputs. Over one input, the mean and its 95% interval are drawn, or the
-#'   probability of each class.
+#'   latent process over two numeric inputs. Over one input, or for each level of a factor, the mean
+#'   and its 95% interval are drawn, or over one input the probability of each class.
 #' @export
 plot.cl_gp_response <- function(x, type = c("fit", "trace", "parts"), along = NULL, n = NULL,
                                 xlim = NULL, ylim = NULL, xlab = NULL, ylab = NULL, main = NULL,
@@ -202,9 +202,13 @@ plot.cl_gp_response <- function(x, type = c("fit", "trace", "parts"), along = NU
     shown <- intersect(names(x$par), colnames(as.matrix(x$draws)))
     return(invisible(plot(x$draws, parameters = shown, ...)))
   }
-  inputs <- plot_inputs(x, along)
+  inputs <- plot_inputs(x, along, type == "fit" && !has_classes(x$family))
   if (is.null(inputs) || (x$response$dims > 1L && (length(inputs$names) > 1L || type == "parts"))) {
     abort_argument("along", "'along' must name one of the numeric inputs for this plot")
+  }
+  if (length(inputs$by) > 0L) {
+    labels <- list(xlab = xlab, ylab = ylab, main = main, y = response_label(x))
+    return(plot_levels(x, inputs, n, xlim, ylim, labels, col, pch, cex, las, "auto", ...))
   }
   labels <- list(xlab = xlab, ylab = ylab, main = main, y = "latent process")
   if (is.null(col) && length(inputs$names) == 1L) col <- curve_colour
@@ -220,25 +224,16 @@ plot_response_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch,
   xlim <- if (is.null(xlim)) range(values) else as.numeric(xlim)
   grid <- seq(xlim[1L], xlim[2L], length.out = check_count(if (is.null(n)) 200 else n, "n", 2))
   points <- inputs$points(stats::setNames(data.frame(grid), inputs$names))
-  points$offset <- NULL # the mean for an exposure of one
   response <- object$response
   classes <- has_classes(object$family)
-  parts <- latent_parts(object, points, "variance", 50)
-  none <- if (object$family == "categorical_logit") 0 else numeric(length(grid))
-  scale <- function(f, own) response_scale(object, f, none, own, !classes)
-  fit <- expectations(parts, response$dims, scale)$mean
-  y <- if (!is.null(response$trials)) response$y / response$trials else response$y
+  drawn <- data.frame(x = grid, plotted_response(object, points))
+  y <- plotted_observations(object)
   if (classes) {
-    drawn <- data.frame(x = grid, fit)
     names(drawn)[-1L] <- response$levels
+    fit <- as.matrix(drawn[-1L])
     if (is.null(ylim)) ylim <- c(0, 1)
-  } else {
-    y <- y / if (response_log(object)) exp(response$offset) else 1
-    link <- gp_interval(list(mean = none, rows = seq_along(grid),
-                             parts = lapply(parts, function(one) c(one, noise = 0))), FALSE, 0.95)
-    drawn <- data.frame(x = grid, fit = fit[, 1L], lwr = scale(matrix(link[, 1L]), NULL)[, 1L],
-                        upr = scale(matrix(link[, 2L]), NULL)[, 1L])
-    if (is.null(ylim)) ylim <- range(drawn[-1L], y, finite = TRUE)
+  } else if (is.null(ylim)) {
+    ylim <- range(drawn[-1L], y, finite = TRUE)
   }
   graphics::plot(as_variable(xlim, inputs$like[[1L]]), ylim, type = "n", main = labels$main,
                  xlab = if (is.null(labels$xlab)) inputs$names else labels$xlab,
@@ -255,6 +250,30 @@ plot_response_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch,
   }
   graphics::box()
   invisible(drawn)
+}
+
+# The probabilities of classes, or the mean for an exposure of one with its 95% interval.
+plotted_response <- function(object, points) {
+  points$offset <- NULL
+  classes <- has_classes(object$family)
+  parts <- latent_parts(object, points, "variance", 50)
+  rows <- seq_len(nrow(points$x))
+  none <- if (object$family == "categorical_logit") 0 else numeric(length(rows))
+  scale <- function(f, own) response_scale(object, f, none, own, !classes)
+  fit <- expectations(parts, object$response$dims, scale)$mean
+  if (classes) return(data.frame(fit))
+  link <- gp_interval(list(mean = none, rows = rows,
+                           parts = lapply(parts, function(one) c(one, noise = 0))), FALSE, 0.95)
+  data.frame(fit = fit[, 1L], lwr = scale(matrix(link[, 1L]), NULL)[, 1L],
+             upr = scale(matrix(link[, 2L]), NULL)[, 1L])
+}
+
+# Observations on the scale of the means: shares of trials, rates.
+plotted_observations <- function(object) {
+  response <- object$response
+  if (is.null(response)) return(object$y)
+  if (!is.null(response$trials)) return(response$y / response$trials)
+  if (response_log(object)) response$y / exp(response$offset) else response$y
 }
 
 response_log <- function(object) object$family %in% c("poisson_log", "neg_binomial_2_log")
