@@ -6,6 +6,33 @@
 #   CUDA_CACHE_PATH=$(mktemp -d) Rscript bench/first-use.R    a machine new to statcl (NVIDIA)
 #
 # and the same again with that folder for a second session. Names of topics run only these.
+#
+#   Rscript bench/first-use.R --sessions    a table: a machine new to statcl, and two later sessions
+#
+# with folders that are empty at first for NVIDIA's cache and that of cl_cache().
+
+if ("--sessions" %in% commandArgs(TRUE)) {
+  folder <- tempfile("first-use")
+  dir.create(folder)
+  script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+  environment <- paste0(c("CUDA_CACHE_PATH=", "R_USER_CACHE_DIR=", "STATCL_CACHE="),
+                        c(folder, folder, "TRUE"))
+  Sys.unsetenv("POCL_CACHE_DIR")
+  seconds <- sapply(1:3, function(session) {
+    lines <- system2(file.path(R.home("bin"), "Rscript"), shQuote(script), stdout = TRUE,
+                     stderr = FALSE, env = environment)
+    lines <- grep(" since the start$", lines, value = TRUE)
+    structure(as.numeric(sub("^[^ ]+ +([0-9.]+) s,.*", "\\1", lines)), names = sub(" .*", "", lines))
+  })
+  unlink(folder, recursive = TRUE)
+  device <- statcl::cl_devices()
+  device <- device[device$default, ][1L, ]
+  cat(sprintf("First results in seconds on %s, %s:\n\n", device$name, device$driver))
+  cat("| topic | new machine | second session | third session |", "|---|---:|---:|---:|", sep = "\n")
+  cat(sprintf("| %s | %.2f | %.2f | %.2f |\n", rownames(seconds), seconds[, 1L], seconds[, 2L],
+              seconds[, 3L]), sep = "")
+  quit()
+}
 
 library(statcl)
 cl_use(engine = "device")
