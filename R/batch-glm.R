@@ -8,7 +8,8 @@
 #'
 #' Each group has Newton's method of its own, in orthonormal columns, started as in [glm()]. It
 #' stops when the mode is less than 1e-12 standard errors away, so that estimates, standard errors
-#' and deviances are those of [glm()] with `epsilon = 1e-15`.
+#' and deviances are those of [glm()] with `epsilon = 1e-15`. Normal regressions of nearly collinear
+#' columns (variance inflation above 1e4, about a mean of 0) use the QR decomposition of [lm()].
 #'
 #' A group never makes the others fail. Its `status` is one of
 #' * `"ok"`,
@@ -172,6 +173,7 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   }
   found <- run(where)
   if (is.null(found)) found <- run(-1L)
+  if (task[1L] == 2) found <- rotate_skew_groups(found, x, y, w, offset, grouped$group)
   named <- function(v) {
     names(v) <- names
     v
@@ -192,6 +194,29 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
                  linear.predictors = found$eta, fitted.values = found$mean, y = y,
                  prior.weights = w, trials = trials, group = grouped$group, family = family),
             class = c("cl_batch_glm", "cl_batch_lm"))
+}
+
+# Normal responses: groups of nearly collinear columns again, by the QR decomposition of glm(),
+# which has the digits of their powers.
+rotate_skew_groups <- function(found, x, y, w, offset, group) {
+  p <- ncol(x)
+  usual <- found$state == 0L
+  skew <- function(squares) which(usual & rowSums(found$variance * squares > 1e4) > 0)
+  if (length(skew(rep(colSums(x^2), each = length(usual)))) == 0L) return(found)
+  code <- as.integer(group)
+  for (g in skew(rowsum(if (is.null(w)) x^2 else w * x^2, code))) {
+    rows <- which(code == g)
+    root <- if (is.null(w)) 1 else sqrt(w[rows])
+    one <- rotate_group(x[rows, , drop = FALSE] * root,
+                        (if (is.null(offset)) y[rows] else y[rows] - offset[rows]) * root, 1e-11)
+    if (one$info > 0L) next
+    found$beta[g, ] <- one$beta
+    found$variance[g, ] <- diag(one$inverse)
+    found$cov[seq_len(p^2) + (g - 1) * p^2] <- one$inverse
+    found$deviance[g] <- sum(one$residuals^2)
+    found$eta[rows] <- found$mean[rows] <- y[rows] - one$residuals / root
+  }
+  found
 }
 
 report_groups <- function(fit, on_error) {

@@ -9,9 +9,10 @@
 #'
 #' Columns are scaled to length one within each group. The normal equations are solved with the
 #' Cholesky factor, and the solution is corrected twice from its residuals (corrected semi-normal
-#' equations: as accurate as a QR decomposition unless a group is close to collinear). A group whose
-#' columns are collinear to 1e-7, or that has fewer rows than columns, gets `NaN` and is reported as
-#' described for [cl_batch]. Unlike in [lm()], no column is dropped.
+#' equations). Groups whose columns are collinear to 0.01, where that would lose digits, are fitted
+#' one by one by the QR decomposition of [lm()]. A group whose columns are collinear to 1e-7, the
+#' tolerance of [lm()], or that has fewer rows than columns, gets `NaN` and is reported as described
+#' for [cl_batch]. Unlike in [lm()], no column is dropped.
 #'
 #' @param x A numeric matrix with one row for each observation, including a column for the intercept
 #'   if there is one; or a formula.
@@ -188,7 +189,8 @@ fit_groups <- function(x, y, group, on_error) {
   right <- matrix(products[seq_len(p), p + 1L, ], p) * scale
   root <- suppressWarnings(cl_batch_chol(gram))
   info <- group_info(root, size, p)
-  root[, , info != 0L] <- diag(p)
+  skew <- which(size >= p & info != 0L) # decided by QR
+  root[, , info > 0L] <- diag(p)
   solve_scaled <- function(b) {
     z <- cl_batch_tri_solve(root, b, upper = TRUE, transpose = TRUE)
     cl_batch_tri_solve(root, z, upper = TRUE) * scale
@@ -201,6 +203,15 @@ fit_groups <- function(x, y, group, on_error) {
   residual <- y - rowSums(x * t(beta)[code, , drop = FALSE])
   inverse <- cl_batch_tri_solve(root, array(diag(p), c(p, p, 1L)), upper = TRUE) * row_scale
   inverse <- cl_batch_matmul(inverse, inverse, transpose_b = TRUE)
+  last <- cumsum(size)
+  for (g in skew) {
+    rows <- seq.int(to = last[g], length.out = size[g])
+    one <- rotate_group(x[rows, , drop = FALSE], y[rows], 1e-7)
+    info[g] <- one$info
+    beta[, g] <- one$beta
+    inverse[, , g] <- one$inverse
+    residual[rows] <- one$residuals
+  }
   fit <- group_results(beta, inverse, residual, code, size, info, colnames(x), levels(group))
   back <- order(order)
   fit$residuals <- residual[back]
@@ -209,16 +220,27 @@ fit_groups <- function(x, y, group, on_error) {
   batch_report(fit, replace(info, is.na(info), 255L), on_error, "singular")
 }
 
-# For each group, the first column that is a linear combination of earlier columns; 0 if there is
-# none. As in lm(), the criterion is the residual length of a column of length one.
+# For each group 0, or a positive number if it has fewer rows than columns or its factor is not
+# accurate: the residual of a column of length one, regressed on earlier ones, is shorter than 1e-2.
 group_info <- function(root, size, p) {
   pivots <- matrix(root[cbind(rep(seq_len(p), length(size)), rep(seq_len(p), length(size)),
                               rep(seq_along(size), each = p))], p)
-  small <- is.na(pivots) | pivots < 1e-7
+  small <- is.na(pivots) | pivots < 1e-2
   info <- apply(small, 2L, function(x) if (any(x)) which(x)[1L] else 0L)
   bad <- attr(root, "info")
   if (!is.null(bad)) info[!bad %in% 0L] <- bad[!bad %in% 0L]
   ifelse(size < p & info == 0L, size + 1L, info)
+}
+
+# One group by Householder's QR, as lm(). `info`: the first column that is a linear combination of
+# earlier ones, 0 if there is none.
+rotate_group <- function(x, y, tol) {
+  one <- stats::.lm.fit(x, y, tol)
+  p <- ncol(x)
+  full <- one$rank == p
+  list(info = if (full) 0L else min(one$pivot[(one$rank + 1L):p]),
+       beta = if (full) one$coefficients else NaN, residuals = one$residuals,
+       inverse = if (full) chol2inv(one$qr, p) else NaN)
 }
 
 group_results <- function(beta, inverse, residual, code, size, info, columns, groups) {

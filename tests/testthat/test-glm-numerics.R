@@ -79,6 +79,33 @@ test_that("linear regressions are at least as accurate as lm()", {
   })
 })
 
+test_that("linear regressions by group are at least as accurate as lm()", {
+  each_engine(for (name in names(nist_sets())) {
+    set <- nist_sets()[[name]]
+    peer <- lm(set[[1]], set[[2]])
+    n <- nobs(peer)
+    p <- length(coef(peer))
+    least <- min(13, digits_right(coef(peer), set[[3]]) - 0.01)
+    data <- rbind(set[[2]], set[[2]])
+    easy <- n + seq_len(n) # the second group has columns of random numbers
+    set.seed(1)
+    data[easy, ] <- rnorm(n * ncol(data))
+    fits <- list(cl_batch_lm(set[[1]], data, group = rep(1:2, each = n)),
+                 cl_batch_glm(set[[1]], data, group = rep(1:2, each = n), family = gaussian))
+    for (fit in fits) {
+      expect_gte(digits_right(coef(fit)[1, ], set[[3]]), least)
+      if (length(set) == 4L) {
+        expect_gte(digits_right(fit$std.error[1, ], set[[4]]),
+                   min(12, digits_right(summary(peer)$coefficients[, 2], set[[4]]) - 0.01))
+      }
+      expect_equal(unname(residuals(fit, "response")[seq_len(n)]), unname(residuals(peer)),
+                   tolerance = 1e-9)
+      expect_equal(unname(coef(fit)[2, ]), unname(coef(lm(set[[1]], data[easy, ]))),
+                   tolerance = 1e-9)
+    }
+  })
+})
+
 test_that("raw polynomials have the accuracy and the rank of lm()", {
   set.seed(1)
   x <- seq(1, 40, length.out = 82)
