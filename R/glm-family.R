@@ -40,16 +40,14 @@ read_glm_family <- function(family, counts = FALSE, y = NULL) {
       "gaussian identity" = "normal_id")
     return(if (is.null(own)) wrap_family(family) else own)
   }
+  if (is.character(family) && length(family) == 1L && family %in% glm_family_names) return(family)
   known <- paste0("\"", glm_family_names, "\"", collapse = ", ")
   if (!is.character(family) || length(family) != 1L || is.na(family)) {
     abort_argument("family", sprintf(paste("'family' must be a family of R such as Gamma(), one of",
                                            "cl_family(), or one of %s"), known))
   }
-  if (!family %in% glm_family_names) {
-    abort_argument("family", sprintf(paste("'family' must be a family of R such as Gamma(), one of",
-                                           "cl_family(), or one of %s, not \"%s\""), known, family))
-  }
-  family
+  abort_argument("family", sprintf(paste("'family' must be a family of R such as Gamma(), one of",
+                                         "cl_family(), or one of %s, not \"%s\""), known, family))
 }
 
 # For a response and trials. Two columns of counts are those of a binomial family.

@@ -113,14 +113,14 @@ least_squares_found <- function(core, fit) {
   k <- length(beta)
   inverse <- .Call(r_solve_right, diag(k), fit$root) * (y$second / fit$unit)
   root <- inverse * sigma * y$first
-  rownames(root) <- core$problem$names[core$kept]
+  dimnames(root) <- list(core$problem$names[core$kept], NULL)
   w <- core$problem$row_weights
   value <- -n * (log(2 * pi) / 2 + log(sigma) + log(y$first) + log(y$second)) - n / 2 +
     if (is.null(w)) 0 else sum(log(w)) / 2
   list(theta = c(beta / fit$unit * y$first, log(sigma) + log(scale)), value = value,
        objective = value, decrement = 0, converged = TRUE, message = "converged", iterations = 1L,
        held = FALSE, rss = fit$rss * scale^2,
-       perfect = n > k && is_perfect(fit$rss / (n - k), (y$centre / y$second)^2 + mean(y$y^2)),
+       perfect = n > k && is_perfect(fit$rss / (n - k), (y$centre / y$second)^2 + sum(y$y^2) / n),
        covariance = list(vcov = base::tcrossprod(root), own_error = sigma * scale / sqrt(2 * n),
                          root = root))
 }

@@ -73,7 +73,7 @@ for (size in strsplit(given, ",")[[1L]]) for (family in names(families)) {
     work <- length(p$x) * ncol(p$x)
     found <- in_turn(calls[[how]][[1L]], calls[[how]][[2L]],
                      if (work > 1e8) 3 else if (work > 1e6) 5 else 9,
-                     max(1, floor(2e5 / max(work, 1e4))))
+                     max(1, floor(2e6 / max(work, 1e4))))
     gap <- max(abs(coef(found$ours) / coef(found$theirs) - 1))
     cat(sprintf("| %s | %s | %s | %.3g | %.3g | %.2f | %.3g | %.3g | %.2f | %.1f |\n", size, family,
                 how, found$ms[1L, 1L], found$ms[1L, 2L], found$ms[1L, 2L] / found$ms[1L, 1L],
