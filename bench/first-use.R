@@ -22,13 +22,14 @@ if ("--sessions" %in% commandArgs(TRUE)) {
     lines <- system2(file.path(R.home("bin"), "Rscript"), shQuote(script), stdout = TRUE,
                      stderr = FALSE, env = environment)
     lines <- grep(" since the start$", lines, value = TRUE)
-    structure(as.numeric(sub("^[^ ]+ +([0-9.]+) s,.*", "\\1", lines)), names = sub(" .*", "", lines))
+    structure(as.numeric(sub("^[^ ]+ +([0-9.]+) s,.*", "\\1", lines)),
+              names = sub(" .*", "", lines))
   })
   unlink(folder, recursive = TRUE)
   device <- statcl::cl_devices()
-  device <- device[device$default, ][1L, ]
+  device <- device[order(!device$default), ][1L, ] # none is marked: the first
   cat(sprintf("First results in seconds on %s, %s:\n\n", device$name, device$driver))
-  cat("| topic | new machine | second session | third session |", "|---|---:|---:|---:|", sep = "\n")
+  cat("| topic | new machine | second session | third |", "|---|---:|---:|---:|", sep = "\n")
   cat(sprintf("| %s | %.2f | %.2f | %.2f |\n", rownames(seconds), seconds[, 1L], seconds[, 2L],
               seconds[, 3L]), sep = "")
   quit()
