@@ -2,6 +2,8 @@
 # a value with its gradient (mode, factor, inverse), and of the mode alone next to kernlab's
 # gausspr(), which computes nothing else. Bernoulli, three inputs, lengthscale and sd held.
 # STATCL_BENCH_SIZES="500,2000" are the sizes; the engine is that of the session.
+# Then fits to binary observations and counts over the plane, next to mgcv's gam() (thin plate
+# splines with 200 columns, REML): time, and mean deviance of as many observations held out.
 
 library(statcl)
 sizes <- as.numeric(strsplit(Sys.getenv("STATCL_BENCH_SIZES", "500,2000"), ",")[[1L]])
@@ -28,4 +30,48 @@ for (n in sizes) {
   }
   cat(sprintf("n = %5d: value with gradient %.3f s, value %.3f s, kernlab's mode %.3f s\n", n,
               gradient, mode, peer))
+}
+
+# ---- fits next to mgcv ---------------------------------------------------------------------------
+
+# A field of 60 waves of random direction, standard deviation 1, with details down to 0.1 of the side.
+field <- function(x) {
+  set.seed(7)
+  wave <- matrix(rnorm(120, sd = 9), 60)
+  shift <- runif(60, 0, 2 * pi)
+  rowSums(cos(sweep(x %*% t(wave), 2L, shift, `+`))) * sqrt(2 / 60)
+}
+unit_deviance <- function(family, y, mean) {
+  switch(family,
+    binomial = -2 * ifelse(y == 1, log(mean), log1p(-mean)),
+    poisson = 2 * (ifelse(y > 0, y * log(y / mean), 0) - (y - mean)))
+}
+for (n in sizes) for (family in c("binomial", "poisson")) {
+  set.seed(n)
+  d <- data.frame(a = runif(2 * n), b = runif(2 * n))
+  f <- field(as.matrix(d))
+  truth <- if (family == "binomial") plogis(2 * f) else exp(0.5 + 0.7 * f)
+  d$y <- if (family == "binomial") rbinom(2 * n, 1, truth) else rpois(2 * n, truth)
+  train <- d[seq_len(n), ]
+  test <- d[-seq_len(n), ]
+  show <- function(what, fit_it) {
+    took <- system.time(fit <- fit_it())[["elapsed"]]
+    mean <- as.vector(predict(fit, test, type = "response"))
+    cat(sprintf("%s, n = %5d, %s: fit %.1f s, deviance held out %.4f\n", family, n, what, took,
+                mean(unit_deviance(family, test$y, mean))))
+  }
+  if (n <= 2000) {
+    show("exact process", function() cl_gp(y ~ a + b, train, k_matern52(), family = family,
+                                           ard = FALSE, starts = 1))
+  }
+  show("Vecchia's approximation", function() cl_gp(y ~ a + b, train, k_matern52(), family = family,
+                                                   ard = FALSE, starts = 1, approx = "vecchia",
+                                                   neighbours = 20))
+  if (requireNamespace("mgcv", quietly = TRUE)) {
+    show("mgcv's gam()", function() {
+      mgcv::gam(y ~ s(a, b, k = min(200, n / 4)), family = family, data = train, method = "REML")
+    })
+  }
+  cat(sprintf("%s, n = %5d, the true means: deviance %.4f\n", family, n,
+              mean(unit_deviance(family, test$y, truth[-seq_len(n)]))))
 }

@@ -1,7 +1,7 @@
-# Real data of a million points: heights of the geoid EGM96 above the ellipsoid at every quarter of a
-# degree (egm96_15.gtx of Debian's proj-data, 721 x 1,440 heights; a model of measured gravity). A fit
-# by Vecchia's approximation with distances through the Earth, and predictions of 2% that are held
-# out, at random and in squares of one degree, with intervals.
+# Real data of a million points: heights of the geoid EGM96 above the ellipsoid at every quarter of
+# a degree (egm96_15.gtx of Debian's proj-data, 721 x 1,440 heights; a model of measured gravity).
+# A fit by Vecchia's approximation with distances through the Earth, and predictions of 2% that are
+# held out, at random and in squares of one degree, with intervals.
 # Rscript bench/vecchia-geoid.R [neighbours] [share of the data] [egm96_15.gtx]
 
 library(statcl)
@@ -13,8 +13,8 @@ share <- if (length(given) > 1L) as.numeric(given[2L]) else 1
 path <- if (length(given) > 2L) given[3L] else "/usr/share/proj/egm96_15.gtx"
 if (!file.exists(path)) stop("there is no ", path, ": install Debian's proj-data, or name the file")
 
-# A head of four doubles (the southern and western edge, the steps) and two integers (rows, columns),
-# then rows of single precision from the south; all of them with the most significant byte first.
+# A head of four doubles (the southern and western edge, the steps) and two integers (rows,
+# columns), then rows of single precision from the south; all with the most significant byte first.
 file <- file(path, "rb")
 edge <- readBin(file, "double", 4L, endian = "big")
 size <- readBin(file, "integer", 2L, endian = "big")
