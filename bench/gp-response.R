@@ -34,7 +34,7 @@ for (n in sizes) {
 
 # ---- fits next to mgcv ---------------------------------------------------------------------------
 
-# A field of 60 waves of random direction, standard deviation 1, with details down to 0.1 of the side.
+# A field of 60 waves of random direction, standard deviation 1, with details of 0.1 of the side.
 field <- function(x) {
   set.seed(7)
   wave <- matrix(rnorm(120, sd = 9), 60)
