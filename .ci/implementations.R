@@ -60,6 +60,10 @@ if (length(able) >= 2L) {
     is_fault(class_of(kept[[2L]] + with_cl(as_cl(x), engine = "host")), "argument", "the host",
              both[2L]),
     near(kept[[1L]] * 2, x * 2), near(kept[[2L]] * 2, x * 2))
+  model <- cl_likelihood("bernoulli_logit", y, x[, 1:2])
+  fit <- cl_sample(cl_log_posterior(model, ~ -(alpha^2 + sum(beta^2)) / 2), chains = 3, seed = 1,
+                   list(alpha = 0, beta = c(0, 0)), warmup = 100, iter = 100, devices = both)
+  stopifnot(dim(fit$draws)[2L] == 3L, is.finite(fit$draws), abs(colMeans(as.matrix(fit))) < 1)
   cl_use(match(both[1L], devices$id), engine = "device") # by its number in the table
   stopifnot(cl_devices()$id[cl_devices()$default] == both[1L])
 }

@@ -75,7 +75,7 @@ restore_chain <- function(s, job, evaluate, may_compile) {
   if (!alike(probe(s, evaluate, s$at), saved$answer)) {
     job$checkpoint$saved$refuse("is of another model or of other data")
   }
-  if (may_compile) s$program <- job_program(job, s$at, answer)
+  if (may_compile) s$program <- job_program(job, s$at, answer, s$id)
   .Call(r_chain_restore, s$native, saved$image)
   look_at(s)
   join_checkpoint(s, job$checkpoint, saved$start, evaluate)

@@ -32,7 +32,7 @@ start_chain <- function(job, id, evaluate, may_compile = TRUE) {
     if (id == 1L && job$control$check_gradient) check_start_gradient(s, evaluate, answer)
     s$start <- s$at
     join_checkpoint(s, job$checkpoint, s$at, evaluate)
-    if (may_compile) s$program <- job_program(job, s$at, answer)
+    if (may_compile) s$program <- job_program(job, s$at, answer, id)
     if (is.null(s$program)) take_answer(s, answer[[1L]], answer[[2L]])
     return(s)
   }

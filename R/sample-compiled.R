@@ -3,15 +3,54 @@
 
 # ---- the compiled density ------------------------------------------------------------------------
 
-# The program for this job in this process, with what it was recorded as; NULL if there is none.
-# `answer`: what the evaluator gave at the unconstrained vector u; the program must agree.
-job_program <- function(job, u, answer) {
+# The program for chain `id` of this job in this process, with what it was recorded as; NULL if
+# there is none. `answer`: what the evaluator gave at the unconstrained vector u; the program must
+# agree.
+job_program <- function(job, u, answer, id = 1L) {
   kept <- job$compiled
   if (!identical(kept$pid, Sys.getpid())) {
+    target <- compile_density(job$log_density, job$layout, u, answer, isTRUE(job$batch))
+    kept$shares <- if (is.null(job$devices)) list(target) else share_target(target, job, u, answer)
     kept$pid <- Sys.getpid()
-    kept$program <- compile_density(job$log_density, job$layout, u, answer, isTRUE(job$batch))
   }
-  kept$program
+  kept$shares[[(id - 1L) %% length(kept$shares) + 1L]]
+}
+
+# A target for each of the job's devices, with memory of its own.
+share_target <- function(target, job, u, answer) {
+  if (is.null(target)) {
+    abort_argument("devices", paste("'devices' needs a density that runs without R, see",
+                                    "?cl_sample: use 'workers' for others"))
+  }
+  lapply(seq_along(job$devices), function(k) {
+    share <- share_copy(target, mark_opened(job$devices[k]), length(u))
+    both <- .Call(r_target_run, share, u)
+    if (!agree(both[1L], answer[[1L]]) || !agree(both[-1L], answer[[2L]])) {
+      statcl_abort("density", sprintf("'log_density' has another value on device %s",
+                                      device_table()$id[job$devices[k] + 1L]),
+                   argument = "log_density")
+    }
+    c(share, share = k)
+  })
+}
+
+share_copy <- function(target, where, length) {
+  make <- function(of, where) {
+    .Call(r_program_make, where, of$nodes, of$data, as.double(length), of$output)
+  }
+  state <- target$state
+  if (is.null(state)) {
+    if (where != target$where) target$program <- make(target, where)
+    return(target)
+  }
+  if (!is.null(target$beside)) target$program <- make(target$beside, -1L)
+  at <- device_table()[where + 1L, ]
+  if (!identical(.Call(r_glm_info, state$handle)$device, sprintf("%s (%s)", at$name, at$id))) {
+    x <- if (is_cl(state$x)) as.matrix(state$x) else state$x
+    target$likelihood <- .Call(r_glm_new, state$family, state$y, state$trials, state$weights, x,
+                               where)
+  }
+  target
 }
 
 compile_density <- function(f, layout, u, answer, batch = FALSE) {
@@ -49,10 +88,11 @@ likelihood_target <- function(f, layout, u, batch) {
                     NA)
   if (!all(on_host)) return(NULL)
   overrides <- do.call(c, c(list(list()), lapply(others, density_overrides)))
-  program <- if (length(others) + length(layout$blocks) > 0L) {
-    trace_program(lapply(others, plain_term, names), layout, u, overrides, -1L)$program
+  beside <- if (length(others) + length(layout$blocks) > 0L) {
+    trace_program(lapply(others, plain_term, names), layout, u, overrides, -1L)
   }
-  list(program = program, likelihood = state$handle, at = at, rows = NROW(state$x))
+  list(program = beside$program, likelihood = state$handle, at = at, rows = NROW(state$x),
+       state = state, beside = beside)
 }
 
 # Where alpha, beta and sigma or phi are in the unconstrained vector; NULL if not as they are, but
@@ -92,7 +132,7 @@ density_program <- function(f, layout, u) {
   state <- environment(f)
   if (inherits(f, "cl_gradient") && length(layout$blocks) == 0L && !is.null(state$program) &&
         is.null(program_order(state, layout))) {
-    return(c(list(program = state$program, likelihood = NULL, at = NULL),
+    return(c(list(program = state$program, likelihood = NULL, at = NULL, where = state$where),
              state$known[[1L]][c("nodes", "data", "output")]))
   }
   terms <- density_terms(f, layout)
@@ -110,8 +150,8 @@ trace_program <- function(terms, layout, u, overrides, where) {
   if (is.null(output)) return(NULL)
   nodes <- node_columns(trace$tape)
   program <- .Call(r_program_make, where, nodes, trace$tape$data, as.double(length(u)), output)
-  list(program = program, likelihood = NULL, at = NULL, nodes = nodes, data = trace$tape$data,
-       output = output)
+  list(program = program, likelihood = NULL, at = NULL, where = where, nodes = nodes,
+       data = trace$tape$data, output = output)
 }
 
 most_copied <- 2^28 # bytes of data that are copied for the program
@@ -241,11 +281,11 @@ list_assembler <- function(layout) {
 
 # ---- chains --------------------------------------------------------------------------------------
 
-# run_chain() for chains with a program: side by side, or in lockstep. It returns for reports, and
-# for R to judge a point whose value is not a number.
+# run_chain() for chains with a program: side by side, or in lockstep; those of each device beside
+# the others. It returns for reports, and for R to judge a point whose value is not a number.
 run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
-  most <- length(chains)
-  of <- chains[[1L]]$program
+  place <- function(chains) vapply(chains, function(s) max(1L, s$program$share), 0L)
+  most <- tabulate(place(chains))
   control <- chains[[1L]]$control
   total <- control$warmup + control$iter
   by <- if (control$refresh > 0) control$refresh else total
@@ -256,11 +296,20 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
       if (length(running) == 0L) return(invisible())
       pool_chains(running)
     }
+    running <- running[order(place(running))]
+    shares <- split(running, place(running))
+    targets <- lapply(shares, function(share) share[[1L]]$program)
     done <- vapply(running, `[[`, 0L, "iteration_done")
-    vectors <- if (lockstep) mapped_vectors(of, length(running), most) else 1L
-    stops <- .Call(r_chains_run, lapply(running, `[[`, "native"), of, vectors,
+    vectors <- rep(1L, length(shares))
+    if (lockstep) {
+      vectors <- mapply(mapped_vectors, targets, lengths(shares), most[as.integer(names(shares))])
+    }
+    # In lockstep a device that has a chain less waits for the others.
+    seconds <- if (length(shares) > 1L) 0.05 else 0.25
+    stops <- .Call(r_chains_run, lapply(running, `[[`, "native"), unname(targets),
+                   lengths(shares, FALSE), as.integer(vectors),
                    as.integer(pmin(total, (done %/% by + 1) * by)),
-                   min(0.25, until - seconds_now()))
+                   min(seconds, until - seconds_now()))
     for (i in seq_along(running)) judge_compiled(running[[i]], stops[i], done[i], evaluate)
     keep_checkpoint(chains[[1L]]$checkpoint)
     running <- Filter(function(s) !is.null(s$at) && !s$waits, running)
@@ -277,7 +326,10 @@ judge_compiled <- function(s, stop, reported, evaluate) {
   if (ended) {
     s$at <- NULL
   } else if (stop == 2L) {
-    answer <- evaluate_once(s, evaluate)
+    answer <- evaluate_once(s, function(u) {
+      if (!is.null(s$program$share)) .Call(r_target_run, s$program, u) # the device may have failed
+      evaluate(u)
+    })
     .Call(r_chain_step, s$native, answer[[1L]], answer[[2L]], 0L)
   }
 }

@@ -248,7 +248,7 @@ begin_chains <- function(job) {
       s <- restored_chain(job, task$id, state)
       at <- s$at
       s$at <- state$start
-      s$program <- job_program(job, s$at, evaluate_once(s, evaluate))
+      s$program <- job_program(job, s$at, evaluate_once(s, evaluate), task$id)
       s$at <- at
     }
     error <- tryCatch({

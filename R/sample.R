@@ -82,6 +82,13 @@
 #' The number of columns decreases to one as chains finish. Lockstep is faster if several
 #' evaluations together take little longer than one.
 #'
+#' @section Several devices:
+#' With `devices`, chain 1 runs on the first of them, chain 2 on the second, and so on in turn, at
+#' the same time: each device has a thread and a copy of the data. The density must run without R,
+#' see "The sampler". On devices of one kind the draws are the same as on one, except that in
+#' lockstep fewer chains share an evaluation. A point at which a device fails is an error with the
+#' number of the chain. Workers are for functions of R and for devices of other machines.
+#'
 #' @section Workers:
 #' A worker gets the function, with its data and the objects of the global environment that it uses,
 #' once, and then chains to advance for some time: the answer is the chain's state, from which any
@@ -131,6 +138,9 @@
 #' @param batch `TRUE`: all chains in lockstep, see below. By default lockstep is used where it is
 #'   faster: for several chains of a likelihood with much data, or of a [cl_gradient()] on a device,
 #'   unless there are `workers`.
+#' @param devices `NULL`: the device in use. Or several, between which the chains of this process
+#'   are divided, see below: `"all"` that have the name of the one in use, or a vector of ids,
+#'   numbers or names as for [cl_use()].
 #' @param nan What to do if the density or its gradient is `NaN`: `"stop"` with an error, or
 #'   `"reject"` the point.
 #' @param check_gradient Whether to compare the gradient with finite differences of the log density
@@ -186,7 +196,8 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("stop", "reject"), check_gradient = TRUE, save_warmup = FALSE,
                       refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60,
-                      pooled = FALSE, start = c("init", "pathfinder", "mode", "random")) {
+                      pooled = FALSE, start = c("init", "pathfinder", "mode", "random"),
+                      devices = NULL) {
   if (!is.function(log_density)) {
     abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
                                           describe(log_density)))
@@ -221,10 +232,13 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   if (control$pooled && !is.null(workers)) {
     abort_argument("pooled", "pooled = TRUE needs workers = 1")
   }
+  job$devices <- check_shared_devices(devices, workers)
   job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed)
   if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
                                                                envir = job$checkpoint)
-  if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
+  if (is.null(batch)) {
+    batch <- is.null(workers) && batch_pays(log_density, chains / max(1L, length(job$devices)))
+  }
   if (batch) return(run_batch(job))
   if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)
 }

@@ -322,9 +322,13 @@ other_version <- function(answer) {
 deal_device <- function(slot) {
   where <- current_device()
   if (where < 0L) return(invisible())
+  alike <- alike_devices(where)
+  session$device <- device_table()$id[alike[(slot - 1L) %% length(alike) + 1L] + 1L]
+}
+
+alike_devices <- function(where) {
   devices <- device_table()
-  alike <- which(devices$name == devices$name[where + 1L] & devices$fp64)
-  session$device <- devices$id[alike[(slot - 1L) %% length(alike) + 1L]]
+  which(devices$name == devices$name[where + 1L] & devices$fp64) - 1L
 }
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -341,4 +345,19 @@ check_workers <- function(workers, most) {
   }
   n <- min(check_count(workers, "workers", lower = 1), most)
   if (n == 1) NULL else n
+}
+
+# `where` of the devices to which this process deals chains; NULL: they use the one in use.
+check_shared_devices <- function(devices, workers) {
+  if (is.null(devices)) return(NULL)
+  if (!is.null(workers)) {
+    abort_argument("devices", "'devices' needs workers = 1: workers use devices in turn")
+  }
+  if (!length(devices) || anyNA(devices) || !(is.character(devices) || is.numeric(devices))) {
+    abort_argument("devices", "'devices' must be \"all\", or devices as for cl_use()")
+  }
+  if (!identical(devices, "all")) where <- unique(vapply(devices, find_device, 0L))
+  else if ((where <- current_device()) >= 0L) where <- alike_devices(where)
+  if (any(where < 0L)) abort_argument("devices", "'devices' must be OpenCL devices, not the host")
+  where
 }

@@ -1,7 +1,5 @@
 /* Buffers: counting, limits, and garbage collections of the host language, which does not see the
  * memory behind its small handles. */
-#include <stdatomic.h>
-
 #include "base/engine.h"
 #include "base/threads.h"
 
@@ -11,17 +9,7 @@ void scl_buffer_fail_after(long n) {
   fail_after = n;
 }
 
-/* Threads beside each other take turns; a thread alone needs no lock. */
-static atomic_flag taken = ATOMIC_FLAG_INIT;
-
-static void lock(void) {
-  if (!scl_thread_shares()) return;
-  for (unsigned times = 0; atomic_flag_test_and_set(&taken); times++) scl_pause(times);
-}
-
-static void unlock(void) {
-  if (scl_thread_shares()) atomic_flag_clear(&taken);
-}
+static scl_turn turn = ATOMIC_FLAG_INIT;
 
 enum { COLLECT_AT_LEAST = 48 << 20, LARGE_AT_LEAST = 512 << 20, LARGE_SHARE = 32 };
 enum { COLLECT_TIME_SHARE = 20 };
@@ -123,16 +111,16 @@ scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage
     *out = NULL;
     return SCL_OK;
   }
-  lock();
+  scl_turn_take(&turn);
   const scl_status status = create(ctx, bytes, storage, out);
-  unlock();
+  scl_turn_end(&turn);
   return status;
 }
 
 scl_buffer *scl_buffer_retain(scl_buffer *buffer) {
-  lock();
+  scl_turn_take(&turn);
   if (buffer != NULL) buffer->refs++;
-  unlock();
+  scl_turn_end(&turn);
   return buffer;
 }
 
@@ -155,7 +143,7 @@ static void release(scl_buffer *buffer) {
 
 void scl_buffer_release(scl_buffer *buffer) {
   if (buffer == NULL) return;
-  lock();
+  scl_turn_take(&turn);
   release(buffer);
-  unlock();
+  scl_turn_end(&turn);
 }

@@ -79,9 +79,9 @@ enum { SCL_SMALL_BUFFER = 16 << 20 }; /* bytes: the largest of the small buffers
 struct scl_context {
   const scl_engine *engine;
   uint32_t tag;
-  uint32_t refs;
-  long owner;        /* process id that made a device context; 0 for the host */
-  _Atomic bool lost; /* set by the device engine, from any thread; never cleared */
+  _Atomic uint32_t refs; /* of the host: by threads beside each other */
+  long owner;            /* process id that made a device context; 0 for the host */
+  _Atomic bool lost;     /* set by the device engine, from any thread; never cleared */
   char name[128];
   char label[160]; /* for messages: the name, and the id of a device */
   scl_memory memory;

@@ -186,6 +186,15 @@ bool scl_thread_shares(void) {
   return share > 0;
 }
 
+void scl_turn_take(scl_turn *turn) {
+  if (!scl_thread_shares()) return;
+  for (unsigned times = 0; atomic_flag_test_and_set(turn); times++) scl_pause(times);
+}
+
+void scl_turn_end(scl_turn *turn) {
+  if (scl_thread_shares()) atomic_flag_clear(turn);
+}
+
 int scl_copy_threads(void) {
   return share > 0 ? share : scl_usual_threads();
 }

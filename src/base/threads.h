@@ -4,6 +4,7 @@
 #ifndef SCL_BASE_THREADS_H
 #define SCL_BASE_THREADS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,12 @@ int scl_copy_threads(void);
  * collects garbage. */
 void scl_thread_share(int threads);
 bool scl_thread_shares(void);
+
+/* What all contexts have in common, threads beside each other use in turn; a thread alone needs no
+ * lock. */
+typedef atomic_flag scl_turn;
+void scl_turn_take(scl_turn *turn);
+void scl_turn_end(scl_turn *turn);
 
 /* A part of some work; `part` runs from 0 to parts - 1. */
 typedef void (*scl_team_work)(void *arg, int part, int parts);

@@ -35,7 +35,7 @@ static scl_status explain_memory(const scl_gp *gp, scl_status status, int matric
   snprintf(fault->message, sizeof fault->message,
            "%zu observations need %d matri%s of %.3g GiB; '%s' has room for %zu observations now",
            gp->n, matrices, matrices == 1 ? "x" : "ces", (double)each / 1073741824.0,
-           scl_context_name(gp->ctx), most);
+           scl_context_label(gp->ctx), most);
   return status;
 }
 

@@ -10,8 +10,9 @@
  *       gradient may be NULL; the next point, or scl_chain_stop if the chain stops or so many
  *       iterations are done
  *   r_chain_clock(chain, runs)
- *   r_chains_run(chains, target, vectors, goals, seconds): scl_chain_stop of each of a list of
- *       chains (scl_chains_run()); get_target() says what a target is
+ *   r_chains_run(chains, targets, counts, vectors, goals, seconds): scl_chain_stop of each of a
+ *       list of chains: the first counts[1] of them over the first target, vectors[1] at once, and
+ *       so on (scl_chain_groups_run()); get_target() says what a target is
  *   r_chains_pool(chains): chains that wait for each other go on (scl_chains_pool())
  *   r_target_run(target, x): value and gradient
  *   r_chain_state(chain, all): a list; with draws and figures in columns if `all`
@@ -157,14 +158,6 @@ done:
   return point;
 }
 
-static scl_status get_chains(SEXP x, size_t dimension, scl_chain **chain) {
-  for (R_xlen_t k = 0; k < XLENGTH(x); k++) {
-    SCL_TRY(get_chain(VECTOR_ELT(x, k), &chain[k]));
-    if (scl_chain_view_of(chain[k]).dimension != dimension) return bad_chain();
-  }
-  return SCL_OK;
-}
-
 typedef struct {
   scl_target target;
   scl_program *beside;
@@ -220,18 +213,48 @@ done:
   return r_return(status, result);
 }
 
-SEXP r_chains_run(SEXP chains, SEXP target, SEXP vectors, SEXP goals, SEXP seconds) {
+/* Chains in `group`, those of all groups in the order of the lists. */
+static scl_status get_groups(SEXP targets, SEXP counts, SEXP vectors, scl_chain *const *chain,
+                             R_xlen_t chains, r_target *t, scl_chain_group *group) {
+  const R_xlen_t groups = XLENGTH(targets);
+  R_xlen_t first = 0;
+  if (TYPEOF(counts) != INTSXP || XLENGTH(counts) != groups || TYPEOF(vectors) != INTSXP ||
+      XLENGTH(vectors) != groups)
+    return bad_chain();
+  for (R_xlen_t g = 0; g < groups; g++) {
+    const int count = INTEGER_RO(counts)[g];
+    if (count < 1 || count > chains - first) return bad_chain();
+    SCL_TRY(get_target(VECTOR_ELT(targets, g), &t[g]));
+    for (R_xlen_t k = first; k < first + count; k++) {
+      if (scl_chain_view_of(chain[k]).dimension != t[g].target.dimension) return bad_chain();
+    }
+    group[g].chain = chain + first;
+    group[g].count = count;
+    group[g].target = &t[g].target;
+    group[g].beside = t[g].beside;
+    group[g].vectors = (size_t)INTEGER_RO(vectors)[g];
+    first += count;
+  }
+  return first == chains ? SCL_OK : bad_chain();
+}
+
+SEXP r_chains_run(SEXP chains, SEXP targets, SEXP counts, SEXP vectors, SEXP goals, SEXP seconds) {
   const R_xlen_t count = TYPEOF(chains) == VECSXP ? XLENGTH(chains) : 0;
+  const R_xlen_t groups = TYPEOF(targets) == VECSXP ? XLENGTH(targets) : 0;
   SEXP result = PROTECT(Rf_allocVector(INTSXP, count));
   scl_chain **chain = (scl_chain **)R_alloc((size_t)count + 1, sizeof *chain);
   scl_chain_stop *stop = (scl_chain_stop *)R_alloc((size_t)count + 1, sizeof *stop);
-  r_target t;
+  scl_chain_group *group = (scl_chain_group *)R_alloc((size_t)groups + 1, sizeof *group);
+  r_target *t = (r_target *)R_alloc((size_t)groups + 1, sizeof *t);
   scl_status status;
-  SCL_GO(get_target(target, &t));
+  for (R_xlen_t k = 0; k < count; k++) SCL_GO(get_chain(VECTOR_ELT(chains, k), &chain[k]));
+  SCL_GO(get_groups(targets, counts, vectors, chain, count, t, group));
   if (TYPEOF(goals) != INTSXP || XLENGTH(goals) != count) SCL_GO(bad_chain());
-  SCL_GO(get_chains(chains, t.target.dimension, chain));
-  SCL_GO(scl_chains_run(chain, (int)count, &t.target, t.beside, (size_t)Rf_asInteger(vectors),
-                        INTEGER_RO(goals), Rf_asReal(seconds), stop));
+  for (R_xlen_t g = 0; g < groups; g++) {
+    group[g].goal = INTEGER_RO(goals) + (group[g].chain - chain);
+    group[g].stop = stop + (group[g].chain - chain);
+  }
+  SCL_GO(scl_chain_groups_run(group, (int)groups, Rf_asReal(seconds)));
   for (R_xlen_t k = 0; k < count; k++) INTEGER(result)[k] = (int)stop[k];
 done:
   UNPROTECT(1);

@@ -330,14 +330,14 @@ SEXP r_glm_evaluate(SEXP handle, SEXP alpha, SEXP beta, SEXP sigma, SEXP phi, SE
   return r_return(status, value);
 }
 
-/* Facts for printing, NULL as above: engine ("host" or the device's name) and bytes held. */
+/* Facts for printing, NULL as above: engine (the device with its id) and bytes held. */
 SEXP r_glm_info(SEXP handle) {
   scl_glm *glm = r_pointer_usable(&likelihood, handle);
   if (glm == NULL) return R_NilValue;
   const char *names[] = {"host", "device", "bytes", ""};
   SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
   SET_VECTOR_ELT(info, 0, Rf_ScalarLogical(scl_context_is_host(scl_glm_context(glm))));
-  SET_VECTOR_ELT(info, 1, Rf_mkString(scl_context_name(scl_glm_context(glm))));
+  SET_VECTOR_ELT(info, 1, Rf_mkString(scl_context_label(scl_glm_context(glm))));
   SET_VECTOR_ELT(info, 2, Rf_ScalarReal((double)scl_glm_bytes(glm)));
   UNPROTECT(1);
   return info;

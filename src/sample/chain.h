@@ -78,6 +78,19 @@ scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *
                           scl_program *beside, size_t vectors, const int *goal, double seconds,
                           scl_chain_stop *stop);
 
+/* The same for groups of chains over targets that are computed in different places: side by side, a
+ * thread for each group. */
+typedef struct {
+  scl_chain *const *chain;
+  int count;
+  const scl_target *target;
+  scl_program *beside;
+  size_t vectors;
+  const int *goal;
+  scl_chain_stop *stop;
+} scl_chain_group;
+scl_status scl_chain_groups_run(const scl_chain_group *group, int groups, double seconds);
+
 /* What there is so far; borrowed. */
 enum { SCL_CHAIN_FIGURES = 7 };
 typedef struct {

@@ -215,3 +215,44 @@ scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *
   free(room);
   return status;
 }
+
+/* ---- on several devices --------------------------------------------------------------------- */
+
+typedef struct {
+  const scl_chain_group *group;
+  int groups;
+  double seconds;
+  atomic_int next; /* group that no thread has taken */
+  atomic_int status;
+} places;
+
+static scl_status run_group(const scl_chain_group *g, double seconds) {
+  return scl_chains_run(g->chain, g->count, g->target, g->beside, g->vectors, g->goal, seconds,
+                        g->stop);
+}
+
+/* A group's own work uses as many threads as it would alone, as the order of sums depends on it. */
+static void run_groups(void *arg, int part, int parts) {
+  places *p = arg;
+  (void)part;
+  (void)parts;
+  scl_thread_share(scl_usual_threads());
+  for (int k = atomic_fetch_add(&p->next, 1); k < p->groups; k = atomic_fetch_add(&p->next, 1)) {
+    const scl_status status = run_group(&p->group[k], p->seconds);
+    if (status != SCL_OK) atomic_store(&p->status, (int)status);
+  }
+  scl_thread_share(0);
+}
+
+scl_status scl_chain_groups_run(const scl_chain_group *group, int groups, double seconds) {
+  if (groups == 1) return run_group(group, seconds);
+  places p = {.group = group, .groups = groups, .seconds = seconds};
+  for (int g = 0; g < groups; g++) {
+    for (int k = 0; k < group[g].count; k++) group[g].stop[k] = SCL_CHAIN_RUNS;
+  }
+  scl_team *team = scl_team_start(groups);
+  scl_team_run(team, run_groups, &p);
+  scl_team_stop(team);
+  SCL_TRY(status_of(&p.status));
+  return scl_poll();
+}

@@ -39,3 +39,11 @@ run_r <- function(code, env = character(), timeout = 60, mount = NULL) {
   status <- attr(output, "status")
   list(status = if (is.null(status)) 0L else status, output = as.character(output))
 }
+
+# Code that must run to its end there.
+in_new_session <- function(code, ...) {
+  skip_on_os("windows")
+  result <- run_r(c("library(statcl)", code, "cat('done')"), timeout = 120, ...)
+  expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
+  expect_match(paste(result$output, collapse = " "), "done")
+}

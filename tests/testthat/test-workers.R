@@ -2,13 +2,6 @@
 
 skip_on_cran() # long; run by ./dev check
 
-in_new_session <- function(code, ...) {
-  skip_on_os("windows")
-  result <- run_r(c("library(statcl)", code, "cat('done')"), timeout = 120, ...)
-  expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
-  expect_match(paste(result$output, collapse = " "), "done")
-}
-
 chain_code <- c(
   "cl_use(engine = 'host')",
   "shift <- 3",

@@ -185,7 +185,7 @@ bool scl_plan_has_tiles(const scl_plan *p) {
   return false;
 }
 
-static uint64_t built;
+static _Atomic uint64_t built;
 
 void scl_plan_count_built(void) {
   built++;

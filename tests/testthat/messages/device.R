@@ -34,3 +34,4 @@ x + host
 cl_matmul(x, as_cl(matrix(1, 5, 5)))
 cl_chol(as_cl(-diag(3)))
 cl_tri_solve(as_cl(diag(3) * 0), 1:3)
+cl_sample(function(a) structure(-a^2, gradient = -2 * a), 0, chains = 1, iter = 5, devices = "all")

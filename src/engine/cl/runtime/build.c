@@ -83,13 +83,13 @@ enum { STRETCH_ENDS_US = 2000000 };
 static struct {
   uint64_t spent, ended;
   uint64_t since; /* of a build that is under way; 0: none is */
-  char name[sizeof((scl_device_info *)0)->name];
+  char name[sizeof((scl_context *)0)->label];
 } stretch;
 
 static void begin_build(const scl_cl_context *cl, uint64_t start) {
   if (start > stretch.ended + STRETCH_ENDS_US) stretch.spent = 0;
   stretch.since = start;
-  snprintf(stretch.name, sizeof stretch.name, "%s", cl->info.name);
+  snprintf(stretch.name, sizeof stretch.name, "%s", cl->base.label);
 }
 
 /* A check for interrupts meanwhile may have built something too, and ended the period. */
@@ -99,9 +99,14 @@ static void end_build(uint64_t start) {
   stretch.since = 0;
 }
 
+/* Also of what build_all() writes: the period, the list below, files. */
+static scl_turn turn = ATOMIC_FLAG_INIT;
+
 void scl_cl_count_build(const scl_cl_context *cl, uint64_t start) {
+  scl_turn_take(&turn);
   begin_build(cl, start);
   end_build(start);
+  scl_turn_end(&turn);
 }
 
 double scl_device_build_seconds(void) {
@@ -181,7 +186,7 @@ static int count_threads(const scl_cl_context *cl, int count) {
   return count < most ? count : most;
 }
 
-scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count) {
+static scl_status build_all(scl_cl_context *cl, scl_cl_build *build, int count) {
   char options[OPTIONS_ROOM];
   build_list list = {.cl = cl, .options = options, .build = build, .count = count};
   uint64_t start = scl_clock_us(), looked = start;
@@ -209,6 +214,13 @@ scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count) 
       scl_cl_store_write(cl, &build[i].stored, build[i].program);
     }
   }
+  return status;
+}
+
+scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count) {
+  scl_turn_take(&turn);
+  const scl_status status = build_all(cl, build, count);
+  scl_turn_end(&turn);
   return status;
 }
 
