@@ -1,5 +1,5 @@
-# What .ci/cluster.sh runs: each kind of work on three hosts, by a cluster of the parallel package
-# and by a plan of the future package, compared with this process.
+# What .ci/cluster.sh runs: each kind of work on three hosts, by a cluster of the parallel package,
+# by a plan of the future package and by daemons of mirai, compared with this process.
 library(statcl)
 cl_use(engine = "host")
 remote <- Sys.getenv("CLUSTER_REMOTE")
@@ -19,6 +19,17 @@ bytes <- function() {
     sum(vapply(files, function(file) as.double(readLines(file)), 0))
   }
   c(sent = of("tx"), received = of("rx"))
+}
+
+# A daemon of mirai on each host.
+daemons <- function() {
+  url <- sprintf("tcp://%s.254:%d", net, 20000L + Sys.getpid() %% 10000L)
+  mirai::daemons(url = url)
+  command <- shQuote(sprintf("exec Rscript -e 'mirai::daemon(\"%s\")'", url))
+  for (i in 1:3) system(sprintf("%s -l root %s.%d %s", remote, net, i, command), wait = FALSE)
+  until <- Sys.time() + 30
+  while (mirai::status()$connections < 3 && Sys.time() < until) Sys.sleep(0.1)
+  "mirai"
 }
 
 # Kills the R process of host 2 after some seconds, from another process.
@@ -84,13 +95,13 @@ for (what in names(works)) {
   run <- works[[what]]
   alone <- system.time(expected <- run(1))[[3]]
   cat(sprintf("%-12s %-9s         %6.1f s\n", what, "alone", alone))
-  for (kind in c("parallel", "future")) {
-    if (kind == "future" && !requireNamespace("future", quietly = TRUE)) {
-      cat("future is not installed\n")
+  for (kind in c("parallel", "future", "mirai")) {
+    if (kind != "parallel" && !requireNamespace(kind, quietly = TRUE)) {
+      cat(kind, "is not installed\n")
       next
     }
-    nodes <- cluster()
-    workers <- nodes
+    nodes <- if (kind != "mirai") cluster()
+    workers <- if (kind == "mirai") daemons() else nodes
     if (kind == "future") {
       future::plan(future::cluster, workers = nodes)
       workers <- "future"
@@ -100,10 +111,10 @@ for (what in names(works)) {
     kill <- max(0.3, 0.25 * time)
     if (!what %in% c("folds", "multistarts")) check(what, kind, run, workers, expected, kill)
     if (kind == "future") future::plan(future::sequential)
-    for (i in c(1, 3)) try(parallel::stopCluster(nodes[i]), silent = TRUE)
+    if (kind == "mirai") mirai::daemons(0)
+    for (i in c(1, 3)[!is.null(nodes)]) try(parallel::stopCluster(nodes[i]), silent = TRUE)
   }
 }
-if (!requireNamespace("mirai", quietly = TRUE)) cat("mirai is not installed: not run\n")
 if (failures > 0) {
   cat(failures, "failed\n")
   quit(status = 1)
