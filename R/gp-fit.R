@@ -25,21 +25,20 @@ gp_search <- function(problem, space, prior, objective, starts, control, progres
   check_duplicates(problem, space)
   if (!any(space$free)) return(search_nothing(problem, space, prior, objective))
   report <- search_reporter(progress)
-  target <- gp_target(problem, space, prior, objective, report)
-  rough <- rough_target(problem, space, prior, objective, report)
-  if (is.null(rough)) rough <- target
+  levels <- search_levels(problem, space, prior, objective, report)
+  target <- levels$target
   best <- tryCatch({
-    trials <- open_trials(rough, space, prior, objective, if (starts > 1L) workers)
+    trials <- open_trials(levels$rough, space, prior, objective, if (starts > 1L) workers)
     on.exit(trials$close())
-    search_all(space, target, rough, starts, control, trials)
+    search_all(space, levels, starts, control, trials)
   }, interrupt = function(e) NULL)
-  at <- if (!is.null(best)) best$par else if (is.null(target$best())) rough$best() else
-    target$best()
+  reached <- list(best$par, target$best(), levels$middle$best(), levels$rough$best())
+  at <- Find(Negate(is.null), reached)
   if (is.null(at)) {
     statcl_abort("interrupted", "interrupted before the first successful evaluation")
   }
   if (is.null(best)) best <- list(convergence = 1L, message = "interrupted")
-  search_result(space, target, rough, best, at)
+  search_result(space, target, best, at, levels[c("middle", "rough")])
 }
 
 # All parameters are fixed. The log likelihood is computed later with everything else.
@@ -55,52 +54,56 @@ search_nothing <- function(problem, space, prior, objective) {
        evaluations = 0L, not_pd = 0L, at_bound = character())
 }
 
-# With many observations, a subset is enough to find the region of the optimum: half of it spread
-# over the data, in an order that does not coincide with a period of them, half neighbours of one
-# point, for short lengthscales. NULL if there are few observations, or if the subset does not
-# identify the coefficients of the mean.
-rough_target <- function(problem, space, prior, objective, report) {
+# Where a search works: on all observations, `target`, and before, with many of them, on subsets:
+# `rough` finds the region of the optimum, `middle` most of the way to it. Without a subset, they
+# are the next larger one.
+search_levels <- function(problem, space, prior, objective, report) {
   n <- length(problem$y)
-  if (n <= 2 * rough_size) return(NULL)
-  rows <- rough_rows(problem$x)
-  trend <- problem$mean
-  if (!is.null(trend$basis)) {
-    trend$basis <- trend$basis[rows, , drop = FALSE]
-    if (qr(trend$basis)$rank < ncol(trend$basis)) return(NULL)
+  target <- gp_target(problem, space, prior, objective, report)
+  subset <- function(size, otherwise) {
+    if (n <= 1.5 * size) return(otherwise)
+    some <- some_rows(problem, subset_rows(problem$x, size))
+    if (is.null(some)) otherwise else gp_target(some, space, prior, objective, report)
   }
-  trend$centre <- trend$centre[rows]
-  some <- problem
-  some$mean <- trend
-  some$y <- problem$y[rows]
-  some$x <- problem$x[rows, , drop = FALSE]
-  some$weights <- problem$weights[rows]
-  some$variance <- problem$variance[rows]
-  if (!is.null(problem$response)) some$response <- response_subset(problem$response, rows)
-  gp_target(some, space, prior, objective, report)
+  middle <- subset(2L * rough_size, target)
+  list(target = target, middle = middle, rough = subset(rough_size, middle))
 }
 
 rough_size <- 250L
 
-rough_rows <- function(x) {
-  half <- rough_size %/% 2L
+# Half of the rows spread over the data, in an order that does not coincide with a period of them,
+# half neighbours of one point, for short lengthscales.
+subset_rows <- function(x, size) {
+  half <- size %/% 2L
   spread <- order((seq_len(nrow(x)) * 0.6180339887498949) %% 1)[seq_len(half)]
   z <- scale(x, x[spread[1L], ], pmax(apply(x, 2L, function(v) diff(range(v))), 1e-300))
   near <- setdiff(order(rowSums(z^2)), spread)
-  sort(c(spread, utils::head(near, rough_size - half)))
+  sort(c(spread, utils::head(near, size - half)))
 }
 
-search_all <- function(space, target, rough, starts, control, trials) {
+search_all <- function(space, levels, starts, control, trials) {
+  target <- levels$target
+  middle <- levels$middle
   bounds <- search_bounds(space)
   run <- function(on, from, control, scale = 1) {
     stats::nlminb(from, on$value, on$gradient, scale = scale, lower = bounds$lower,
                   upper = bounds$upper, control = control)
   }
-  found <- search_trials(space, target, rough, starts, run, trials)
-  best <- run(target, found$from, control, curvature_scale(rough, found$from, bounds))
+  found <- search_trials(space, levels, starts, run, trials)
+  from <- found$from
+  curvature <- curvature_at(middle, from, bounds)
+  scale <- curvature_scale(middle, from, bounds, curvature)
+  if (starts > 1L && middle$n < target$n && !anyNA(curvature)) {
+    # the curvature of many observations is about that of a subset
+    from <- stats::nlminb(from, target$value, target$gradient, function(at) curvature,
+                          lower = bounds$lower, upper = bounds$upper,
+                          control = utils::modifyList(list(iter.max = 8L), control))$par
+  }
+  best <- run(target, from, control, scale)
   # a search that stopped at a matrix that could not be factored may continue from there
   for (again in 1:2) {
     if (best$convergence == 0L || best$message %in% limit_messages) break
-    next_run <- run(target, best$par, control, curvature_scale(rough, best$par, bounds))
+    next_run <- run(target, best$par, control, curvature_scale(middle, best$par, bounds))
     # the search ended where it had ended: the objective is flat to its rounding
     stalled <- best$message == "false convergence (8)" && best$objective - next_run$objective < 1e-7
     best$stalled <- next_run$stalled <- stalled
@@ -161,7 +164,9 @@ try_points <- function(task, target, bounds) {
 # Where to continue: a few steps from each of the best of many points, more from the best of these,
 # and so on; then from points around the best until none is better. list(from, trials: the values
 # after the first ten steps).
-search_trials <- function(space, target, rough, starts, run, trials) {
+search_trials <- function(space, levels, starts, run, trials) {
+  target <- levels$target
+  rough <- levels$rough
   wide <- starts * (1L + sum(space$free))
   points <- search_screen(space, rough, if (starts > 1L) wide else 1L, trials)
   if (starts == 1L) return(list(from = points[1L, ]))
@@ -192,21 +197,26 @@ search_trials <- function(space, target, rough, starts, run, trials) {
     of_best <- target$screen(from)
     if (is.infinite(min(least, of_best))) stop(target$fault())
     if (least < of_best) from <- first$points[which.min(values), ]
-    if (target$n <= 1000L) from <- finer_start(space, target, from, run)
+    from <- finer_start(space, levels, from, run)
   }
   list(from = from, trials = values)
 }
 
-# A subset shows less detail than all observations: a few steps from its optimum and from shorter
-# lengthscales with less noise, the better of both.
-finer_start <- function(space, target, from, run) {
+# A subset shows less detail than more observations: a few steps from its optimum and from shorter
+# lengthscales with less noise, and, if these are not all observations either, to the optimum of
+# the better of both.
+finer_start <- function(space, levels, from, run) {
   roles <- space$role[space$free]
   bounds <- search_bounds(space)
+  middle <- levels$middle
   shorter <- from - 0.7 * (roles == "lengthscale") - 0.35 * (roles == "noise")
   trials <- lapply(list(from, pmin(pmax(shorter, bounds$lower), bounds$upper)), function(at) {
-    run(target, at, list(iter.max = 6L))
+    run(middle, at, list(iter.max = 6L))
   })
-  trials[[which.min(vapply(trials, `[[`, 0, "objective"))]]$par
+  finer <- trials[[which.min(vapply(trials, `[[`, 0, "objective"))]]$par
+  if (identical(middle, levels$target)) return(finer)
+  finer <- run(middle, finer, list(iter.max = 30L))$par
+  if (levels$target$screen(finer) < levels$target$screen(from)) finer else from
 }
 
 # The first `count` of the rows `order` that are not near an earlier one; near ones if there are no
@@ -221,18 +231,25 @@ apart_rows <- function(points, order, count, least = 1.2) {
   utils::head(union(apart, order), count)
 }
 
-# Square roots of the second derivatives, from differences of gradients. In these units, all
-# parameters have similar curvature; otherwise a period (well identified) together with a
-# lengthscale (poorly identified) takes hundreds of steps.
-curvature_scale <- function(target, at, bounds) {
-  if (length(at) == 1L) return(1)
+# Second derivatives, from differences of gradients; NA where they could not be computed.
+curvature_at <- function(target, at, bounds) {
   here <- target$gradient(at)
-  curvature <- vapply(seq_along(at), function(i) {
+  found <- vapply(seq_along(at), function(i) {
     h <- if (at[i] + 1e-4 > bounds$upper[i]) -1e-4 else 1e-4
     moved <- replace(at, i, at[i] + h)
-    if (!is.finite(target$value(moved))) return(NA_real_)
-    abs(target$gradient(moved)[i] - here[i]) / abs(h)
-  }, 0)
+    if (!is.finite(target$value(moved))) return(rep(NA_real_, length(at)))
+    (target$gradient(moved) - here) / h
+  }, at)
+  (found + t(found)) / 2
+}
+
+# Square roots of the second derivatives. In these units, all parameters have similar curvature;
+# otherwise a period (well identified) together with a lengthscale (poorly identified) takes
+# hundreds of steps.
+curvature_scale <- function(target, at, bounds, curvature = NULL) {
+  if (length(at) == 1L) return(1)
+  if (is.null(curvature)) curvature <- curvature_at(target, at, bounds)
+  curvature <- abs(diag(curvature))
   typical <- stats::median(curvature, na.rm = TRUE)
   if (!is.finite(typical) || typical <= 0) return(1)
   curvature[is.na(curvature)] <- typical
@@ -261,7 +278,7 @@ inside_edge <- function(space, target, at, done) {
 
 edge_message <- "ended where the covariance matrix becomes singular to rounding"
 
-search_result <- function(space, target, rough, best, at) {
+search_result <- function(space, target, best, at, subsets = list()) {
   bounds <- search_bounds(space)
   name <- space$name[space$free]
   at_bound <- pmin(at - bounds$lower, bounds$upper - at) < 1e-6
@@ -276,7 +293,9 @@ search_result <- function(space, target, rough, best, at) {
   gradient <- target$gradient(at)
   value <- target$value(at)
   counts <- target$counts()
-  if (!identical(rough, target)) counts <- Map(`+`, counts, rough$counts())
+  for (subset in subsets[!duplicated(subsets)]) {
+    if (!identical(subset, target)) counts <- Map(`+`, counts, subset$counts())
+  }
   list(par = stats::setNames(search_parameters(space, at), space$name),
        converged = done || !is.null(edge),
        message = if (is.null(edge)) best$message else edge_message,

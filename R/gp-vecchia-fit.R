@@ -83,7 +83,7 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
                                    control = control),
                      interrupt = function(e) list(message = "interrupted", convergence = 1L))
     at <- if (is.null(best$par)) target$best() else best$par
-    found <- search_result(space, target, target, best, at)
+    found <- search_result(space, target, best, at)
     counts <- counts + c(found$evaluations, found$not_pd)
     par <- found$par
     now <- vecchia_at(problem, par)

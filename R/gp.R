@@ -19,7 +19,7 @@
 #' from the spread of x and y, so that a fit does not depend on their units. The search ([nlminb()],
 #' a quasi-Newton method with bounds) works on the logarithms of the parameters. It makes a few
 #' steps from each of many starting points, continues from the best of these, and looks for better
-#' points around the result; with more than 500 observations it uses a subset for this. With `starts
+#' points around the result; with more than 375 observations it uses subsets for this. With `starts
 #' = 1` it follows one point only and may end in a poor local optimum. The starting points are
 #' always the same, so the result does not depend on the state of the random number generator.
 #' Parameters for which the covariance matrix is not positive definite in floating-point arithmetic

@@ -280,13 +280,39 @@ test_that("with many observations the search starts with a subset", {
     expect_equal(coef(fit)[["lengthscale"]], 0.07, tolerance = 0.3)
     # a column of the mean that is constant in the subset
     rare <- replace(numeric(2100), c(1, 2100), 1)
-    rough <- function(h) {
+    sizes <- function(h) {
       problem <- new_gp_problem(x, y, k_exp_quad(), ~rare, "profile", NULL, NULL, h)
-      rough_target(problem, gp_space(problem, NULL, NULL, NULL, NULL), NULL, "ml",
-                   search_reporter(FALSE))
+      space <- gp_space(problem, NULL, NULL, NULL, NULL)
+      unlist(lapply(search_levels(problem, space, NULL, "ml", search_reporter(FALSE)), `[[`, "n"))
     }
-    expect_null(rough(cbind(1, rare = rare)))
-    expect_identical(rough(cbind(1, rare = x))$n, 250L)
+    expect_identical(sizes(cbind(1, rare = rare)), c(target = 2100L, middle = 2100L, rough = 2100L))
+    expect_identical(sizes(cbind(1, rare = x)), c(target = 2100L, middle = 500L, rough = 250L))
+  })
+})
+
+test_that("with subsets few evaluations need all observations, and the optimum is the same", {
+  set.seed(1)
+  x <- matrix(runif(800))
+  y <- sin(6 * x[, 1]) + rnorm(800, sd = 0.2)
+  on_host({
+    problem <- new_gp_problem(x, y, k_matern52(), "estimate", "profile", NULL, NULL, NULL)
+    space <- gp_space(problem, NULL, NULL, NULL, NULL)
+    levels <- search_levels(problem, space, NULL, "ml", search_reporter(FALSE))
+    expect_identical(vapply(levels, `[[`, 0L, "n"), c(target = 800L, middle = 500L, rough = 250L))
+    trials <- open_trials(levels$rough, space, NULL, "ml", NULL)
+    best <- search_all(space, levels, 5L, list(), trials)
+    expect_identical(best$convergence, 0L)
+    expect_lt(levels$target$counts()$all, 30L)
+    # all observations from the first step on
+    whole <- levels[c("target", "target", "target")]
+    names(whole) <- names(levels)
+    trials <- open_trials(levels$target, space, NULL, "ml", NULL)
+    expect_equal(search_all(space, whole, 1L, list(), trials)$objective, best$objective,
+                 tolerance = 1e-8)
+    fit <- cl_gp(x, y, k_matern52())
+    # those of the subsets are counted too
+    expect_gt(fit$evaluations, 200)
+    expect_equal(fit$objective, levels$target$total(best$objective), tolerance = 1e-8)
   })
 })
 
