@@ -11,8 +11,11 @@
 #' Methods for insight, parameters and performance use this object, so that for example
 #' `performance::r2()` and `performance::check_overdispersion()` give for a fit what they give for a
 #' fit of [glm()]. Packages that take objects of a list of classes only, such as marginaleffects,
-#' need the object itself: `marginaleffects::slopes(cl_as_glm(fit))`. This call is
-#' not tested: the tests run with insight 0.19, and marginaleffects 0.27 needs insight 1.3.
+#' need the object itself, `marginaleffects::slopes(cl_as_glm(fit))`, or the name of the class:
+#' `options(marginaleffects_model_classes = "cl_glm")`. These calls are not tested, as the tests
+#' run with insight 0.19, and marginaleffects 0.27 needs insight 1.3. What it does with a fit is:
+#' `insight::get_parameters()`, `get_varcov()`, `get_data()`, other `coefficients` in the fit, and
+#' [predict()] of new data.
 #'
 #' @param fit A fit of [cl_glm()] by maximum likelihood, with a formula and its model frame, of a
 #'   family that [glm()] or `MASS::glm.nb()` has, or a family of R.

@@ -37,7 +37,8 @@
 #' Families of R take responses and weights as [glm()] does, and the fit has its numbers: standard
 #' errors from the expected information, the dispersion by Pearson's statistic where the family
 #' leaves it open, its deviances, AIC (`NA` for quasi-likelihoods, which have no density),
-#' residuals, and its summary. They are fitted by method `"ml"`.
+#' residuals, and its summary. They and those of [cl_family()] are fitted by method `"ml"`; for
+#' priors and draws write their log density as an R function for [cl_sample()].
 #'
 #' @section Methods:
 #' `"ml"`: Newton's method on all parameters together, starting from one weighted least squares fit
@@ -363,7 +364,9 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
   if (method == "firth") {
     family <- firth_family(family)
   } else if (method != "ml" && (dense || !is.null(r_family(family)))) {
-    abort_argument("method", sprintf("family %s is fitted by method \"ml\" only", family))
+    abort_argument("method", sprintf(paste("family %s is fitted by method \"ml\" only (for",
+                                           "priors and draws give its log density to cl_sample())"),
+                                     family))
   }
   if (!is.null(prior) && method %in% c("ml", "firth")) {
     abort_argument("prior", sprintf("priors are for methods \"map\" and \"mcmc\", not \"%s\"",

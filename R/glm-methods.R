@@ -67,7 +67,12 @@ sigma.cl_glm <- function(object, ...) {
 }
 
 #' @export
-family.cl_glm <- function(object, ...) glm_family_object(object$family)
+family.cl_glm <- function(object, ...) {
+  r <- glm_family_object(object$family)
+  if (!is.null(r$linkinv)) return(r)
+  link <- stats::make.link(r$link)
+  structure(c(unclass(r), link[c("linkfun", "linkinv", "mu.eta")]), class = "family")
+}
 
 #' Weights of the observations
 #'

@@ -6,7 +6,9 @@
 #' it reads them in blocks of rows. If the model matrix of all blocks takes at most a quarter of the
 #' free memory of the host (`options(statcl.glm_cache = )`: bytes, 0 for never), it is kept in the
 #' first pass, and later ones read nothing. Otherwise the blocks are read several times, and one is
-#' kept (two on a device, which computes with one while the next is read and uploaded).
+#' kept; two on a device, which computes with one while the next is read, made a model matrix and
+#' uploaded. On the host, and in the passes of badly conditioned columns and of the corrections of a
+#' linear regression, which take the host, blocks are read and computed with in turn.
 #'
 #' The argument `data` is one of
 #'
@@ -17,7 +19,8 @@
 #'   for other formats write a function. The first block decides about the classes of columns. The
 #'   text is read once; the blocks are then in a temporary file.
 #' - **an Arrow** table, data set, query or `RecordBatchReader` of the package arrow, in its
-#'   batches.
+#'   batches. (Tested with objects of the same functions, as the package is not available where
+#'   the tests run.)
 #' - **a data frame** with `block`, the number of rows of a block. A data frame is also processed by
 #'   blocks, without this argument, if its model matrix would take more than a quarter of the
 #'   device's memory or of the free memory of the host (`options(statcl.glm_memory = )`: bytes).

@@ -61,3 +61,36 @@ part <- block_of(1, min(size, n))
 x <- cbind(1, as.matrix(part[-1L]))
 show(sprintf("glm.fit() of %.0f rows in memory", nrow(x)),
      system.time(stats::glm.fit(x, part$y, family = stats::binomial()))[[3L]])
+
+# Is reading hidden behind computing? A source that waits before each block, as for a disk or a
+# network, and takes no processor time: what of the waits does not lengthen the fit.
+cat("\nsource that waits; seconds by the clock\n")
+few <- 6L
+rows <- min(size, 4e4)
+wide <- lapply(seq_len(few), block_of, rows = rows)
+waiting <- function(wait) {
+  at <- 0
+  function(reset = FALSE) {
+    if (reset) at <<- 0 else if (at < few) {
+      at <<- at + 1
+      if (wait > 0) Sys.sleep(wait)
+      waits <<- waits + wait
+      wide[[at]]
+    }
+  }
+}
+options(statcl.glm_cache = 0)
+for (engine in engines) {
+  cl_use(engine = engine)
+  timed <- function(wait) {
+    waits <<- 0
+    system.time(cl_glm(formula, waiting(wait), progress = FALSE))[[3L]]
+  }
+  timed(0)
+  alone <- timed(0)
+  for (wait in c(0.05, 0.1, 0.2)) {
+    both <- timed(wait)
+    cat(sprintf("%-8s fit %.1f, waits %.1f, both %.1f: %.1f hidden\n", engine, alone, waits, both,
+                alone + waits - both))
+  }
+}

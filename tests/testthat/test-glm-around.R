@@ -168,3 +168,50 @@ test_that("insight and performance know random effects, as those of lme4", {
                unname(fitted(pairs[[2]][[1]])))
   expect_fault(from("performance", "r2_mcfadden")(pairs[[1]][[1]]), "argument")
 })
+
+# The mean slope of v and its standard error by the delta method, in the steps of marginaleffects:
+# coefficients are set in the fit, which then predicts.
+mean_slope <- function(fit, data, v) {
+  h <- 1e-4 * diff(range(data[[v]]))
+  up <- replace(data, v, data[[v]] + h / 2)
+  down <- replace(data, v, data[[v]] - h / 2)
+  at <- function(b) {
+    fit[["coefficients"]][names(b)] <- b
+    mean(as.vector(predict(fit, newdata = up, type = "response")) -
+           as.vector(predict(fit, newdata = down, type = "response"))) / h
+  }
+  found <- from("insight", "get_parameters")(fit)
+  b <- stats::setNames(found$Estimate, found$Parameter)
+  v <- from("insight", "get_varcov")(fit)[names(b), names(b)]
+  slope <- vapply(seq_along(b), function(i) {
+    d <- replace(0 * b, i, 1e-4 * max(abs(b[i]), 1e-2))
+    (at(b + d) - at(b - d)) / (2 * sum(d))
+  }, 0)
+  c(at(b), sqrt(drop(slope %*% v %*% slope)))
+}
+
+test_that("what marginaleffects and modelsummary ask of a fit is that of glm()", {
+  skip_if_not_installed("insight")
+  skip_if_not_installed("broom")
+  skip_if_not_installed("MASS")
+  frames <- list(mtcars, NULL, mtcars, mtcars, mtcars, MASS::quine)
+  fits <- pairs_of_fits()
+  for (i in seq_along(fits)) {
+    fit <- fits[[i]][[1L]]
+    peer <- fits[[i]][[2L]]
+    if (i %in% c(1L, 3L:5L)) {
+      expect_equal(mean_slope(fit, frames[[i]], "wt"), mean_slope(peer, frames[[i]], "wt"),
+                   tolerance = 1e-5)
+    }
+    eta <- c(-2, 0.1, 1.5)
+    expect_equal(from("insight", "link_inverse")(fit)(eta), family(peer)$linkinv(eta))
+    expect_equal(family(fit)$mu.eta(eta), family(peer)$mu.eta(eta))
+    tidy <- from("broom", "tidy")
+    expect_equal(as.data.frame(tidy(fit))[1:5], as.data.frame(tidy(peer)), tolerance = 1e-6)
+    glance <- from("broom", "glance")
+    both <- intersect(names(glance(fit)), names(glance(peer)))
+    expect_true(all(c("AIC", "BIC", "logLik", "nobs") %in% both))
+    expect_equal(unlist(lapply(glance(fit)[both], as.vector)),
+                 unlist(lapply(glance(peer)[both], as.vector)), tolerance = 1e-6)
+  }
+})

@@ -153,6 +153,53 @@ test_that("Arrow tables are read", {
                   cl_glm(count ~ a + g, data(), "poisson_log"))
 })
 
+# A package with the name of arrow and the functions of it that are used, in a library of its own:
+# as_record_batch_reader() of a table gives a reader of batches, which as.data.frame() reads.
+fake_arrow <- function(library) {
+  home <- file.path(library, "source", "arrow")
+  dir.create(file.path(home, "R"), recursive = TRUE)
+  writeLines(c("Package: arrow", "Version: 0.0.1", "Title: Tables in Batches",
+               "Description: For tests.", "License: GPL-3"), file.path(home, "DESCRIPTION"))
+  writeLines(c("export(as_record_batch_reader)", "S3method(as.data.frame, RecordBatch)"),
+             file.path(home, "NAMESPACE"))
+  writeLines(c(
+    "as.data.frame.RecordBatch <- function(x, ...) x$rows",
+    "as_record_batch_reader <- function(x) {",
+    "  at <- 0",
+    "  structure(list2env(list(read_next_batch = function() {",
+    "    if (at >= nrow(x$rows)) return(NULL)",
+    "    rows <- seq(at + 1, min(at + 70, nrow(x$rows)))",
+    "    at <<- max(rows)",
+    "    structure(list(rows = x$rows[rows, ]), class = c(\"RecordBatch\", \"ArrowTabular\"))",
+    "  })), class = c(\"RecordBatchReader\", \"ArrowObject\", \"R6\"))",
+    "}"), file.path(home, "R", "arrow.R"))
+  log <- tempfile()
+  system2(file.path(R.home("bin"), "R"), c("CMD", "INSTALL", "--no-test-load", "--no-byte-compile",
+                                           paste0("--library=", library), home), log, log)
+}
+
+test_that("tables with Arrow's functions are read in their batches", {
+  if (requireNamespace("arrow", quietly = TRUE)) skip("the package arrow is here")
+  library <- tempfile("library-")
+  dir.create(library)
+  before <- .libPaths()
+  on.exit({
+    if (isNamespaceLoaded("arrow")) unloadNamespace("arrow")
+    .libPaths(before)
+    unlink(library, recursive = TRUE)
+  })
+  expect_identical(fake_arrow(library), 0L)
+  .libPaths(c(library, before))
+  table <- structure(list(rows = data()), class = c("Table", "ArrowTabular", "ArrowObject", "R6"))
+  each_engine({
+    fit <- cl_glm(count ~ a + g, table, "poisson_log")
+    expect_identical(fit$stream$sums[[1L]], as.double(nrow(data())))
+    expect_same_fit(fit, cl_glm(count ~ a + g, data(), "poisson_log"))
+    expect_equal(fitted(fit), unname(fitted(cl_glm(count ~ a + g, data(), "poisson_log"))),
+                 ignore_attr = TRUE)
+  })
+})
+
 test_that("blocks may be empty, lack a level, or have only missing values of a column", {
   d <- data()
   d$a[1:50] <- NA
