@@ -129,6 +129,7 @@ response_at <- function(response, f, own, by = FALSE) {
     }
     at <- scaled(at)
     at$by <- lapply(at$by, scaled)
+    if (!is.null(at$bound)) at$bound <- at$bound * weigh
   }
   at$d1 <- as.matrix(at$d1)
   at

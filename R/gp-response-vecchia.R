@@ -3,8 +3,7 @@
 # src/ops/vecchia_latent.c combines with the data's: P = Q + D, D minus the second derivatives of
 # the log density. On the host. With M = (K + D^-1)^-1 as in gp-response-laplace.R, K M = P^-1 D.
 
-vecchia_families <- c("bernoulli_logit", "binomial_logit", "poisson_log", "neg_binomial_2_log",
-                      "ordered_logistic")
+vecchia_families <- setdiff(response_families, "categorical_logit")
 
 check_response_vecchia <- function(response, kernel, neighbours, method) {
   if (is.null(neighbours)) return(invisible())
@@ -17,19 +16,29 @@ check_response_vecchia <- function(response, kernel, neighbours, method) {
 }
 
 # The maximum over f = centre + g + H beta of log p(y | f) - g' Q g / 2, by Newton's method with
-# steps that are halved until the objective rises; NULL if there is none. `on`: calls with the
-# handle.
+# steps that are halved until the objective rises, with a bound in place of W as in laplace_mode();
+# NULL if there is none. `on`: calls with the handle.
 vecchia_mode <- function(on, weights, h, response, own, centre, from) {
   square <- function(g) on(function(v) .Call(r_vecchia_latent_square, v, weights, g))
+  step_with <- function(d, d1) {
+    b <- d1 + d * (f - centre)
+    solved <- tryCatch(on(function(v) {
+      .Call(r_vecchia_latent_solve, v, weights, d, cbind(b, d * h))
+    }), statcl_error_not_pd = function(e) NULL)
+    if (!is.null(solved)) c(solved, list(b = b, d = d))
+  }
   f <- from
   value <- -Inf
   last <- NULL
-  for (i in 1:100) {
+  for (i in 1:200) {
     at <- response_at(response, matrix(f), own)
     if (!all(is.finite(at$d1)) || !all(is.finite(at$w))) return(NULL)
-    d <- pmax(at$w, 0)
-    b <- as.vector(at$d1) + d * (f - centre)
-    solved <- on(function(v) .Call(r_vecchia_latent_solve, v, weights, d, cbind(b, d * h)))
+    solved <- step_with(if (is.null(at$bound)) pmax(at$w, 0) else at$w, as.vector(at$d1))
+    exact <- !is.null(solved)
+    if (!exact && !is.null(at$bound)) solved <- step_with(at$bound, as.vector(at$d1))
+    if (is.null(solved)) return(NULL)
+    b <- solved$b
+    d <- solved$d
     g <- solved$x[, 1L]
     moved <- unname(solved$x[, -1L, drop = FALSE]) # K M H
     info <- beta <- NULL
@@ -55,7 +64,8 @@ vecchia_mode <- function(on, weights, h, response, own, centre, from) {
     }
     f <- new
     value <- found
-    if (i > 1L && step == 1 && change < 1e-7) {
+    if (i > 1L && step == 1 && change < if (exact) 1e-7 else 1e-11) {
+      if (!exact) return(NULL)
       return(c(last, list(f = f, value = value, half = solved$half, factor = solved$factor,
                           moved = moved, info = info)))
     }
@@ -83,6 +93,7 @@ make_vecchia_response <- function(problem) {
                                    problem$vecchia$neighbours, scale = problem$vecchia$scale)
   on <- environment(graph)$on_handle
   layout <- environment(graph)$layout
+  two_sided <- response$family == "student_t" # whose curvature by `scale` is high
   last <- NULL
   at <- function(par, keep = TRUE) {
     par <- check_gp_parameters(par, names, positive)
@@ -91,8 +102,9 @@ make_vecchia_response <- function(problem) {
                         statcl_error_not_pd = function(e) NULL)
     if (is.null(weights)) return(NULL)
     own <- par[-in_kernel]
-    mode <- vecchia_mode(on, weights, h, response, own, centre, if (is.null(last)) guess else last)
-    if (is.null(mode) && !is.null(last)) {
+    again <- !is.null(last) && response$family != "student_t" # which may have several modes
+    mode <- vecchia_mode(on, weights, h, response, own, centre, if (again) last else guess)
+    if (is.null(mode) && again) {
       mode <- vecchia_mode(on, weights, h, response, own, centre, guess)
     }
     if (is.null(mode)) return(NULL)
@@ -113,7 +125,9 @@ make_vecchia_response <- function(problem) {
     if (!gradient || !is.finite(value)) return(value)
     slope <- vapply(seq_along(par), function(i) {
       step <- 2e-4 * if (positive[i]) par[[i]] else 1
-      (value_at(replace(par, i, par[[i]] + step), FALSE) - value) / step
+      above <- value_at(replace(par, i, par[[i]] + step), FALSE)
+      below <- if (two_sided) value_at(replace(par, i, par[[i]] - step), FALSE) else value
+      (above - below) / (if (two_sided) 2 * step else step)
     }, 0)
     structure(value, gradient = stats::setNames(replace(slope, !is.finite(slope), 0), names))
   }

@@ -97,9 +97,10 @@
 #' (Zilber and Katzfuss, 2021), and Newton's steps are found by conjugate gradients. The
 #' determinant in the likelihood and the variances of predictions come from an incomplete factor of
 #' the precision matrix given the data, which is exact with n - 1 neighbours, as all else. This runs
-#' on the host; derivatives are differences of values, as are standard errors. It is for one latent
-#' process and log-concave densities: not for `"student_t"`, `"categorical_logit"` and
-#' `method = "mcmc"`, nor with [k_white()].
+#' on the host; derivatives are differences of values, as are standard errors. With `"student_t"`
+#' and few neighbours, the search leaves out parameters at which there is no incomplete factor, as
+#' the curvature at outliers is negative. It is for one latent process: not for
+#' `"categorical_logit"` and `method = "mcmc"`, nor with [k_white()].
 #'
 #' The fit has the class `"cl_gp_response"`, with methods [predict()][predict.cl_gp_response],
 #' [residuals()], [simulate()], [plot()] and those below; `loo::loo()` for `"mcmc"`.

@@ -112,22 +112,30 @@ static void update_pairs(const scl_vecchia *v, size_t i, const double *w, const 
   }
 }
 
-/* The Schur complement of what comes later is at least w w' + D, which bounds pivots. */
+static scl_status not_pd(void) {
+  return scl_fail(SCL_E_NOT_PD, "the precision matrix given the data is not positive definite");
+}
+
+/* Without negative elements of D, the Schur complement of what comes later is at least w w' + D,
+ * which bounds pivots. */
 static scl_status factor_precision(const scl_vecchia *v, const double *weights, const double *d,
                                    double *factor, double *half) {
   size_t width = v->m + 1;
   int32_t *place = calloc(v->n, sizeof *place);
   scl_status status = SCL_OK;
   double sum = 0;
+  bool bounded = true;
   if (place == NULL) return fail_space(v->n / 2);
   memset(factor, 0, v->n * width * sizeof *factor);
+  for (size_t i = 0; i < v->n; i++) bounded = bounded && d[i] >= 0;
   for (size_t i = v->n; i-- > 0;) {
     const double *w = weights + i * width;
     double *own = factor + i * width, least = w[v->m] * w[v->m] + d[i];
     const int32_t *next = near_of(v, i);
     if (i % POLL_EVERY == 0) SCL_GO(scl_poll());
     own[v->m] += least;
-    if (!(own[v->m] > least)) own[v->m] = least;
+    if (bounded && !(own[v->m] > least)) own[v->m] = least;
+    if (!(own[v->m] > 0)) SCL_GO(not_pd());
     own[v->m] = sqrt(own[v->m]);
     sum += log(own[v->m] / w[v->m]);
     for (size_t k = 0; k < v->m && next[k] >= 0; k++) {
@@ -165,7 +173,8 @@ static scl_status solve_one(const scl_vecchia *v, const double *weights, const d
   for (int step = 0; step < MOST_STEPS && rz > first * tolerance * tolerance; step++) {
     SCL_TRY(scl_poll());
     times(v, weights, d, p, q);
-    double a = rz / dot(p, q, n), before = rz;
+    double curvature = dot(p, q, n), a = rz / curvature, before = rz;
+    if (!(curvature > 0)) return not_pd();
     for (size_t i = 0; i < n; i++) {
       x[i] += a * p[i];
       r[i] -= a * q[i];

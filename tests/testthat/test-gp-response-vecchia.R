@@ -4,12 +4,13 @@ latent_cases <- function(n) {
   set.seed(n)
   x <- cbind(a = stats::runif(n), b = stats::runif(n))
   g <- 2 * sin(5 * x[, 1L]) + x[, 2L]
-  list(x = x, own = list(neg_binomial_2_log = c(phi = 0.7),
+  list(x = x, own = list(neg_binomial_2_log = c(phi = 0.7), student_t = c(scale = 0.3, df = 2),
                          ordered_logistic = c(gap1 = 0.7, gap2 = 1.2)),
        y = list(bernoulli_logit = stats::rbinom(n, 1, stats::plogis(g)),
                 binomial_logit = cbind(stats::rbinom(n, 3, stats::plogis(g)), 2),
                 poisson_log = stats::rpois(n, exp(g)),
                 neg_binomial_2_log = stats::rnbinom(n, 3, mu = exp(g)),
+                student_t = g + 0.1 * stats::rt(n, 2) + 3 * (seq_len(n) %% 7L == 0L),
                 ordered_logistic = cut(g + 0.3 * stats::rlogis(n), c(-Inf, 0, 0.7, 1.2, Inf),
                                        ordered_result = TRUE)))
 }
@@ -61,10 +62,11 @@ test_that("few neighbours come close, closer with more of them", {
   cases <- latent_cases(n)
   kernel <- k_matern32(1.3, 0.4)
   with_cl({
-    for (family in c("bernoulli_logit", "poisson_log")) {
+    for (family in c("bernoulli_logit", "poisson_log", "student_t")) {
+      par <- c(coef(kernel), cases$own[[family]])
       away <- vapply(c(5L, 20L, 60L), function(m) {
         f <- latent_likelihoods(cases, family, kernel, 0, "profile", m)
-        abs(f$near(coef(kernel), FALSE) - f$exact(coef(kernel), FALSE))
+        abs(f$near(par, FALSE) - f$exact(par, FALSE))
       }, 0)
       expect_lt(away[2L], 0.5 * away[1L])
       expect_lt(away[3L], 0.02)
@@ -110,13 +112,63 @@ test_that("equal points have equal values; what is not available is refused", {
   link <- predict(fits[[2L]])
   expect_equal(as.vector(link), rep(as.vector(link[1:8]), 5), tolerance = 1e-4)
   d <- data.frame(x, y = y)
-  for (family in c("student_t", "categorical_logit")) {
-    d$z <- if (family == "student_t") d$y + d$a else factor(d$y + rep(0:1, 20))
-    expect_fault(cl_gp(z ~ a, d, family = family, approx = "vecchia"), "argument",
-                 argument = "family")
-  }
+  d$z <- factor(d$y + rep(0:1, 20))
+  expect_fault(cl_gp(z ~ a, d, family = "categorical_logit", approx = "vecchia"), "argument",
+               argument = "family")
   expect_fault(cl_gp(y ~ a, d, family = binomial(), approx = "vecchia", method = "mcmc"),
                "argument", argument = "method")
   expect_fault(cl_gp(y ~ a, d, k_matern32() + k_white(), family = binomial(), approx = "vecchia"),
                "argument", argument = "kernel")
+})
+
+test_that("outliers move a fit by Student\'s t as little as the exact one", {
+  n <- 200L
+  set.seed(n)
+  d <- data.frame(a = stats::runif(n), b = stats::runif(n))
+  truth <- 2 * sin(5 * d$a) + d$b
+  d$y <- truth + 0.1 * stats::rt(n, 3) + 3 * (seq_len(n) %% 40L == 5L)
+  with_cl({
+    of <- function(...) {
+      cl_gp(y ~ a + b, d, k_matern52(), family = "student_t", ard = FALSE, starts = 1, ...)
+    }
+    exact <- of()
+    near <- of(approx = "vecchia", neighbours = 30)
+    expect_true(near$converged)
+    expect_lt(abs(as.numeric(logLik(near) - logLik(exact))), 0.3)
+    expect_equal(coef(near), coef(exact), tolerance = 0.1)
+    expect_lt(sqrt(mean((fitted(near) - fitted(exact))^2)), 0.01)
+    expect_lt(sqrt(mean((fitted(near) - truth)^2)), 0.1)
+    new <- data.frame(a = c(0.3, 0.7), b = 0.5)
+    at <- lapply(list(near, exact), predict, new, type = "response",
+                 interval = "prediction")
+    expect_equal(at[[1L]], at[[2L]], tolerance = 0.05)
+  }, engine = "host")
+})
+
+test_that("curvatures that are negative: the right answer, or that the matrix is not definite", {
+  n <- 60L
+  set.seed(5)
+  x <- cbind(stats::runif(n), stats::runif(n))
+  kernel <- k_matern32(1.2, 0.5)
+  with_cl({
+    f <- cl_gp_likelihood(numeric(n), x, kernel, approx = "vecchia", neighbours = n - 1L)
+    e <- environment(f)
+    weights <- e$on_handle(function(v) {
+      .Call(r_vecchia_latent, v, e$layout$c, layout_values(e$layout, c(coef(kernel), 0)))
+    })
+    precision <- solve(as.matrix(cl_cov(x, x, kernel)))
+    least <- 1 / max(eigen(solve(precision), symmetric = TRUE, only.values = TRUE)$values)
+    solved <- function(d) {
+      b <- cbind(x[, 1L], 1)
+      e$on_handle(function(v) .Call(r_vecchia_latent_solve, v, weights, d, b))
+    }
+    d <- rep(c(-0.9 * least, 3), length.out = n)
+    got <- solved(d)
+    p <- precision + diag(d)
+    expect_equal(got$x, solve(p, cbind(x[, 1L], 1)), tolerance = 1e-7)
+    expect_equal(got$half, as.numeric(determinant(p)$modulus - determinant(precision)$modulus) / 2,
+                 tolerance = 1e-7)
+    expect_fault(solved(rep(-1.5 * least, n)), "not_pd")
+    expect_fault(solved(replace(d, 7L, -1e6)), "not_pd")
+  }, engine = "host")
 })

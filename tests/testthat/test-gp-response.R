@@ -259,8 +259,6 @@ test_that("bad input is refused by name", {
   expect_fault(cl_gp(x, rep(1, 6), family = "bernoulli_logit"), "argument", argument = "y")
   expect_fault(cl_gp(x, y, family = "poisson_log", method = "loo"), "argument",
                argument = "method")
-  expect_fault(cl_gp(x, y, family = "student_t", approx = "vecchia"), "argument",
-               argument = "family")
   expect_fault(cl_gp(x, y, family = "poisson_log", variance = x), "argument",
                argument = "variance")
   expect_fault(cl_gp(x, y, offset = x), "argument", argument = "offset")
