@@ -47,7 +47,7 @@
 #' @param workers,checkpoint,checkpoint_seconds See below.
 #' @param refresh Number of replicates between reports of progress; 0 for none.
 #' @param ... Further arguments of [cl_sample()]: `method`, `adapt_delta`, `max_depth`, `leapfrogs`,
-#'   `metric`, `step_size`, `inverse_metric`, `nan`.
+#'   `metric`, `rank`, `step_size`, `inverse_metric`, `nan`.
 #' @return An object of class `"cl_calibration"`, see [cl_calibration-methods]. An interrupted run
 #'   returns the replicates made so far, with a warning.
 #' @section Errors:
@@ -107,7 +107,7 @@ cl_calibrate <- function(simulate, model, replicates = 200, draws = 99, warmup =
 calibration_settings <- function(warmup, ...) {
   given <- list(...)
   known <- c("method", "adapt_delta", "max_depth", "leapfrogs", "metric", "step_size",
-             "inverse_metric", "nan")
+             "inverse_metric", "nan", "rank")
   other <- setdiff(names(given), known)
   if (length(given) > 0L && (is.null(names(given)) || length(other) > 0L)) {
     abort_argument("...", sprintf("unknown argument%s: further arguments are %s",
@@ -117,7 +117,7 @@ calibration_settings <- function(warmup, ...) {
   pick <- function(name, default) if (is.null(given[[name]])) default else given[[name]]
   control <- sample_control(warmup, 1, pick("method", "nuts"), pick("adapt_delta", 0.8),
                             pick("max_depth", 10), pick("leapfrogs", 10), pick("metric", "diag"),
-                            given$step_size, FALSE)
+                            given$step_size, FALSE, given$rank)
   control$nan <- check_choice(pick("nan", "stop"), c("stop", "reject"), "nan")
   c(control, list(refresh = 0, announce = FALSE, inverse_metric = given$inverse_metric))
 }

@@ -53,8 +53,13 @@ collect_draws <- function(job, chains, complete) {
   structure(result, class = "cl_sample")
 }
 
-# Diagonals in columns, or an array of matrices.
+# Diagonals in columns, or an array of matrices, or a list of the parts of metrics of low rank.
 inverse_metrics <- function(chains, d) {
+  if (!is.null(chains[[1L]]$vectors)) {
+    return(lapply(chains, function(s) {
+      list(diagonal = s$scale^2, values = as.vector(s$values), vectors = s$vectors)
+    }))
+  }
   if (is.null(chains[[1L]]$factor)) {
     return(matrix(vapply(chains, function(s) rep_len(s$scale^2, d), numeric(d)), d))
   }
@@ -134,7 +139,8 @@ count_of <- function(n, what) {
 #'     `leapfrogs`, `divergent`, `energy`, `log_density`; the last two on the unconstrained scale,
 #'     including the Jacobian,
 #'   * `step_size`, `inverse_metric`: values after the warm-up, for each chain (the latter in
-#'     columns, or an array of matrices if the metric is dense),
+#'     columns, or an array of matrices if the metric is dense, or a list of lists if it is of low
+#'     rank),
 #'   * `seconds`: time of each chain, for the warm-up and in total,
 #'   * `evaluations`, `rejections`: the numbers of evaluations, and of points at which the density
 #'     could not be computed, for each chain,
@@ -175,7 +181,8 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
   cat(sprintf("%s of %s each after %d of warm-up (%s)%s\n", count_of(size[2L], "chain"),
               count_of(size[1L], "iteration"), x$control$warmup,
               paste0(toupper(x$control$method),
-                     if (x$control$metric == "dense") ", dense metric",
+                     switch(x$control$metric, dense = ", dense metric",
+                            "low-rank" = sprintf(", low-rank metric of rank %s", ranks(x))),
                      if (isTRUE(x$control$pooled)) ", pooled"),
               if (x$complete) "" else ", interrupted"))
   table <- summary(x)
@@ -193,6 +200,12 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
     writeLines(strwrap(paste("!", problem), width = 0.9 * getOption("width"), exdent = 2L))
   }
   invisible(x)
+}
+
+# Of a metric of low rank: "3", or "2 to 3".
+ranks <- function(x) {
+  rank <- range(vapply(x$inverse_metric, function(m) length(m$values), 0L))
+  paste(unique(rank), collapse = " to ")
 }
 
 convergence_problems <- function(table) {

@@ -42,15 +42,34 @@
 #' comparisons of speed. During the warm-up the step size is adapted by dual averaging to an average
 #' acceptance statistic of `adapt_delta` (Hoffman and Gelman, 2014, *JMLR* 15), and the inverse
 #' mass matrix is set to the variances of the parameters (`metric = "diag"`) or to their covariance
-#' matrix (`"dense"`), in windows of 25, 50, 100, ... iterations after the first 75; the last 50
-#' iterations adapt the step size only. For a warm-up of less than 150 iterations these numbers are
-#' reduced in proportion; a warm-up of less than 20 adapts the step size only.
+#' matrix (`"dense"`), or to a part of it (`"low-rank"`, see below), in windows of 25, 50, 100, ...
+#' iterations after the first 75; the last 50 iterations adapt the step size only. For a warm-up of
+#' less than 150 iterations these numbers are reduced in proportion; a warm-up of less than 20
+#' adapts the step size only.
 #'
 #' With strongly correlated parameters `"dense"` needs far fewer steps. Each step then takes
 #' `2 * d^2` more operations for `d` parameters, and each chain three matrices of that size. With
 #' `pooled = TRUE` the windows of all chains are used together: chains wait for each other at the
 #' end of each window, and a metric is estimated from `chains` times as many draws.
 #'
+#' @section A metric of low rank:
+#' With `metric = "low-rank"` the inverse mass matrix is
+#' \deqn{M^{-1} = D^{1/2} (I + U (\Lambda - I) U') D^{1/2}}{D^(1/2) (I + U (Lambda - I) U') D^(1/2)}
+#' with a diagonal matrix D and r orthonormal columns of U, as in Bales et al. (2019,
+#' <https://arxiv.org/abs/1905.11916>). A step takes `8 * d * r` more operations, and no matrix of
+#' the size d x d is formed: for many parameters of which a few combinations are strongly
+#' correlated.
+#'
+#' D, U and Lambda are estimated from the positions of a window and their gradients, at most 256
+#' evenly spaced ones (with `pooled = TRUE` from all chains in turn). D is the ratio of their
+#' standard deviations. In the space of the leading eigenvectors of both covariance matrices, scaled
+#' by D, A of the positions and B of the gradients, S is the positive definite solution of S B S =
+#' A. For a normal distribution S is the covariance matrix there whatever the positions; in general
+#' S minimises the Fisher divergence of a normal distribution (Seyboldt, Carlson and Carpenter,
+#' 2026, <https://arxiv.org/abs/2603.18845>). Directions are the eigenvectors of S with eigenvalues
+#' above 2 or below 1/2, at most `rank`.
+#'
+#' @section Compiled densities:
 #' A density that can be compiled runs without R between evaluations, its transforms included: a
 #' [cl_gradient()], and on the host a [cl_likelihood()] or a [cl_log_posterior()] of these and
 #' formulas. So does a [cl_likelihood()] on a device or in lockstep, alone or in a
@@ -122,11 +141,14 @@
 #'   steps.
 #' @param max_depth NUTS makes at most `2^max_depth - 1` steps in an iteration.
 #' @param leapfrogs Number of steps in an iteration of `"hmc"`.
-#' @param metric The mass matrix: `"diag"`, `"dense"`, or `"unit"`: not adapted.
+#' @param metric The mass matrix: `"diag"`, `"dense"`, `"low-rank"` plus diagonal, or `"unit"`: not
+#'   adapted.
+#' @param rank The largest rank of a metric of low rank; `NULL`: 32.
 #' @param pooled Whether the mass matrix is adapted from the draws of all chains, see below.
 #' @param step_size,inverse_metric Initial step size (`NULL`: found by trial) and inverse mass
 #'   matrix (on the unconstrained scale; one number, or the diagonal, or the matrix if `metric` is
-#'   `"dense"`). Without a warm-up they are not changed.
+#'   `"dense"`, or an element of the result's `inverse_metric` if it is `"low-rank"`). Without a
+#'   warm-up they are not changed.
 #' @param jitter Chains start at `init` plus uniform random numbers between `-jitter` and `jitter`,
 #'   on the unconstrained scale. The default is 1 if several chains share one `init`, and 0
 #'   otherwise.
@@ -192,19 +214,20 @@
 #' cor(as.matrix(fit))
 cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000, transform = NULL,
                       method = c("nuts", "hmc"), adapt_delta = 0.8, max_depth = 10, leapfrogs = 10,
-                      metric = c("diag", "dense", "unit"), step_size = NULL, inverse_metric = NULL,
+                      metric = c("diag", "dense", "low-rank", "unit"), step_size = NULL,
+                      inverse_metric = NULL,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("stop", "reject"), check_gradient = TRUE, save_warmup = FALSE,
                       refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60,
                       pooled = FALSE, start = c("init", "pathfinder", "mode", "random"),
-                      devices = NULL) {
+                      devices = NULL, rank = NULL) {
   if (!is.function(log_density)) {
     abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
                                           describe(log_density)))
   }
   chains <- as.integer(check_count(chains, "chains", lower = 1))
   control <- sample_control(warmup, iter, method, adapt_delta, max_depth, leapfrogs, metric,
-                            step_size, save_warmup)
+                            step_size, save_warmup, rank)
   control$pooled <- check_flag(pooled, "pooled") && chains > 1L
   control$nan <- check_choice(nan, c("stop", "reject"), "nan")
   control$check_gradient <- check_flag(check_gradient, "check_gradient")
@@ -291,7 +314,7 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
                                  "0, beta = c(0, 0))"))
   }
   control$inverse_metric <- check_inverse_metric(inverse_metric, layout$dimension,
-                                                 control$metric == "dense")
+                                                 control$metric, control$rank)
   if (is.null(jitter)) {
     jitter <- if (chains > 1L && single_init(init) && !inherits(init, "cl_sample")) 1 else 0
   }
@@ -305,20 +328,28 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
 # ---- arguments -----------------------------------------------------------------------------------
 
 sample_control <- function(warmup, iter, method, adapt_delta, max_depth, leapfrogs, metric,
-                           step_size, save_warmup) {
+                           step_size, save_warmup, rank = NULL) {
+  metric <- check_choice(metric, c("diag", "dense", "low-rank", "unit"), "metric")
+  if (metric == "low-rank") {
+    rank <- if (is.null(rank)) 32 else check_count(rank, "rank", 1)
+  } else if (!is.null(rank)) {
+    abort_argument("rank", "'rank' needs metric = \"low-rank\"")
+  }
   list(warmup = as.integer(check_count(warmup, "warmup")),
        iter = as.integer(check_count(iter, "iter", lower = 1)),
        method = check_choice(method, c("nuts", "hmc"), "method"),
        adapt_delta = check_number(adapt_delta, "adapt_delta", 0.01, 0.999999),
        max_depth = as.integer(check_count(max_depth, "max_depth", 1, 20)),
        leapfrogs = as.integer(check_count(leapfrogs, "leapfrogs", 1)),
-       metric = check_choice(metric, c("diag", "dense", "unit"), "metric"), pooled = FALSE,
+       metric = metric, rank = if (is.null(rank)) 0 else rank, pooled = FALSE,
        step_size = if (!is.null(step_size)) check_number(step_size, "step_size", 1e-300, 1e7),
        save_warmup = check_flag(save_warmup, "save_warmup"))
 }
 
-check_inverse_metric <- function(x, dimension, dense = FALSE) {
+check_inverse_metric <- function(x, dimension, metric = "diag", rank = 0) {
+  dense <- metric == "dense"
   if (is.null(x)) x <- 1
+  if (is.list(x) && metric == "low-rank") return(check_low_rank(x, dimension, rank))
   right <- is.numeric(x) && all(is.finite(x))
   if (is.matrix(x) && dense) {
     right <- right && all(dim(x) == dimension) && isSymmetric(unname(x))
@@ -330,7 +361,24 @@ check_inverse_metric <- function(x, dimension, dense = FALSE) {
       "'inverse_metric' must be one positive number, or one for each of the %d parameters%s",
       dimension, if (dense) ", or a positive definite matrix" else ""))
   }
+  if (metric == "low-rank") x <- rep_len(x, dimension)
   if (dense) diag(rep_len(as.double(x), dimension), dimension) else as.double(x)
+}
+
+# The parts of an inverse metric of low rank, as those of a result, one behind another.
+check_low_rank <- function(x, dimension, rank) {
+  numbers <- vapply(x, function(part) is.numeric(part) && all(is.finite(part)), NA)
+  v <- x$vectors
+  right <- setequal(names(x), c("diagonal", "values", "vectors")) && all(numbers) &&
+    length(x$diagonal) == dimension && all(unlist(x[c("diagonal", "values")]) > 0) &&
+    is.matrix(v) && all(dim(v) == c(dimension, length(x$values))) && ncol(v) <= rank &&
+    all(abs(crossprod(v) - diag(ncol(v))) < 1e-8)
+  if (!right) {
+    abort_argument("inverse_metric", sprintf(paste(
+      "'inverse_metric' must be a list of 'diagonal' (%d positive numbers), 'values' (positive, at",
+      "most %.0f) and 'vectors' (a matrix with an orthonormal column for each)"), dimension, rank))
+  }
+  as.double(c(x$diagonal, x$values, v))
 }
 
 # Whether lockstep is faster: when reading the data takes longer than R's work around it, or when

@@ -3,19 +3,15 @@
 #   Rscript bench/rstan.R [model ...]
 #
 # needs rstan, posterior, jsonlite and STATCL_POSTERIORDB, a folder with the data as JSON. Stan
-# compiles
-# a model for half a minute; that time does not count. Models read from a file of another session
-# ended
-# R with an illegal instruction here, so none is kept. Debian's rstan does not find the headers of
-# Boost
-# by itself (its package BH has none): `boost_lib` says where they are.
+# compiles a model for half a minute; that time does not count. Models read from a file of another
+# session ended R with an illegal instruction here, so none is kept. Debian's rstan does not find
+# the headers of Boost by itself (its package BH has none): `boost_lib` says where they are.
 #
 # Both draw 4 x (1000 + 1000), one after the other, three rounds; the fastest counts. "cpu s" is
 # processor time of the call, with R's part; rstan's chains run one after another in the process,
-# ours
-# on two threads. "ess" is the smallest bulk effective size of all parameters, by posterior. "off"
-# is
-# the largest distance of our means from posteriordb's reference, in standard errors of both.
+# ours on two threads. "ess" is the smallest bulk effective size of all parameters, by posterior.
+# "off" is the largest distance of our means from posteriordb's reference, in standard errors of
+# both.
 suppressMessages({
   library(statcl)
   library(rstan)
@@ -157,9 +153,22 @@ run_model <- function(name) {
              ratio = (ess[1] / ours$cpu) / (ess[2] / inside), off = off[1], compared = off[2])
 }
 
+# A model in a process of its own: with several in one, rstan 2.21 ended R by a segmentation fault.
+in_child <- function(name) {
+  file <- tempfile(fileext = ".rds")
+  script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+  status <- system2(file.path(R.home("bin"), "Rscript"), shQuote(c(script, name, file)))
+  if (status != 0L) stop("no result for ", name)
+  readRDS(file)
+}
+
 asked <- commandArgs(TRUE)
+if (length(asked) == 2L && endsWith(asked[2L], ".rds")) {
+  saveRDS(run_model(asked[1L]), asked[2L])
+  quit("no")
+}
 if (length(asked) == 0L) asked <- names(models)
-rows <- do.call(rbind, lapply(asked, run_model))
+rows <- do.call(rbind, lapply(asked, in_child))
 cat(sprintf("Effective draws a second, our call over rstan's sampling alone: %.2f\n\n",
             stats::median(rows$ratio)))
 print(rows, digits = 3, row.names = FALSE)

@@ -3,7 +3,8 @@
  *   r_chain_make(start, options, seed)
  *       start: the unconstrained vector
  *       options: a double vector with the entries below in their order; behind them the inverse
- *       metric: an entry for each parameter, or the matrix if it is dense
+ *       metric: an entry for each parameter, or the matrix if it is dense; of low rank the
+ *       eigenvalues and the eigenvectors behind the diagonal
  *       seed: .Random.seed of "L'Ecuyer-CMRG"
  *   r_chain_place(chain, centre, jitter): the new start, near the centre
  *   r_chain_step(chain, value, gradient, iterations): takes the result at the chain's point, whose
@@ -57,6 +58,7 @@ enum {
   MAX_DEPTH,
   ADAPTS_METRIC,
   DENSE,
+  RANK,
   POOLS,
   ADAPT_DELTA,
   STEP_SIZE,
@@ -73,7 +75,11 @@ static scl_status read_options(SEXP x, size_t dimension, scl_chain_options *out)
   if (TYPEOF(x) != REALSXP || XLENGTH(x) < OPTIONS) return bad_chain();
   const double *o = REAL_RO(x);
   const size_t numbers = o[DENSE] != 0.0 ? dimension * dimension : dimension;
-  if ((size_t)XLENGTH(x) != OPTIONS + numbers) return bad_chain();
+  const size_t further = (size_t)XLENGTH(x) - OPTIONS - numbers, rank = (size_t)o[RANK];
+  const size_t directions = further / (dimension + 1);
+  const bool fits = (size_t)XLENGTH(x) >= OPTIONS + numbers && directions <= rank &&
+                    directions * (dimension + 1) == further;
+  if (!fits) return bad_chain();
   *out = (scl_chain_options){.dimension = dimension,
                              .warmup = (int)o[WARMUP],
                              .iter = (int)o[ITER],
@@ -82,10 +88,12 @@ static scl_status read_options(SEXP x, size_t dimension, scl_chain_options *out)
                              .max_depth = (int)o[MAX_DEPTH],
                              .adapts_metric = o[ADAPTS_METRIC] != 0.0,
                              .dense = o[DENSE] != 0.0,
+                             .rank = rank,
                              .pools = o[POOLS] != 0.0,
                              .adapt_delta = o[ADAPT_DELTA],
                              .step_size = o[STEP_SIZE],
                              .inverse_metric = o + OPTIONS,
+                             .directions = directions,
                              .save_warmup = o[SAVE_WARMUP] != 0.0,
                              .reject_nan = o[REJECT_NAN] != 0.0};
   return SCL_OK;
@@ -279,13 +287,10 @@ static SEXP columns(const double *from, size_t rows, int count) {
 
 /* Allocates while it reads the chain, which holds nothing that an error would lose. */
 SEXP r_chain_state(SEXP chain, SEXP all) {
-  const char *names[] = {"iteration",      "iteration_done",
-                         "rejections",     "evaluations",
-                         "step_size",      "elapsed",
-                         "warmup_seconds", "at",
-                         "scale",          "draws",
-                         "figures",        "factor",
-                         "waits",          ""};
+  const char *names[] = {"iteration", "iteration_done", "rejections",     "evaluations",
+                         "step_size", "elapsed",        "warmup_seconds", "at",
+                         "scale",     "draws",          "figures",        "factor",
+                         "waits",     "values",         "vectors",        ""};
   scl_chain *c;
   if (get_chain(chain, &c) != SCL_OK) r_throw();
   const scl_chain_view v = scl_chain_view_of(c);
@@ -306,6 +311,10 @@ SEXP r_chain_state(SEXP chain, SEXP all) {
     SET_VECTOR_ELT(result, 10, columns(v.figures, SCL_CHAIN_FIGURES, v.done));
     if (v.factor != NULL) {
       SET_VECTOR_ELT(result, 11, columns(v.factor, v.dimension, (int)v.dimension));
+    }
+    if (v.value != NULL) {
+      SET_VECTOR_ELT(result, 13, columns(v.value, (size_t)v.rank, 1));
+      SET_VECTOR_ELT(result, 14, columns(v.vector, v.dimension, v.rank));
     }
   }
   UNPROTECT(1);

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { MOST_ROWS = 256 };
+
 void scl_adapt_windows(scl_adaptation *a, int warmup) {
   int first = 75, last = 50, size = 25;
   a->windows = 0;
@@ -19,6 +21,17 @@ void scl_adapt_windows(scl_adaptation *a, int warmup) {
     const int end = a->end[a->windows - 1] + size;
     a->end[a->windows++] = (double)end + 2.0 * size > warmup - last ? warmup - last : end;
   }
+}
+
+size_t scl_adapt_rows(int warmup) {
+  scl_adaptation a = {.first = 0};
+  int most = 0;
+  scl_adapt_windows(&a, warmup);
+  for (int k = 0; k < a.windows; k++) {
+    const int size = a.end[k] - (k > 0 ? a.end[k - 1] : a.first - 1);
+    if (size > most) most = size;
+  }
+  return (size_t)(most < MOST_ROWS ? most : MOST_ROWS);
 }
 
 static size_t moments(const scl_adaptation *a) {
@@ -59,6 +72,21 @@ static bool ends_at(const scl_adaptation *a, int i) {
   return false;
 }
 
+/* The last of each `step` iterations of a window is kept, so that `rows` columns hold it. */
+static bool is_kept(const scl_adaptation *a, int i) {
+  int first = a->first, k = 0;
+  while (a->end[k] < i) first = a->end[k++] + 1;
+  const size_t size = (size_t)(a->end[k] - first + 1), step = (size + a->rows - 1) / a->rows;
+  return (size_t)(a->end[k] - i) % step == 0;
+}
+
+static void keep(scl_adaptation *a, const double *q, const double *g) {
+  const size_t d = a->dimension, at = (size_t)a->n * d;
+  memcpy(a->positions + at, q, d * sizeof *q);
+  memcpy(a->gradients + at, g, d * sizeof *g);
+  a->n += 1.0;
+}
+
 static void add_dense(scl_adaptation *a, const double *q, double n) {
   const size_t d = a->dimension;
   const double share = (n - 1.0) / n;
@@ -78,8 +106,12 @@ static void add_diagonal(scl_adaptation *a, const double *q, double n) {
   }
 }
 
-bool scl_adapt_observe(scl_adaptation *a, int i, const double *q) {
+bool scl_adapt_observe(scl_adaptation *a, int i, const double *q, const double *g) {
   if (a->windows == 0 || i < a->first || i > a->end[a->windows - 1]) return false;
+  if (a->rows > 0) {
+    if (is_kept(a, i)) keep(a, q, g);
+    return ends_at(a, i);
+  }
   a->n += 1.0;
   if (a->dense) {
     add_dense(a, q, a->n);
@@ -89,8 +121,13 @@ bool scl_adapt_observe(scl_adaptation *a, int i, const double *q) {
   return ends_at(a, i);
 }
 
-void scl_adapt_merge(scl_adaptation *a, const scl_adaptation *other) {
+void scl_adapt_merge(scl_adaptation *a, const scl_adaptation *other, int part, int parts) {
   const size_t d = a->dimension, step = a->dense ? d : 1;
+  for (size_t k = (size_t)part; a->rows > 0 && k < (size_t)a->n; k += (size_t)parts) {
+    memcpy(a->positions + k * d, other->positions + k * d, d * sizeof *a->positions);
+    memcpy(a->gradients + k * d, other->gradients + k * d, d * sizeof *a->gradients);
+  }
+  if (a->rows > 0) return;
   const double n = a->n + other->n, share = other->n / n, weight = a->n * share;
   for (size_t k = 0; k < d; k++) {
     const double off = weight * (other->mean[k] - a->mean[k]);

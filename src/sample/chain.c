@@ -14,6 +14,7 @@ void scl_chain_free(scl_chain *c) {
   scl_random_end(&c->stream);
   free(c->memory);
   free(c->node);
+  free(c->work);
   free(c->draws);
   free(c->figures);
   free(c);
@@ -23,6 +24,10 @@ static double *take(double **from, size_t n) {
   double *const part = *from;
   *from += n;
   return part;
+}
+
+static size_t rows_of(const scl_chain_options *o) {
+  return o->adapts_metric && o->rank > 0 ? scl_adapt_rows(o->warmup) : 0;
 }
 
 void scl_chain_divide(scl_chain *c) {
@@ -35,6 +40,13 @@ void scl_chain_divide(scl_chain *c) {
   for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++) *vectors[k] = take(&m, d);
   c->adapt.squares = take(&m, c->options.dense ? d * d : d);
   c->factor = c->options.dense ? take(&m, d * d) : NULL;
+  if (c->options.rank > 0) {
+    c->adapt.rows = rows_of(&c->options);
+    c->adapt.positions = take(&m, d * c->adapt.rows);
+    c->adapt.gradients = take(&m, d * c->adapt.rows);
+    c->lowrank = scl_lowrank_at(d, c->options.rank, c->scale,
+                                take(&m, scl_lowrank_room(d, c->options.rank)));
+  }
   for (int k = 0; k <= c->options.max_depth; k++) {
     c->node[k] = (scl_subtree){take(&m, d), take(&m, d), take(&m, d)};
   }
@@ -47,7 +59,9 @@ static int kept_from(const scl_chain_options *o) {
 
 size_t scl_chain_vectors(const scl_chain_options *o) {
   const size_t d = o->dimension;
-  return (20 + 3 * ((size_t)o->max_depth + 1)) * d + 1 + (o->dense ? 2 * d * d : 0);
+  const size_t matrix = o->dense ? 2 * d * d : 0;
+  const size_t lowrank = o->rank > 0 ? 2 * d * rows_of(o) + scl_lowrank_room(d, o->rank) : 0;
+  return (20 + 3 * ((size_t)o->max_depth + 1)) * d + 1 + matrix + lowrank;
 }
 
 static scl_status allocate(scl_chain *c) {
@@ -60,9 +74,12 @@ static scl_status allocate(scl_chain *c) {
   c->node = calloc(levels, sizeof *c->node);
   c->draws = malloc((kept * d + 1) * sizeof *c->draws);
   c->figures = malloc((total * SCL_CHAIN_FIGURES + 1) * sizeof *c->figures);
-  if (c->memory == NULL || c->node == NULL || c->draws == NULL || c->figures == NULL) {
-    return scl_fail_memory((vectors + kept * d + total * SCL_CHAIN_FIGURES) * sizeof(double), 0,
-                           "a chain");
+  const size_t work = rows_of(o) > 0 ? scl_lowrank_work(d, rows_of(o), o->rank) : 0;
+  if (work > 0) c->work = malloc(work * sizeof *c->work);
+  if (c->memory == NULL || c->node == NULL || c->draws == NULL || c->figures == NULL ||
+      (work > 0 && c->work == NULL)) {
+    return scl_fail_memory((vectors + work + kept * d + total * SCL_CHAIN_FIGURES) * sizeof(double),
+                           0, "a chain");
   }
   scl_chain_divide(c);
   return SCL_OK;
@@ -73,17 +90,24 @@ static scl_status allocate(scl_chain *c) {
 static bool set_metric(scl_chain *c, const double *inverse) {
   const size_t d = c->options.dimension;
   if (!c->options.dense) {
+    const size_t rank = c->options.directions;
     for (size_t k = 0; k < d; k++) c->scale[k] = sqrt(inverse[k]);
+    if (rank > 0) scl_lowrank_set(&c->lowrank, rank, inverse + d, inverse + d + rank);
     return true;
   }
   memcpy(c->factor, inverse, d * d * sizeof *inverse);
   return scl_metric_factor(d, c->factor);
 }
 
-/* From the positions of a window. A matrix that rounding makes indefinite keeps its diagonal only.
- */
-static void take_metric(scl_chain *c, const scl_adaptation *window) {
+/* From the positions of its window. A matrix that rounding makes indefinite keeps its diagonal
+ * only. */
+static void take_metric(scl_chain *c) {
+  const scl_adaptation *window = &c->adapt;
   const size_t d = c->options.dimension;
+  if (c->options.rank > 0) {
+    scl_lowrank_fit(&c->lowrank, (size_t)window->n, window->positions, window->gradients, c->work);
+    return;
+  }
   double *inverse = c->options.dense ? c->factor : c->scale;
   scl_adapt_inverse(window, inverse);
   if (!c->options.dense) {
@@ -94,6 +118,16 @@ static void take_metric(scl_chain *c, const scl_adaptation *window) {
       if (k % (d + 1) != 0) inverse[k] = 0.0;
     }
     scl_metric_factor(d, inverse);
+  }
+}
+
+/* Of a chain with the same options. */
+static void copy_metric(scl_chain *c, const scl_chain *from) {
+  const size_t d = c->options.dimension, rank = c->options.rank;
+  scl_assign(c, c->scale, from->scale);
+  if (c->factor != NULL) memcpy(c->factor, from->factor, d * d * sizeof *c->factor);
+  if (rank > 0) {
+    memcpy(c->lowrank.rank, from->lowrank.rank, scl_lowrank_room(d, rank) * sizeof *c->scale);
   }
 }
 
@@ -250,8 +284,8 @@ static bool adapt(scl_chain *c, double accept) {
   const int i = c->iteration;
   if (i > c->options.warmup) return false;
   c->step_size = scl_adapt_step(&c->adapt, accept);
-  const bool ends = scl_adapt_observe(&c->adapt, i, c->q);
-  if (ends && !c->options.pools) take_metric(c, &c->adapt);
+  const bool ends = scl_adapt_observe(&c->adapt, i, c->q, c->g);
+  if (ends && !c->options.pools) take_metric(c);
   if (i == c->options.warmup) {
     c->step_size = scl_adapt_final(&c->adapt);
     c->warmup_seconds = seconds_so_far(c);
@@ -286,12 +320,16 @@ scl_status scl_chains_pool(scl_chain *const *chain, int count) {
   for (int k = 0; k < count; k++) {
     const bool fits = chain[k]->stop == SCL_CHAIN_WAITS && chain[k]->done == chain[0]->done &&
                       chain[k]->options.dimension == chain[0]->options.dimension &&
-                      chain[k]->options.dense == chain[0]->options.dense;
+                      chain[k]->options.dense == chain[0]->options.dense &&
+                      chain[k]->options.rank == chain[0]->options.rank;
     if (!fits) return scl_fail_argument("pooled", "internal: chains do not wait for each other");
   }
-  for (int k = 1; k < count; k++) scl_adapt_merge(&chain[0]->adapt, &chain[k]->adapt);
-  for (int k = count - 1; k >= 0; k--) {
-    take_metric(chain[k], &chain[0]->adapt);
+  for (int k = 1; k < count; k++) {
+    scl_adapt_merge(&chain[0]->adapt, &chain[k]->adapt, k, count);
+  }
+  take_metric(chain[0]);
+  for (int k = 0; k < count; k++) {
+    if (k > 0) copy_metric(chain[k], chain[0]);
     chain[k]->stop = SCL_CHAIN_RUNS;
     end_window(chain[k]);
   }
@@ -403,6 +441,9 @@ scl_chain_view scl_chain_view_of(const scl_chain *c) {
                           .point = c->at,
                           .scale = c->scale,
                           .factor = c->factor,
+                          .rank = c->options.rank > 0 ? (int)*c->lowrank.rank : 0,
+                          .value = c->lowrank.value,
+                          .vector = c->lowrank.vector,
                           .draws = c->draws,
                           .kept = c->done > before ? c->done - before : 0,
                           .figures = c->figures};

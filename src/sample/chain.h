@@ -1,9 +1,9 @@
 /* One Markov chain: the no-U-turn sampler, or Hamiltonian Monte Carlo with a fixed number of steps.
  *
  * The momentum is kept in units in which it is standard normal: p = L' (usual momentum) with the
- * inverse mass matrix L L', diagonal or dense. A leapfrog step of size e is then, with C = e L,
- *   p <- p + C' gradient / 2;  q <- q + C p;  p <- p + C' gradient / 2,
- * and the products of the U-turn criterion need no mass matrix.
+ * inverse mass matrix L L', diagonal, dense or of low rank plus diagonal. A leapfrog step of size e
+ * is then, with C = e L, p <- p + C' gradient / 2;  q <- q + C p;  p <- p + C' gradient / 2, and
+ * the products of the U-turn criterion need no mass matrix.
  *
  * NUTS is the multinomial sampler with the generalised criterion (Betancourt, 2017,
  * arXiv:1701.02434, appendix A), with the further checks across the halves of each tree that Stan
@@ -24,13 +24,15 @@ typedef struct {
   bool static_steps; /* HMC with `leapfrogs` steps, else NUTS */
   int leapfrogs, max_depth;
   bool adapts_metric;
-  bool dense; /* the inverse metric is a matrix, else diagonal */
-  bool pools; /* chains wait at the end of each window (scl_chains_pool()) */
+  bool dense;  /* the inverse metric is a matrix, else diagonal */
+  size_t rank; /* not 0: plus so many directions at most (sample/lowrank.h) */
+  bool pools;  /* chains wait at the end of each window (scl_chains_pool()) */
   double adapt_delta;
   double step_size;             /* 0: found by trial */
   const double *inverse_metric; /* diagonal, or lower triangle; read when the chain is made */
-  bool save_warmup;             /* keeps the draws of the warm-up */
-  bool reject_nan;              /* points where value or gradient is NaN have density zero */
+  size_t directions; /* of low rank: so many eigenvalues and -vectors behind the diagonal */
+  bool save_warmup;  /* keeps the draws of the warm-up */
+  bool reject_nan;   /* points where value or gradient is NaN have density zero */
 } scl_chain_options;
 
 typedef struct scl_chain scl_chain;
@@ -100,10 +102,12 @@ typedef struct {
   int rejections;      /* points whose density could not be computed */
   double evaluations, step_size, elapsed, warmup_seconds; /* NaN before the end of the warm-up */
   const double *point;                                    /* to be evaluated next */
-  const double *scale;  /* square roots of a diagonal inverse metric */
+  const double *scale;  /* square roots of the diagonal part of the inverse metric */
   const double *factor; /* lower Cholesky factor of a dense one, and its transpose; else NULL */
-  const double *draws;  /* `dimension` numbers for each iteration that is kept */
-  int kept;             /* of the iterations done */
+  int rank;             /* directions of low rank, their eigenvalues and vectors */
+  const double *value, *vector;
+  const double *draws; /* `dimension` numbers for each iteration that is kept */
+  int kept;            /* of the iterations done */
   /* For each iteration done: acceptance statistic, step size, depth, steps, divergence, energy and
    * log density. */
   const double *figures;

@@ -45,7 +45,8 @@ static scl_status bad_image(void) {
 static bool same_options(const scl_chain_options *a, const scl_chain_options *b) {
   return a->dimension == b->dimension && a->warmup == b->warmup && a->iter == b->iter &&
          a->max_depth == b->max_depth && a->save_warmup == b->save_warmup &&
-         a->static_steps == b->static_steps && a->dense == b->dense && a->pools == b->pools;
+         a->static_steps == b->static_steps && a->dense == b->dense && a->rank == b->rank &&
+         a->adapts_metric == b->adapts_metric && a->pools == b->pools;
 }
 
 scl_status scl_chain_restore(scl_chain *c, const void *image, size_t bytes) {
@@ -64,6 +65,7 @@ scl_status scl_chain_restore(scl_chain *c, const void *image, size_t bytes) {
   saved.stream.quantile = own->stream.quantile;
   saved.memory = own->memory;
   saved.node = own->node;
+  saved.work = own->work;
   saved.draws = own->draws;
   saved.figures = own->figures;
   *c = saved;

@@ -4,7 +4,9 @@
 
 #include "sample/adapt.h"
 #include "sample/chain.h"
+#include "sample/lowrank.h"
 #include "sample/metric.h"
+#include "sample/sums.h"
 
 typedef enum { SCL_STAGE_FIRST, SCL_STAGE_SEARCH, SCL_STAGE_LEAF, SCL_STAGE_STATIC } scl_stage;
 
@@ -28,9 +30,11 @@ struct scl_chain {
   double *q, *g, lp; /* where the chain is */
   double *at, *p;    /* the point to be evaluated, and the momentum on the way there */
   double *answer;    /* value and gradient */
-  /* Of the momentum: square roots of the inverse metric, or its factor (sample/metric.h) and a
-   * vector times it. */
+  /* Of the momentum: square roots of the inverse metric; or its factor (sample/metric.h), or one
+   * of low rank; and a vector times it. */
   double *scale, *factor, *product;
+  scl_lowrank lowrank;
+  double *work;                /* of scl_lowrank_fit() */
   double step_size, direction; /* 1 or -1 */
   double energy0, energy1;     /* at the start of the transition, and of its result */
   double metropolis;
@@ -59,16 +63,6 @@ struct scl_chain {
 size_t scl_chain_vectors(const scl_chain_options *o);
 void scl_chain_divide(scl_chain *c);
 
-/* Sums are rounded once, as R's are. */
-static inline double scl_sum_of_products(size_t n, const double *a, const double *b) {
-  long double sum = 0.0L;
-  for (size_t k = 0; k < n; k++) {
-    const double product = a[k] * b[k];
-    sum += product;
-  }
-  return (double)sum;
-}
-
 static inline double scl_kinetic(const scl_chain *c, const double *p) {
   return 0.5 * scl_sum_of_products(c->options.dimension, p, p);
 }
@@ -77,11 +71,22 @@ static inline void scl_assign(const scl_chain *c, double *to, const double *from
   for (size_t k = 0; k < c->options.dimension; k++) to[k] = from[k];
 }
 
+/* c->product <- L x, or L' x, of a metric that is not diagonal; false: it is. */
+static inline bool scl_multiply(const scl_chain *c, bool transposed, const double *x) {
+  if (c->factor != NULL) {
+    scl_metric_times(c->options.dimension, c->factor, transposed, x, c->product);
+  } else if (c->options.rank > 0) {
+    scl_lowrank_times(&c->lowrank, transposed, x, c->product);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 /* p <- p + half a step along g. The step is size * scale, in this order, for equal bits. */
 static inline void scl_half_step(const scl_chain *c, const double *g, double *p) {
-  if (c->factor != NULL) {
+  if (scl_multiply(c, true, g)) {
     const double half = 0.5 * (c->direction * c->step_size);
-    scl_metric_times(c->options.dimension, c->factor, true, g, c->product);
     for (size_t k = 0; k < c->options.dimension; k++) p[k] += half * c->product[k];
     return;
   }
@@ -93,9 +98,8 @@ static inline void scl_half_step(const scl_chain *c, const double *g, double *p)
 
 /* at <- from + step * p */
 static inline void scl_full_step(const scl_chain *c, const double *from) {
-  if (c->factor != NULL) {
+  if (scl_multiply(c, false, c->p)) {
     const double step = c->direction * c->step_size;
-    scl_metric_times(c->options.dimension, c->factor, false, c->p, c->product);
     for (size_t k = 0; k < c->options.dimension; k++) c->at[k] = from[k] + step * c->product[k];
     return;
   }

@@ -16,7 +16,7 @@ static size_t most_points(const scl_target *target) {
 scl_ahead scl_ahead_begin(const scl_chain *c, const scl_target *target) {
   const size_t d = c->options.dimension;
   scl_ahead a = {.most = most_points(target)};
-  a.off = a.most == 1 || c->options.dense;
+  a.off = a.most == 1 || c->options.dense || c->options.rank > 0;
   if (a.off) return a;
   a.step = malloc((d + a.most * (2 * d + 1)) * sizeof *a.step);
   a.off = a.step == NULL;

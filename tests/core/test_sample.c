@@ -8,6 +8,7 @@
 #include "alloc.h"
 #include "base/threads.h"
 #include "program_check.h"
+#include "sample/lowrank.h"
 #include "sample/metric.h"
 #include "sample_chains.h"
 #include "test.h"
@@ -35,7 +36,7 @@ static void check_numbers(void) {
 
 /* ---- draws ---------------------------------------------------------------------------------- */
 
-static void check_moments(bool static_steps, bool dense) {
+static void check_moments(bool static_steps, bool dense, size_t rank) {
   gauss g = {.sd = {1.0, 0.01, 100.0}, .edge = INFINITY};
   const scl_target target = {D, run_gauss, &g, NULL, 1};
   scl_chain_options o = options(1000, 4000);
@@ -44,6 +45,7 @@ static void check_moments(bool static_steps, bool dense) {
   static const double unit_matrix[D * D] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
   o.static_steps = static_steps;
   o.dense = dense;
+  o.rank = rank;
   if (dense) o.inverse_metric = unit_matrix;
   REQUIRE_OK(make(&o, &c));
   CHECK_OK(scl_chain_run(c, &target, 5000, INFINITY, &stop));
@@ -64,6 +66,20 @@ static void check_moments(bool static_steps, bool dense) {
     CHECK(fabs(log(scale / g.sd[k])) < log(2.0));
   }
   scl_chain_free(c);
+}
+
+/* L x and L' x with D = 4, 1, 9, and the direction (0.6, 0.8, 0) of eigenvalue 4. */
+static void check_lowrank(void) {
+  double scale[D] = {2.0, 1.0, 3.0}, room[1 + 3 * 2 + 2 * 2 * D], y[D];
+  const double value[] = {4.0}, vector[D] = {0.6, 0.8, 0.0}, x[D] = {1.0, 2.0, 3.0};
+  const double forward[D] = {4.64, 3.76, 9.0}, back[D] = {3.68, 4.24, 9.0};
+  CHECK(scl_lowrank_room(D, 2) == sizeof room / sizeof *room);
+  const scl_lowrank m = scl_lowrank_at(D, 2, scale, room);
+  scl_lowrank_set(&m, 1, value, vector);
+  scl_lowrank_times(&m, false, x, y);
+  for (int k = 0; k < D; k++) CHECK_NEAR(y[k], forward[k], 1e-14);
+  scl_lowrank_times(&m, true, x, y);
+  for (int k = 0; k < D; k++) CHECK_NEAR(y[k], back[k], 1e-14);
 }
 
 static void check_metric(void) {
@@ -323,8 +339,9 @@ static void check_several(scl_context *ctx) {
 static void check_memory(void) {
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY};
   const scl_target target = {D, run_gauss, &g, NULL, 1};
-  const scl_chain_options o = options(100, 100);
+  scl_chain_options o = options(100, 100);
   int failures = 0;
+  o.rank = 2;
   for (long n = 1;; n++, failures++) {
     scl_chain *c = NULL;
     scl_chain_stop stop;
@@ -370,10 +387,12 @@ static void check_memory_of_evaluators(scl_context *ctx) {
 
 void test_sample(scl_context *ctx) {
   check_numbers();
-  check_moments(false, false);
-  check_moments(true, false);
-  check_moments(false, true);
+  check_moments(false, false, 0);
+  check_moments(true, false, 0);
+  check_moments(false, true, 0);
+  check_moments(false, false, 2);
   check_metric();
+  check_lowrank();
   check_stops();
   check_answers(false);
   check_answers(true);

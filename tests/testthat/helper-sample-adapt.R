@@ -30,6 +30,9 @@ new_adaptation <- function(control, dimension) {
   a$target <- control$adapt_delta
   windows <- adaptation_windows(if (control$metric == "unit") 0 else control$warmup)
   a$dense <- control$metric == "dense"
+  sizes <- diff(c(windows$first - 1, windows$ends))
+  a$rows <- if (control$metric == "low-rank" && length(sizes) > 0L) min(256, max(sizes)) else 0
+  a$most <- min(control$rank, dimension)
   a$first <- windows$first
   a$ends <- windows$ends
   clear_moments(a, dimension)
@@ -65,11 +68,19 @@ clear_moments <- function(a, dimension) {
   a$n <- 0
   a$mean <- numeric(dimension)
   a$squares <- if (a$dense) matrix(0, dimension, dimension) else numeric(dimension)
+  a$positions <- a$gradients <- matrix(0, dimension, 0)
 }
 
 # Adds the position of iteration i; TRUE if a window ends with it.
-observe <- function(a, i, q) {
+observe <- function(a, i, q, g) {
   if (i < a$first || length(a$ends) == 0L || i > a$ends[length(a$ends)]) return(FALSE)
+  if (a$rows > 0) {
+    if (is_kept(a, i)) {
+      a$positions <- cbind(a$positions, q, deparse.level = 0)
+      a$gradients <- cbind(a$gradients, g, deparse.level = 0)
+    }
+    return(i %in% a$ends)
+  }
   a$n <- n <- a$n + 1
   off <- q - a$mean
   a$mean <- a$mean + off / n
@@ -77,8 +88,21 @@ observe <- function(a, i, q) {
   i %in% a$ends
 }
 
-# Adds the positions of another window.
-merge_windows <- function(a, b) {
+# The last of so many iterations of a window is kept that `rows` columns hold it.
+is_kept <- function(a, i) {
+  end <- min(a$ends[a$ends >= i])
+  first <- max(a$first, a$ends[a$ends < i] + 1)
+  (end - i) %% ceiling((end - first + 1) / a$rows) == 0
+}
+
+# Adds the positions of another window, the `part`-th of `parts`, counted from 0.
+merge_windows <- function(a, b, part, parts) {
+  if (a$rows > 0) {
+    from <- seq(part + 1, ncol(a$positions), by = parts)
+    a$positions[, from] <- b$positions[, from]
+    a$gradients[, from] <- b$gradients[, from]
+    return()
+  }
   n <- a$n + b$n
   off <- b$mean - a$mean
   shift <- a$n * (b$n / n) * off
@@ -90,6 +114,7 @@ merge_windows <- function(a, b) {
 # The inverse mass matrix of the window, or its diagonal, shrunk slightly towards 1e-3, so that a
 # window without movement does no harm.
 window_inverse <- function(a) {
+  if (a$rows > 0) return(low_rank_fit(a$positions, a$gradients, a$most))
   n <- a$n
   ridge <- if (a$dense) diag(5e-3, length(a$mean)) else 5e-3
   variance <- if (n > 1) a$squares / (n - 1) else a$squares + (ridge > 0)
@@ -116,6 +141,113 @@ factor_times <- function(factor, x, transposed = FALSE) {
   product <- numeric(length(x))
   for (k in seq_along(x)) product <- product + factor[, k] * x[k]
   product
+}
+
+# ---- a metric of low rank ------------------------------------------------------------------------
+# L L' with L = D^1/2 (I + U (Lambda^1/2 - I) U'): list(scale = D^1/2, values, vectors). The order
+# of operations is that of src/sample/lowrank.c, for equal bits.
+
+low_rank_times <- function(m, x, transposed = FALSE) {
+  to <- if (transposed) m$scale * x else x
+  t <- numeric(length(m$values))
+  for (k in seq_along(x)) t <- t + m$vectors[k, ] * to[k]
+  t <- (sqrt(m$values) - 1) * t
+  for (i in seq_along(t)) to <- to + m$vectors[, i] * t[i]
+  if (transposed) to else to * m$scale
+}
+
+# a b', column by column.
+outer_sum <- function(a, b) {
+  to <- matrix(0, nrow(a), nrow(b))
+  for (k in seq_len(ncol(a))) to <- to + outer(a[, k], b[, k])
+  to
+}
+
+column_sum <- function(x) Reduce(`+`, lapply(seq_len(ncol(x)), function(j) x[, j]), 0)
+
+# Columns made orthonormal, each by two rounds, without those that depend on others.
+orthonormal <- function(v) {
+  kept <- v[, 0L, drop = FALSE]
+  for (j in seq_len(ncol(v))) {
+    own <- v[, j]
+    before <- sqrt(sum(own * own))
+    for (i in rep(seq_len(ncol(kept)), 2L)) own <- own - sum(own * kept[, i]) * kept[, i]
+    size <- sqrt(sum(own * own))
+    if (size > 1e-8 * before) kept <- cbind(kept, own / size, deparse.level = 0)
+  }
+  kept
+}
+
+# Jacobi's method for a positive definite matrix.
+jacobi <- function(a) {
+  n <- nrow(a)
+  v <- diag(1, n)
+  rotated <- function(x, p, q, c, s) {
+    list(c * x[, p] - s * x[, q], s * x[, p] + c * x[, q])
+  }
+  for (sweep in 1:30) {
+    again <- FALSE
+    for (q in seq_len(n)[-1L]) for (p in seq_len(q - 1L)) {
+      pq <- a[p, q]
+      if (!isTRUE(abs(pq) > 1e-15 * sqrt(a[p, p] * a[q, q]))) next
+      angle <- (a[q, q] - a[p, p]) / (2 * pq)
+      tangent <- 1 / (abs(angle) + sqrt(1 + angle * angle))
+      if (angle < 0) tangent <- -tangent
+      c <- 1 / sqrt(1 + tangent * tangent)
+      s <- tangent * c
+      a[, c(p, q)] <- unlist(rotated(a, p, q, c, s))
+      a[c(p, q), ] <- do.call(rbind, rotated(t(a), p, q, c, s))
+      v[, c(p, q)] <- unlist(rotated(v, p, q, c, s))
+      again <- TRUE
+    }
+    if (!again) break
+  }
+  list(values = diag(a), vectors = v)
+}
+
+# The positive definite S with S b S = a.
+mean_of <- function(a, b) {
+  k <- nrow(b)
+  lower <- lower_factor(b)
+  e <- jacobi(outer_sum(outer_sum(t(lower), a), t(lower)))
+  x <- e$vectors * rep(sqrt(sqrt(e$values)), each = k)
+  for (i in rev(seq_len(k))) {
+    for (l in seq_len(k - i) + i) x[i, ] <- x[i, ] - lower[l, i] * x[l, ]
+    x[i, ] <- x[i, ] / lower[i, i]
+  }
+  outer_sum(x, x)
+}
+
+# Orthonormal vectors near the `columns` leading eigenvectors of x x'.
+leading <- function(x, columns) {
+  v <- orthonormal(x[, ((seq_len(columns) - 1L) * ncol(x)) %/% columns + 1L, drop = FALSE])
+  for (round in 1:6) v <- orthonormal(outer_sum(x, outer_sum(t(v), t(x))))
+  v
+}
+
+low_rank_fit <- function(x, g, most) {
+  n <- ncol(x)
+  x <- x - column_sum(x) / n
+  g <- g - column_sum(g) / n
+  spread <- column_sum(x * x) / (n - 1)
+  plain <- (n * spread + 5e-3) / (n + 5)
+  value <- sqrt(spread / (column_sum(g * g) / (n - 1)))
+  usable <- !is.na(value) & value > 0 & value < 1e8 * plain
+  scale <- sqrt(ifelse(usable, value, plain))
+  x <- x / scale
+  g <- g * scale
+  g[!usable, ] <- -x[!usable, ]
+  columns <- min(max(most, 32), nrow(x), n %/% 4)
+  basis <- orthonormal(cbind(leading(x, columns), leading(g, columns)))
+  inside <- function(x) {
+    p <- outer_sum(t(basis), t(x))
+    (n * (outer_sum(p, p) / (n - 1)) + diag(5e-3, ncol(basis))) / (n + 5)
+  }
+  e <- jacobi(mean_of(inside(x), inside(g)))
+  far <- which(e$values > 2 | e$values > 0 & e$values < 0.5)
+  far <- utils::head(far[order(-abs(log(e$values[far])))], most)
+  list(scale = scale, values = e$values[far],
+       vectors = outer_sum(basis, t(e$vectors[, far, drop = FALSE])))
 }
 
 # ---- random numbers -----------------------------------------------------------------------------

@@ -6,7 +6,8 @@
 # evaluate several chains together, stop between any two evaluations and continue later.
 #
 # The momentum is kept in units in which it is standard normal: p = L' (usual momentum) with the
-# inverse mass matrix L L', diagonal or dense. A leapfrog step of size e is then, with C = e L,
+# inverse mass matrix L L', diagonal, dense or of low rank plus diagonal. A leapfrog step of size e
+# is then, with C = e L,
 #   p <- p + C' gradient / 2;  q <- q + C p;  p <- p + C' gradient / 2,
 # and the products of the U-turn criterion need no mass matrix.
 #
@@ -39,14 +40,31 @@ reference_chain <- function(start, control, stream, id = 1L) {
   s
 }
 
-# `scale` of the momentum: one number, or one for each parameter; 1 for a dense metric.
+# `scale` of the momentum: one number, or one for each parameter; 1 for a metric that is not
+# diagonal.
 set_metric <- function(s, inverse) {
-  s$scale <- if (s$control$metric == "dense") 1 else sqrt(inverse)
+  s$scale <- if (s$control$metric %in% c("dense", "low-rank")) 1 else sqrt(inverse)
+  if (s$control$metric == "low-rank") s$low_rank <- as_low_rank(inverse, length(s$q))
   s$factor <- if (s$control$metric == "dense") lower_factor(inverse)
 }
 
-push <- function(s, p) if (is.null(s$factor)) p else factor_times(s$factor, p)
-pull <- function(s, g) if (is.null(s$factor)) g else factor_times(s$factor, g, transposed = TRUE)
+# Of the numbers in control$inverse_metric.
+as_low_rank <- function(x, d) {
+  if (is.list(x)) return(x)
+  rank <- (length(x) - d) / (d + 1)
+  list(scale = sqrt(x[seq_len(d)]), values = x[seq_len(rank) + d],
+       vectors = matrix(x[-seq_len(d + rank)], d))
+}
+
+push <- function(s, p) {
+  if (!is.null(s$low_rank)) return(low_rank_times(s$low_rank, p))
+  if (is.null(s$factor)) p else factor_times(s$factor, p)
+}
+
+pull <- function(s, g) {
+  if (!is.null(s$low_rank)) return(low_rank_times(s$low_rank, g, transposed = TRUE))
+  if (is.null(s$factor)) g else factor_times(s$factor, g, transposed = TRUE)
+}
 
 chain_advance <- function(s, value, gradient) s$at <- s$receive(s, value, gradient)
 
@@ -244,7 +262,7 @@ end_transition <- function(s) {
   ends <- FALSE
   if (i <= s$control$warmup) {
     s$step_size <- adapt_step(s$adapt, accept)
-    ends <- observe(s$adapt, i, s$q)
+    ends <- observe(s$adapt, i, s$q, s$g)
     if (i == s$control$warmup) {
       s$step_size <- final_step(s$adapt)
     }
@@ -266,7 +284,10 @@ end_window <- function(s, inverse) {
 
 # Chains that wait for each other go on with the metric of all windows.
 pool_reference <- function(chains) {
-  for (s in chains[-1L]) merge_windows(chains[[1L]]$adapt, s$adapt)
+  count <- length(chains)
+  for (k in seq_len(count - 1L)) {
+    merge_windows(chains[[1L]]$adapt, chains[[k + 1L]]$adapt, k, count)
+  }
   inverse <- window_inverse(chains[[1L]]$adapt)
   for (s in chains) {
     s$waits <- FALSE
@@ -347,8 +368,10 @@ reference_start <- function(job, id, answer_at) {
 }
 
 reference_result <- function(s) {
+  if (!is.null(s$low_rank)) s$scale <- s$low_rank$scale
   c(mget(c("id", "iteration_done", "rejections", "evaluations", "step_size", "scale",
          "factor"), envir = s),
+    if (!is.null(s$low_rank)) s$low_rank[c("values", "vectors")],
     list(elapsed = 0, warmup_seconds = NA_real_, figures = s$records$figures(),
          draws = matrix(unlist(s$records$draws()), length(s$q))))
 }

@@ -1,4 +1,5 @@
-# A dense metric, and one from the draws of all chains. test-sample-reference.R: draw for draw.
+# Metrics that are dense or of low rank, and from the draws of all chains. Draw for draw:
+# test-sample-reference.R.
 
 skip_on_cran() # long; run by ./dev check
 
@@ -34,13 +35,81 @@ test_that("50 correlated parameters, condition 1e6: right, with few gradients", 
   })
 })
 
+test_that("200 parameters with few strong correlations: low rank is right, with few gradients", {
+  set.seed(1)
+  d <- 200
+  v <- rnorm(d) / sqrt(d)
+  correlation <- diag(d) + 100 * tcrossprod(v)
+  for (k in 1:2) {
+    pair <- 2 * k - 0:1
+    correlation[pair, pair] <- correlation[pair, pair] + matrix(c(0, 0.998, 0.998, 0), 2)
+  }
+  scale <- 10^runif(d, -1, 1)
+  covariance <- scale * correlation * rep(scale, each = d)
+  precision <- solve(covariance)
+  on_host({
+    f <- cl_gradient(function(x) -0.5 * sum(x * (precision %*% x)))
+    run <- function(...) quiet_sample(f, numeric(d), seed = 1, refresh = 0, max_depth = 7, ...)
+    fit <- run(metric = "low-rank", chains = 2, warmup = 500, iter = 400)
+    expect_moments(fit, numeric(d), sqrt(diag(covariance)), width = 5) # of 400 numbers
+    diagonal <- run(chains = 1, warmup = 200, iter = 50)
+    expect_gt(mean(diagonal$diagnostics$leapfrogs), 4 * mean(fit$diagnostics$leapfrogs))
+    expect_output(print(fit), "\\(NUTS, low-rank metric of rank [0-9]+( to [0-9]+)?\\)")
+    # what is left of the correlations: eigenvalues near 1
+    m <- fit$inverse_metric[[1]]
+    expect_lte(length(m$values), 32)
+    expect_equal(crossprod(m$vectors), diag(length(m$values)), tolerance = 1e-10)
+    inverse <- m$vectors %*% ((1 / m$values - 1) * t(m$vectors)) + diag(d)
+    root <- sqrt(m$diagonal)
+    whole <- covariance / root / rep(root, each = d)
+    expect_lt(max(abs(log(Re(eigen(inverse %*% whole)$values)))), log(4))
+    expect_gt(max(abs(log(eigen(whole)$values))), log(10))
+    expect_length(run(metric = "low-rank", rank = 2, chains = 1, warmup = 200,
+                      iter = 5)$inverse_metric[[1]]$values, 2)
+  })
+})
+
+test_that("a metric of low rank that cannot be estimated is diagonal", {
+  on_host({
+    line <- function(x) with_slope(if (x > 0 && x < 1) 0 else -Inf, 0) # no gradient
+    fit <- quiet_sample(line, 0.5, chains = 1, warmup = 100, iter = 50, metric = "low-rank",
+                        seed = 1, jitter = 0, check_gradient = FALSE)
+    expect_true(all(fit$draws > 0 & fit$draws < 1))
+    expect_length(fit$inverse_metric[[1]]$values, 0)
+    expect_gt(fit$inverse_metric[[1]]$diagonal, 0)
+    independent <- quiet_sample(standard_normal, numeric(5), chains = 2, warmup = 200, iter = 200,
+                                metric = "low-rank", seed = 1)
+    expect_equal(lapply(independent$inverse_metric, `[[`, "diagonal"), rep(list(rep(1, 5)), 2),
+                 tolerance = 1e-10) # exact for a normal distribution
+    expect_output(print(independent), "(NUTS, low-rank metric of rank 0)", fixed = TRUE)
+  })
+})
+
+test_that("likelihoods have a metric of low rank, and go on with that of a result", {
+  x <- cbind(sin(1:80), sin(1:80) + 0.02 * cos(1:80 * 5))
+  each_engine({
+    likelihood <- cl_likelihood("bernoulli_logit", rep(c(0, 1, 1, 0), 20), x)
+    target <- cl_log_posterior(likelihood, ~ sum(dnorm(beta, 0, 5, log = TRUE)))
+    run <- function(...) {
+      quiet_sample(target, list(alpha = 0, beta = c(0, 0)), chains = 2, iter = 150, seed = 1,
+                   metric = "low-rank", ...)
+    }
+    fit <- run(warmup = 300)
+    found <- fit$inverse_metric[[2]]
+    expect_gte(length(found$values), 1)
+    again <- run(warmup = 0, inverse_metric = found, step_size = 0.5)
+    expect_equal(again$inverse_metric[[1]], found, tolerance = 1e-12)
+    expect_lt(mean(again$diagnostics$leapfrogs), 12)
+  })
+})
+
 test_that("compiled chains with these metrics go on from a checkpoint with the same draws", {
   on_host({
     f <- cl_gradient(function(x) -0.5 * sum(x^2) - 2 * (x[1] - x[2])^2)
-    for (batch in c(FALSE, TRUE)) {
+    for (metric in c("dense", "low-rank")) for (batch in c(FALSE, TRUE)) {
       again <- function(...) {
         utils::capture.output(type = "message", fit <- quiet_sample(
-          f, c(0, 0), chains = 3, warmup = 160, iter = 20, seed = 2, metric = "dense",
+          f, c(0, 0), chains = 3, warmup = 160, iter = 20, seed = 2, metric = metric,
           pooled = TRUE, batch = batch, refresh = 5, ...))
         fit[c("draws", "diagnostics", "inverse_metric", "step_size", "evaluations")]
       }
@@ -53,9 +122,12 @@ test_that("compiled chains with these metrics go on from a checkpoint with the s
         expect_identical(again(checkpoint = copy), expected)
       }
     }
-    error <- tryCatch(cl_sample(f, c(0, 0), chains = 3, warmup = 160, iter = 20, seed = 2,
-                                batch = TRUE, checkpoint = copy), error = identity)
-    expect_s3_class(error, "statcl_error_checkpoint")
+    for (other in list(list(metric = "diag"), list(metric = "low-rank", pooled = TRUE, rank = 1))) {
+      arguments <- c(list(f, c(0, 0), chains = 3, warmup = 160, iter = 20, seed = 2, batch = TRUE,
+                          checkpoint = copy), other)
+      error <- tryCatch(do.call(cl_sample, arguments), error = identity)
+      expect_s3_class(error, "statcl_error_checkpoint")
+    }
   })
 })
 
@@ -63,10 +135,10 @@ test_that("chains of functions of R and compiled ones are the same", {
   on_host({
     f <- cl_gradient(function(x) -0.5 * sum(x^2) - 2 * (x[1] - x[2])^2)
     plain <- function(x) f(x)
-    for (pooled in c(FALSE, TRUE)) {
+    for (pooled in c(FALSE, TRUE)) for (metric in c("dense", "low-rank")) {
       fits <- lapply(list(f, plain), function(f) {
         quiet_sample(f, list(x = c(0, 0)), chains = 2, warmup = 200, iter = 20, seed = 2,
-                     metric = "dense", pooled = pooled)
+                     metric = metric, pooled = pooled)
       })
       expect_equal(fits[[1]]$draws, fits[[2]]$draws, tolerance = 1e-6)
     }
@@ -83,4 +155,15 @@ test_that("arguments that do not fit are refused", {
   for (wrong in list(matrix(1, 2, 2), diag(3), matrix(1:4, 2), diag(c(1, NA)))) {
     refused("inverse_metric", metric = "dense", inverse_metric = wrong)
   }
+  refused("rank", rank = 3)
+  refused("rank", metric = "low-rank", rank = 0)
+  refused("inverse_metric", metric = "low-rank", inverse_metric = diag(2))
+  right <- list(diagonal = c(1, 2), values = 3, vectors = matrix(c(0.6, 0.8)))
+  for (part in list(list(diagonal = c(1, -2)), list(values = 0), list(values = c(3, 3)),
+                    list(vectors = matrix(c(1, 1))), list(vectors = c(0.6, 0.8)))) {
+    refused("inverse_metric", metric = "low-rank", inverse_metric = utils::modifyList(right, part))
+  }
+  refused("inverse_metric", metric = "low-rank", inverse_metric = right[-1])
+  refused("inverse_metric", metric = "low-rank", rank = 1, inverse_metric = list(
+    diagonal = c(1, 2), values = c(3, 4), vectors = diag(2)))
 })

@@ -40,6 +40,27 @@ test_that("a dense metric, and one from the draws of all chains", {
   }
 })
 
+test_that("a metric of low rank", {
+  set.seed(3)
+  v <- matrix(rnorm(12), 6)
+  density <- normal_density(1:6, diag(1:6) / 10 + v %*% (c(20, 5) * t(v)))
+  for (batch in c(FALSE, TRUE)) {
+    run <- function(...) {
+      expect_reference(density, numeric(6), batch = batch, metric = "low-rank", ...)
+    }
+    fit <- run(chains = 2, warmup = 150, iter = 50)
+    found <- fit$inverse_metric[[2]]
+    expect_gte(length(found$values), 2)
+    run(chains = 2, warmup = 30, iter = 30, rank = 1)
+    run(chains = 1, warmup = 0, iter = 30, inverse_metric = found, method = "hmc")
+    run(chains = 1, warmup = 0, iter = 30, inverse_metric = 1:6)
+    fit <- run(chains = 3, warmup = 200, iter = 20, pooled = TRUE)
+    expect_identical(fit$inverse_metric[[1]], fit$inverse_metric[[3]])
+  }
+  # a window of more than 256 iterations, and one of a density that is not normal
+  expect_reference(funnel, numeric(4), chains = 1, warmup = 600, iter = 20, metric = "low-rank")
+})
+
 test_that("likelihoods, sums with functions, and points without a density", {
   x <- cbind(sin(1:50), cos(1:50))
   likelihood <- on_host(cl_likelihood("normal_id", 1:50 / 10, x))

@@ -1,0 +1,298 @@
+#include "sample/lowrank.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "sample/metric.h"
+#include "sample/sums.h"
+
+enum { ROUNDS = 6, SWEEPS = 30, USUAL_SPACE = 32 };
+static const double CUTOFF = 2.0;
+
+static double *take(double **from, size_t n) {
+  double *const part = *from;
+  *from += n;
+  return part;
+}
+
+/* ---- the metric ----------------------------------------------------------------------------- */
+
+size_t scl_lowrank_room(size_t d, size_t most) {
+  return 1 + 3 * most + 2 * d * most;
+}
+
+scl_lowrank scl_lowrank_at(size_t d, size_t most, double *scale, double *room) {
+  scl_lowrank m = {.d = d, .most = most, .scale = scale};
+  m.rank = take(&room, 1);
+  m.value = take(&room, most);
+  m.weight = take(&room, most);
+  m.product = take(&room, most);
+  m.vector = take(&room, d * most);
+  m.transpose = take(&room, d * most);
+  return m;
+}
+
+static void transpose(size_t rows, size_t columns, const double *a, double *to) {
+  for (size_t j = 0; j < columns; j++) {
+    for (size_t i = 0; i < rows; i++) to[i * columns + j] = a[j * rows + i];
+  }
+}
+
+void scl_lowrank_set(const scl_lowrank *m, size_t rank, const double *values,
+                     const double *vectors) {
+  *m->rank = (double)rank;
+  for (size_t k = 0; k < rank; k++) {
+    m->value[k] = values[k];
+    m->weight[k] = sqrt(values[k]) - 1.0;
+  }
+  if (rank == 0) return;
+  memcpy(m->vector, vectors, m->d * rank * sizeof *vectors);
+  transpose(m->d, rank, m->vector, m->transpose);
+}
+
+void scl_lowrank_times(const scl_lowrank *m, bool transposed, const double *restrict x,
+                       double *restrict to) {
+  const size_t d = m->d, rank = (size_t)*m->rank;
+  double *restrict const t = m->product;
+  for (size_t k = 0; k < d; k++) to[k] = transposed ? m->scale[k] * x[k] : x[k];
+  for (size_t i = 0; i < rank; i++) t[i] = 0.0;
+  for (size_t k = 0; k < d; k++) {
+    const double *row = m->transpose + k * rank;
+    for (size_t i = 0; i < rank; i++) t[i] += row[i] * to[k];
+  }
+  for (size_t i = 0; i < rank; i++) {
+    const double *column = m->vector + i * d;
+    const double factor = m->weight[i] * t[i];
+    for (size_t k = 0; k < d; k++) to[k] += column[k] * factor;
+  }
+  for (size_t k = 0; k < d && !transposed; k++) to[k] *= m->scale[k];
+}
+
+/* ---- small matrices, by column; in this order of operations, for equal bits ----------------- */
+
+/* to <- a b', for m x d and n x d. */
+static void times(size_t m, size_t n, size_t d, const double *a, const double *b, double *to) {
+  memset(to, 0, m * n * sizeof *to);
+  for (size_t k = 0; k < d; k++) {
+    for (size_t j = 0; j < n; j++) {
+      const double factor = b[k * n + j];
+      for (size_t i = 0; i < m; i++) to[j * m + i] += a[k * m + i] * factor;
+    }
+  }
+}
+
+/* Columns made orthonormal, each by two rounds; their number without those that depend on others.
+ */
+static size_t orthonormal(size_t d, size_t columns, double *v) {
+  size_t kept = 0;
+  for (size_t j = 0; j < columns; j++) {
+    double *own = v + j * d, *to = v + kept * d;
+    const double before = sqrt(scl_sum_of_products(d, own, own));
+    for (size_t i = 0; i < 2 * kept; i++) {
+      const double *other = v + i % kept * d;
+      const double share = scl_sum_of_products(d, own, other);
+      for (size_t k = 0; k < d; k++) own[k] -= share * other[k];
+    }
+    const double size = sqrt(scl_sum_of_products(d, own, own));
+    if (!(size > 1e-8 * before)) continue;
+    for (size_t k = 0; k < d; k++) to[k] = own[k] / size;
+    kept++;
+  }
+  return kept;
+}
+
+static void rotate(size_t n, double *x, double *y, size_t step, double c, double s) {
+  for (size_t i = 0; i < n; i++) {
+    const double a = x[i * step], b = y[i * step];
+    x[i * step] = c * a - s * b;
+    y[i * step] = s * a + c * b;
+  }
+}
+
+/* Jacobi's method for a positive definite matrix: eigenvalues on its diagonal, vectors in v. */
+static void diagonalise(size_t n, double *a, double *v) {
+  for (size_t k = 0; k < n * n; k++) v[k] = k % (n + 1) == 0;
+  bool again = true;
+  for (int sweep = 0; sweep < SWEEPS && again; sweep++) {
+    again = false;
+    for (size_t q = 1; q < n; q++) {
+      for (size_t p = 0; p < q; p++) {
+        const double pp = a[p * n + p], qq = a[q * n + q], pq = a[q * n + p];
+        if (!(fabs(pq) > 1e-15 * sqrt(pp * qq))) continue;
+        const double angle = (qq - pp) / (2.0 * pq);
+        const double size = 1.0 / (fabs(angle) + sqrt(1.0 + angle * angle));
+        const double tangent = angle < 0.0 ? -size : size;
+        const double c = 1.0 / sqrt(1.0 + tangent * tangent), s = tangent * c;
+        rotate(n, a + p * n, a + q * n, 1, c, s);
+        rotate(n, a + p, a + q, n, c, s);
+        rotate(n, v + p * n, v + q * n, 1, c, s);
+        again = true;
+      }
+    }
+  }
+}
+
+/* The positive definite S with S b S = a, from b = R R' and R' a R = W E W':
+ * S = T T', T = R'^-1 W E^1/4. False if b is not positive definite. `room`: 5 k^2. */
+static bool mean_of(size_t k, const double *a, double *b, double *s, double *room) {
+  double *const upper = take(&room, k * k), *const m = take(&room, k * k);
+  double *const w = take(&room, k * k), *const t = take(&room, k * k);
+  if (!scl_metric_factor(k, b)) return false;
+  for (size_t j = 0; j < k; j++) {
+    for (size_t i = 0; i < k; i++) upper[j * k + i] = i <= j ? b[j * k + i] : 0.0;
+  }
+  times(k, k, k, upper, a, t);
+  times(k, k, k, t, upper, m);
+  diagonalise(k, m, w);
+  for (size_t j = 0; j < k; j++) {
+    const double root = sqrt(sqrt(m[j * (k + 1)]));
+    double *x = t + j * k;
+    for (size_t i = 0; i < k; i++) x[i] = w[j * k + i] * root;
+    for (size_t i = k; i-- > 0;) {
+      for (size_t l = i + 1; l < k; l++) x[i] -= upper[l * k + i] * x[l];
+      x[i] /= upper[i * (k + 1)];
+    }
+  }
+  times(k, k, k, t, t, s);
+  return true;
+}
+
+/* ---- the estimate --------------------------------------------------------------------------- */
+
+/* Eigenvectors that are looked for: of each matrix, whatever the largest rank. */
+static size_t space(size_t d, size_t n, size_t most) {
+  return scl_min(scl_min(most > USUAL_SPACE ? most : USUAL_SPACE, d), n / 4);
+}
+
+size_t scl_lowrank_work(size_t d, size_t n, size_t most) {
+  const size_t k = 2 * space(d, n, most);
+  return d * n + k * n + 3 * d * k + 8 * k * k;
+}
+
+/* Subtracts the means; the variances. */
+static void centre(size_t d, size_t n, double *x, double *mean, double *variance) {
+  for (size_t k = 0; k < d; k++) mean[k] = variance[k] = 0.0;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t k = 0; k < d; k++) mean[k] += x[j * d + k];
+  }
+  for (size_t k = 0; k < d; k++) mean[k] /= (double)n;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t k = 0; k < d; k++) {
+      x[j * d + k] -= mean[k];
+      variance[k] += x[j * d + k] * x[j * d + k];
+    }
+  }
+  for (size_t k = 0; k < d; k++) variance[k] /= (double)n - 1.0;
+}
+
+/* Centres positions and gradients and divides by their scales, which are inverse to each other.
+ * Where the gradient or the position does not change, the variance of the positions holds, shrunk
+ * towards 1e-3, and the gradient counts as that of a normal distribution. */
+static void standardise(const scl_lowrank *m, size_t n, double *x, double *g, double *work) {
+  const size_t d = m->d;
+  double *const mean = take(&work, d), *const spread = take(&work, d);
+  const double count = (double)n;
+  centre(d, n, x, mean, m->scale);
+  centre(d, n, g, mean, spread);
+  for (size_t k = 0; k < d; k++) {
+    const double plain = (count * m->scale[k] + 5e-3) / (count + 5.0);
+    const double value = sqrt(m->scale[k] / spread[k]);
+    spread[k] = value > 0.0 && value < 1e8 * plain;
+    m->scale[k] = sqrt(spread[k] != 0.0 ? value : plain);
+  }
+  for (size_t j = 0; j < n; j++) {
+    for (size_t k = 0; k < d; k++) {
+      x[j * d + k] /= m->scale[k];
+      g[j * d + k] = spread[k] != 0.0 ? g[j * d + k] * m->scale[k] : -x[j * d + k];
+    }
+  }
+}
+
+/* Orthonormal vectors near the leading eigenvectors of x x', by subspace iteration from `columns`
+ * of x; their number. */
+static size_t leading(size_t d, size_t n, size_t columns, const double *x, double *to,
+                      double *work) {
+  double *const by_row = take(&work, n * d), *const product = take(&work, n * columns);
+  double *const across = take(&work, d * columns);
+  for (size_t j = 0; j < columns; j++) {
+    memcpy(to + j * d, x + j * n / columns * d, d * sizeof *x);
+  }
+  transpose(d, n, x, by_row);
+  columns = orthonormal(d, columns, to);
+  for (int round = 0; round < ROUNDS; round++) {
+    transpose(d, columns, to, across);
+    times(columns, n, d, across, by_row, product);
+    times(d, columns, n, x, product, to);
+    columns = orthonormal(d, columns, to);
+  }
+  return columns;
+}
+
+/* The covariance matrix of the columns of x, multiplied by `across`, shrunk slightly towards 1e-3.
+ */
+static void inside(size_t d, size_t n, size_t k, const double *x, const double *across, double *to,
+                   double *work) {
+  double *const by_row = take(&work, n * d), *const product = take(&work, n * k);
+  const double count = (double)n;
+  transpose(d, n, x, by_row);
+  times(k, n, d, across, by_row, product);
+  times(k, k, n, product, product, to);
+  for (size_t i = 0; i < k * k; i++) {
+    const double ridge = i % (k + 1) == 0 ? 5e-3 : 0.0;
+    to[i] = (count * (to[i] / (count - 1.0)) + ridge) / (count + 5.0);
+  }
+}
+
+static bool counts(double value) {
+  return value > CUTOFF || (value > 0.0 && value < 1.0 / CUTOFF);
+}
+
+/* The eigenpairs that count, the furthest from 1 first: eigenvalues on the diagonal of s. */
+static size_t choose(size_t k, const double *s, const double *z, size_t most, double *value,
+                     double *across) {
+  size_t kept = 0;
+  double last = INFINITY;
+  size_t last_at = 0;
+  while (kept < most) {
+    double best = -1.0;
+    size_t at = 0;
+    for (size_t j = 0; j < k; j++) {
+      const double size = fabs(log(s[j * (k + 1)]));
+      const bool behind = size < last || (size == last && j > last_at);
+      if (!counts(s[j * (k + 1)]) || !behind || !(size > best)) continue;
+      best = size;
+      at = j;
+    }
+    if (best < 0.0) break;
+    value[kept] = s[at * (k + 1)];
+    memcpy(across + kept * k, z + at * k, k * sizeof *z);
+    last = best;
+    last_at = at;
+    kept++;
+  }
+  return kept;
+}
+
+void scl_lowrank_fit(const scl_lowrank *m, size_t n, double *positions, double *gradients,
+                     double *work) {
+  const size_t d = m->d, columns = space(d, n, m->most), room = 2 * columns;
+  standardise(m, n, positions, gradients, work);
+  *m->rank = 0.0;
+  double *const basis = take(&work, d * room), *const across = take(&work, d * room);
+  double *const a = take(&work, room * room), *const b = take(&work, room * room);
+  double *const s = take(&work, room * room);
+  const size_t first = leading(d, n, columns, positions, basis, work);
+  const size_t second = leading(d, n, columns, gradients, basis + first * d, work);
+  const size_t k = orthonormal(d, first + second, basis);
+  transpose(d, k, basis, across);
+  inside(d, n, k, positions, across, a, work);
+  inside(d, n, k, gradients, across, b, work);
+  if (!mean_of(k, a, b, s, work)) return;
+  diagonalise(k, s, a);
+  double *const chosen = take(&work, k * k), *const turned = take(&work, k * k);
+  const size_t rank = choose(k, s, a, m->most, m->value, chosen);
+  transpose(k, rank, chosen, turned);
+  times(d, rank, k, basis, turned, across);
+  scl_lowrank_set(m, rank, m->value, across);
+}
