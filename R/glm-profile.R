@@ -61,6 +61,28 @@ confint.cl_glm <- function(object, parm, level = 0.95, method = c("wald", "profi
   result[wanted, , drop = FALSE]
 }
 
+#' Profile likelihoods
+#'
+#' The profiles of [glm()], by its method, for the object of [cl_as_glm()]: `plot()`, `pairs()` and
+#' `confint()` of the result work as for [glm()]. For intervals alone `confint(method = "profile")`
+#' is more exact and faster.
+#'
+#' @param fitted A fit of [cl_glm()] that [cl_as_glm()] takes.
+#' @param ... Passed on, such as `which` and `alpha`. Before R 4.4 the package MASS is needed.
+#' @return An object of class `"profile.glm"`.
+#' @section Errors:
+#' `statcl_error_argument` for fits that [cl_as_glm()] refuses.
+#' @export
+#' @examples
+#' \donttest{
+#' if (requireNamespace("MASS")) confint(profile(cl_glm(am ~ wt, data = mtcars)))
+#' }
+profile.cl_glm <- function(fitted, ...) {
+  fit <- cl_as_glm(fitted)
+  if (getRversion() < "4.4") requireNamespace("MASS", quietly = TRUE) # has the method
+  stats::profile(fit, ...)
+}
+
 # ---- profiles ------------------------------------------------------------------------------------
 
 # A row for each of the coefficients and cuts `chosen`. `limit`: of the signed root of twice the

@@ -215,3 +215,17 @@ test_that("what marginaleffects and modelsummary ask of a fit is that of glm()",
                  unlist(lapply(glance(peer)[both], as.vector)), tolerance = 1e-6)
   }
 })
+
+test_that("profiles are those of glm()", {
+  skip_if_not_installed("MASS")
+  for (i in c(1L, 3L)) {
+    fits <- pairs_of_fits()[[i]]
+    a <- suppressWarnings(profile(fits[[1L]]))
+    b <- suppressWarnings(profile(fits[[2L]]))
+    expect_s3_class(a, "profile.glm")
+    expect_identical(names(a), names(b))
+    expect_equal(suppressWarnings(confint(a)), suppressWarnings(confint(b)), tolerance = 1e-4)
+  }
+  expect_fault(profile(cl_glm(factor(cyl) ~ wt, mtcars, "categorical_logit")), "argument",
+               argument = "fit")
+})
