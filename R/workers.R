@@ -208,16 +208,31 @@ work_shares <- function(crew, task, take, queue) {
   while (length(crew$queue) > 0L || any(crew$busy > 0L, na.rm = TRUE)) {
     # An interrupt waits, so that no message is sent or read in part, and no answer is lost.
     for (slot in utils::head(which(crew$busy == 0L), length(crew$queue))) {
-      suspendInterrupts({
+      defer_interrupts({
         share <- crew$queue[1L]
         crew$queue <- crew$queue[-1L]
         send_share(crew, slot, share, crew$asked > 2L * length(crew$busy))
       })
     }
     for (slot in crew$pool$ready(which(crew$busy > 0L), 1)) {
-      suspendInterrupts(receive_share(crew, slot))
+      defer_interrupts(receive_share(crew, slot))
     }
   }
+}
+
+# An interrupt is raised after `work`. suspendInterrupts() does not reach waits for the rest of a
+# message: R's sockets enable interrupts there.
+defer_interrupts <- function(work) {
+  came <- FALSE
+  value <- suspendInterrupts(withCallingHandlers(work, interrupt = function(e) {
+    came <<- TRUE
+    invokeRestart("resume")
+  }))
+  if (came) {
+    signalCondition(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+    invokeRestart("abort")
+  }
+  value
 }
 
 # list(map(tasks), slots, close()): map() computes a list of values, run(task) of each of a list of
@@ -302,7 +317,7 @@ lose_share <- function(crew, slot, e) {
 drain_crew <- function(crew) {
   for (slot in which(crew$busy > 0L)) {
     while (length(crew$pool$ready(slot, 1)) == 0L) NULL
-    suspendInterrupts({
+    defer_interrupts({
       share <- crew$busy[slot]
       crew$busy[slot] <- 0L
       answer <- tryCatch(crew$pool$receive(slot), error = function(e) NULL)

@@ -150,3 +150,32 @@ test_that("workers use devices of one kind in turn", {
     "  stopifnot(identical(dir(folder), sub(':', '-', devices$id)))",
     "}"))
 })
+
+test_that("an interrupt in the middle of a worker's message waits for its end", {
+  skip_on_cran()
+  skip_on_os("windows")
+  result <- run_r(c(
+    "port <- 0L",
+    "while (is.null(server <- tryCatch(serverSocket(port <- sample(20000:40000, 1)),",
+    "                                  error = function(e) NULL))) NULL",
+    # half of a message, the rest once this process was interrupted, and another message
+    "told <- tempfile()",
+    "sender <- c(sprintf('port <- %d; pid <- %d; told <- \"%s\"', port, Sys.getpid(), told),",
+    "            'to <- socketConnection(port = port, blocking = TRUE, open = \"a+b\")',",
+    "            'bytes <- serialize(as.numeric(1:50), NULL)', 'writeBin(bytes[1:100], to)',",
+    "            'while (!file.exists(told)) Sys.sleep(0.05)', 'Sys.sleep(0.3)',",
+    "            'tools::pskill(pid, 2L)', 'Sys.sleep(0.5)', 'writeBin(bytes[-(1:100)], to)',",
+    "            'serialize(7, to)', 'close(to)')",
+    "writeLines(sender, file <- tempfile(fileext = '.R'))",
+    "system2(file.path(R.home('bin'), 'Rscript'), c('--vanilla', file), wait = FALSE)",
+    "from <- socketAccept(server, blocking = TRUE, open = 'a+b', timeout = 60)",
+    "got <- NULL",
+    "e <- tryCatch({",
+    "  statcl:::defer_interrupts({ file.create(told); got <- unserialize(from) })",
+    "  'no interrupt'",
+    "}, interrupt = function(e) 'interrupt')",
+    "stopifnot(identical(e, 'interrupt'), identical(got, as.numeric(1:50)))",
+    "stopifnot(identical(unserialize(from), 7))",
+    "cat('done')"), timeout = 120)
+  expect_match(paste(result$output, collapse = " "), "done")
+})
