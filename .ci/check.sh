@@ -57,7 +57,8 @@ step() {
     # What failed comes first, since the end of a long log need not have it.
     printf 'FAILED  %-22s %s  %s\n%s\n' "$name" "$took" "${counts:-exit status $status}" \
       "$( { grep -aE -A 3 '^FAILED|passed, [1-9][0-9]* failed, +[0-9.]+ s' "$log" | head -n 30
-            tail -n 40 "$log"; } | sed 's/^/        /')"
+            sed -n '/^[^a-z]* Failed [^a-z]*$/,/^[^a-z]* DONE [^a-z]*$/p' "$log" | head -n 80
+            tail -n 30 "$log"; } | sed 's/^/        /')"
   fi
 }
 
