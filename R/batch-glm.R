@@ -173,7 +173,7 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   }
   found <- run(where)
   if (is.null(found)) found <- run(-1L)
-  if (task[1L] == 2) found <- rotate_skew_groups(found, x, y, w, offset, grouped$group)
+  if (task[1L] == 2) found <- qr_collinear_groups(found, x, y, w, offset, grouped$group)
   named <- function(v) {
     names(v) <- names
     v
@@ -198,16 +198,16 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
 
 # Normal responses: groups of nearly collinear columns again, by the QR decomposition of glm(),
 # which has the digits of their powers.
-rotate_skew_groups <- function(found, x, y, w, offset, group) {
+qr_collinear_groups <- function(found, x, y, w, offset, group) {
   p <- ncol(x)
   usual <- found$state == 0L
-  skew <- function(squares) which(usual & rowSums(found$variance * squares > 1e4) > 0)
-  if (length(skew(rep(colSums(x^2), each = length(usual)))) == 0L) return(found)
+  collinear <- function(squares) which(usual & rowSums(found$variance * squares > 1e4) > 0)
+  if (length(collinear(rep(colSums(x^2), each = length(usual)))) == 0L) return(found)
   code <- as.integer(group)
-  for (g in skew(rowsum(if (is.null(w)) x^2 else w * x^2, code))) {
+  for (g in collinear(rowsum(if (is.null(w)) x^2 else w * x^2, code))) {
     rows <- which(code == g)
     root <- if (is.null(w)) 1 else sqrt(w[rows])
-    one <- rotate_group(x[rows, , drop = FALSE] * root,
+    one <- qr_group(x[rows, , drop = FALSE] * root,
                         (if (is.null(offset)) y[rows] else y[rows] - offset[rows]) * root, 1e-11)
     if (one$info > 0L) next
     found$beta[g, ] <- one$beta

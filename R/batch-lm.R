@@ -189,7 +189,7 @@ fit_groups <- function(x, y, group, on_error) {
   right <- matrix(products[seq_len(p), p + 1L, ], p) * scale
   root <- suppressWarnings(cl_batch_chol(gram))
   info <- group_info(root, size, p)
-  skew <- which(size >= p & info != 0L) # decided by QR
+  collinear <- which(size >= p & info != 0L) # decided by QR
   root[, , info > 0L] <- diag(p)
   solve_scaled <- function(b) {
     z <- cl_batch_tri_solve(root, b, upper = TRUE, transpose = TRUE)
@@ -204,9 +204,9 @@ fit_groups <- function(x, y, group, on_error) {
   inverse <- cl_batch_tri_solve(root, array(diag(p), c(p, p, 1L)), upper = TRUE) * row_scale
   inverse <- cl_batch_matmul(inverse, inverse, transpose_b = TRUE)
   last <- cumsum(size)
-  for (g in skew) {
+  for (g in collinear) {
     rows <- seq.int(to = last[g], length.out = size[g])
-    one <- rotate_group(x[rows, , drop = FALSE], y[rows], 1e-7)
+    one <- qr_group(x[rows, , drop = FALSE], y[rows], 1e-7)
     info[g] <- one$info
     beta[, g] <- one$beta
     inverse[, , g] <- one$inverse
@@ -234,7 +234,7 @@ group_info <- function(root, size, p) {
 
 # One group by Householder's QR, as lm(). `info`: the first column that is a linear combination of
 # earlier ones, 0 if there is none.
-rotate_group <- function(x, y, tol) {
+qr_group <- function(x, y, tol) {
   one <- stats::.lm.fit(x, y, tol)
   p <- ncol(x)
   full <- one$rank == p
