@@ -60,17 +60,8 @@ loo.cl_sample <- function(x, log_lik, ...) loo_of(cl_generate(x, log_lik), ...)
 
 #' @exportS3Method loo::loo
 loo.cl_glm <- function(x, ...) {
-  draws <- fit_draws(x)
-  values <- as.matrix(draws)
-  k <- names(x$coefficients)
-  design <- stats::model.matrix(x)
-  one <- function(i) {
-    own <- values[i, setdiff(colnames(values), k)]
-    glm_pointwise(x, glm_mean(x, glm_predictor(x, design, x$offset, values[i, k]), own), own)
-  }
-  used <- deviance_weights(x) > 0
-  log_lik <- vapply(seq_len(nrow(values)), one, numeric(length(used)))[used, ]
-  loo_of(array(t(log_lik), c(dim(draws$draws)[1:2], sum(used))), ...)
+  log_lik <- log_lik.cl_glm(x)[, deviance_weights(x) > 0, drop = FALSE]
+  loo_of(array(log_lik, c(dim(fit_draws(x)$draws)[1:2], ncol(log_lik))), ...)
 }
 
 # `log_lik`: iteration x chain x observation.

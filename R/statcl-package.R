@@ -40,7 +40,7 @@
 #' - [cl_glm()]: fit a model; [predict.cl_glm()], [residuals.cl_glm()], [weights.cl_glm()],
 #'   [confint.cl_glm()], [profile.cl_glm()], [anova.cl_glm()], [simulate.cl_glm()],
 #'   [plot.cl_glm()]: its methods; [influence.cl_glm()]: leverages and Cook's distances;
-#'   [cl_glm-tools]: broom, sandwich, emmeans
+#'   [cl_glm-posterior]: posterior predictions; [cl_glm-tools]: broom, sandwich, emmeans
 #' - [cl_glm_blocks]: data larger than the memory of the device or the host
 #' - [cl_family()]: beta, Tweedie, zero-inflated, hurdle and truncated families
 #' - [cl_glm_fit()], [cl_as_glm()]: the same fit as a method of `glm()`, and as its object

@@ -90,3 +90,63 @@ test_that("the package posterior accepts the draws of fits", {
     expect_fault(of_posterior("as_draws")(gp), "argument", argument = "x")
   })
 })
+
+posterior_of <- function(name) getExportedValue("rstantools", name)
+
+test_that("rstantools' generics give draws of predictors, means, responses and log likelihoods", {
+  skip_if_not_installed("rstantools")
+  set.seed(1)
+  n <- 40
+  x <- rnorm(n)
+  eta <- 0.3 + 0.5 * x
+  y <- list(bernoulli_logit = rbinom(n, 1, plogis(eta)), normal_id = eta + rnorm(n),
+            binomial_logit = rbinom(n, 6, plogis(eta)), poisson_log = rpois(n, exp(eta)),
+            neg_binomial_2_log = rnbinom(n, size = 2, mu = exp(eta)),
+            categorical_logit = gl(3, 1, n), ordered_logistic = gl(3, 1, n, ordered = TRUE))
+  for (family in names(y)) {
+    d <- data.frame(y = y[[family]], x = x)
+    fit <- on_host(cl_glm(y ~ x, d, family = family, method = "mcmc",
+                          control = list(chains = 2, iter = 200, warmup = 200),
+                          trials = if (family == "binomial_logit") 6))
+    all <- nrow(as.matrix(fit))
+    mean <- posterior_of("posterior_epred")(fit)
+    expect_identical(dim(mean)[1:2], c(all, as.integer(n)), info = family)
+    share <- apply(mean, seq_along(dim(mean))[-1L], base::mean)
+    expect_equal(unname(share), unname(predict(fit, type = "response", draws = all)),
+                 tolerance = 1e-12, info = family)
+    if (family != "categorical_logit") {
+      expect_equal(unname(colMeans(posterior_of("posterior_linpred")(fit))),
+                   unname(predict(fit, draws = all)), tolerance = 1e-12, info = family)
+      expect_identical(posterior_of("posterior_linpred")(fit, transform = TRUE), mean)
+    }
+    got <- posterior_of("posterior_predict")(fit, seed = 1)
+    expect_identical(got, posterior_of("posterior_predict")(fit, seed = 1))
+    expect_identical(dim(got), c(all, as.integer(n)))
+    want <- switch(family, binomial_logit = 6 * mean, categorical_logit = , ordered_logistic =
+                     mean[, , 1L] + 2 * mean[, , 2L] + 3 * mean[, , 3L], mean)
+    apart <- got - want
+    expect_lt(abs(base::mean(apart)) / (sd(apart) / sqrt(length(apart))), 5)
+    expect_gt(sd(apart), 0.2)
+    some <- posterior_of("posterior_predict")(fit, data.frame(x = c(1, NA, -1)), draws = 30)
+    expect_identical(dim(some), c(30L, 3L))
+    expect_true(all(is.na(some[, 2L])) && !anyNA(some[, -2L]), info = family)
+    expect_identical(dim(posterior_of("log_lik")(fit, draws = 10)), c(10L, as.integer(n)))
+  }
+  many <- posterior_of("posterior_predict")(
+    on_host(cl_glm(y ~ x, data.frame(y = y$binomial_logit, x = x), family = "binomial_logit",
+                   trials = 6, method = "mcmc",
+                   control = list(chains = 1, iter = 100, warmup = 100))),
+    data.frame(x = c(0, 0)), trials = c(0, 1000))
+  expect_true(all(many[, 1L] == 0) && all(many[, 2L] > 50))
+})
+
+test_that("draws of normal responses have the standard deviation of the posterior distribution", {
+  skip_if_not_installed("rstantools")
+  fit <- on_host(cl_glm(mpg ~ wt, mtcars, family = "normal_id", method = "mcmc",
+                        control = list(chains = 2, iter = 500, warmup = 200)))
+  got <- posterior_of("posterior_predict")(fit, data.frame(wt = 3), seed = 1)
+  sigma <- as.matrix(fit)[, "sigma"]
+  centre <- posterior_of("posterior_epred")(fit, data.frame(wt = 3))
+  z <- (got - centre) / sigma
+  expect_gt(stats::ks.test(as.vector(z), "pnorm")$p.value, 1e-4)
+})

@@ -234,3 +234,18 @@ cl_glm(-count ~ x, d, cl_family(function(y, mu) dpois(y, mu, log = TRUE), "log")
 cl_glm(count ~ x, d, cl_family(own, "log", start = list(mu = function(y) -1)))
 residuals(cl_glm(count ~ x, d, cl_family(own)), "response")
 simulate(cl_glm(count ~ x, d, cl_family(own)))
+
+# draws at observations
+quick <- function(...) {
+  control <- list(chains = 1, iter = 20, warmup = 20)
+  suppressMessages(suppressWarnings(cl_glm(..., data = d, method = "mcmc", control = control)))
+}
+drawn <- quick(y ~ x)
+share <- quick(cbind(n - y, y) ~ x, family = "binomial_logit")
+kinds <- quick(f ~ x, family = "categorical_logit")
+statcl:::posterior_predict.cl_glm(fit)
+statcl:::posterior_predict.cl_glm(drawn, trials = 3)
+statcl:::posterior_predict.cl_glm(share, d[1:3, ], trials = 1:2)
+statcl:::posterior_linpred.cl_glm(kinds)
+grouped <- quick(count ~ x + (1 | f), family = "poisson_log")
+statcl:::posterior_epred.cl_glm(grouped)
