@@ -1,4 +1,4 @@
-# Posterior draws of predictors, means, responses and log likelihoods, for the generics of rstantools.
+# Posterior draws of predictors, means, responses and log likelihoods, for rstantools' generics.
 
 #' Posterior predictions from generalised linear models
 #'
@@ -65,8 +65,11 @@ posterior_epred.cl_glm <- function(object, newdata = NULL, draws = NULL, ...) {
 
 #' @rdname cl_glm-posterior
 #' @exportS3Method rstantools::posterior_linpred
-posterior_linpred.cl_glm <- function(object, transform = FALSE, newdata = NULL, draws = NULL, ...) {
-  if (check_flag(transform, "transform")) return(posterior_epred.cl_glm(object, newdata, draws, ...))
+posterior_linpred.cl_glm <- function(object, transform = FALSE, newdata = NULL, draws = NULL,
+                                     ...) {
+  if (check_flag(transform, "transform")) {
+    return(posterior_epred.cl_glm(object, newdata, draws, ...))
+  }
   check_dots_empty(...)
   if (object$family == "categorical_logit") {
     abort_argument("object", paste("categorical_logit has a linear predictor for each class: use",
