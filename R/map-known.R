@@ -24,32 +24,25 @@ known_pure <- list(
 known_most <- 16L # functions
 
 known <- new.env(parent = emptyenv())
-known$maps <- list() # as r_map_find() has them, the last one used first
+known$maps <- list() # as r_map_find() has them, the last one traced first
 
-# The value of cl_map(f, ...) as a list of one, or NULL if this way is not open.
+# The value of cl_map(f, ...) as a list of one, or NULL if this way is not open, where
+# r_map_quick() does not know f or may not run it.
 map_known <- function(f, operands) {
   shape <- .Call(r_map_shape, operands)
-  if (is.null(shape) || !is.function(f) || where_for("arith", shape[3L]) >= 0L) return()
-  names <- names(operands)
-  at <- .Call(r_map_find, known$maps, f, names, length(operands), environment(f))
-  if (at == 0L) {
-    entry <- known_trace(f, names, length(operands))
+  if (is.null(shape) || !is.function(f) || shape[3L] >= host_limit("arith")) return()
+  entry <- .Call(r_map_find, known$maps, f, operands)
+  if (is.null(entry)) {
+    entry <- known_trace(f, names(operands), length(operands))
     known$maps <- c(list(entry), known$maps[seq_len(min(length(known$maps), known_most - 1L))])
-  } else {
-    entry <- known$maps[[at]]
-    if (at > 1L) known$maps <- c(list(entry), known$maps[-at])
   }
-  if (is.null(entry$template)) return()
-  values <- .Call(r_map_run, entry$template, operands)
-  if (!entry$list) return(values)
-  names(values) <- entry$results
-  list(values)
+  if (!is.null(entry$template)) list(.Call(r_map_run, entry, operands))
 }
 
 known_trace <- function(f, names, count) {
   # What was not pure may become so: then it is traced in each call nevertheless.
   entry <- list(f = without_environment(f), names = names, count = count, template = NULL,
-                reads = known_reads(f))
+                reads = known_reads(f), results = FALSE)
   if (is.null(entry$reads)) return(entry)
   elements <- lapply(seq_len(count), function(k) {
     element(new_cl(.Call(r_matrix_constant, 0, 2, 2, -1L), c(2L, 2L)))
@@ -57,9 +50,7 @@ known_trace <- function(f, names, count) {
   names(elements) <- names
   inputs <- list(elements = elements, dim = c(2L, 2L), base = TRUE, vector = FALSE, names = NULL)
   result <- trace_call(f, inputs, "f")
-  entry$list <- is.list(result)
-  if (!entry$list) result <- list(result)
-  entry$results <- names(result)
+  if (is.list(result)) entry["results"] <- list(names(result)) else result <- list(result)
   handles <- lapply(result, function(x) {
     if (is_constant(x)) as.double(x) else trace_matrix(x, inputs, "f")@handle
   })

@@ -204,12 +204,16 @@ no_device_reason <- function() {
 
 # `where` for an operation on base R input whose size, in the unit of the threshold `op`, is `size`.
 where_for <- function(op, size) {
-  if (session$engine == "host") return(-1L)
+  if (session$engine != "host" && size >= host_limit(op)) mark_opened(current_device()) else -1L
+}
+
+# The size from which where_for() chooses the device; Inf: never.
+host_limit <- function(op) {
+  if (session$engine == "host") return(Inf)
   where <- current_device()
-  if (where < 0L) return(-1L)
-  if (session$engine == "device") return(mark_opened(where))
-  if (forked() && !names_device()) return(-1L)
-  if (size >= threshold(op, where)) mark_opened(where) else -1L
+  if (where < 0L) return(Inf)
+  if (session$engine == "device") return(0)
+  if (forked() && !names_device()) Inf else threshold(op, where)
 }
 
 # `where` for data that remains on the device: as_cl(), cl_likelihood().

@@ -2,12 +2,17 @@
  *
  *   r_map_template(inputs, results)  handles of the inputs (2 x 2), and of what a function makes of
  *       them, or numbers: a template as a raw vector, or NULL if there is none
- *   r_map_find(known, f, names, count, env)  the place of f among known functions, 1-based, or 0.
- *       known: a list of list(f, names, count, template, reads); reads: a list of list(symbols,
- *       values, environment), what the trace has read. Environment NULL: that of f, `env`
+ *   r_map_find(known, f, operands)  the one among known functions that is f with these operands, or
+ *       NULL. known: a list of list(f, names, count, template, reads, results), `names` and `count`
+ *       of the operands; template NULL: f must be traced in each call; reads: a list of
+ *       list(symbols, values, environment), what the trace has read, environment NULL: that of f;
+ *       results: FALSE if f returns a single value, else the names of its list
  *   r_map_shape(operands)  c(rows, columns, longest operand), or NULL if an operand is no plain
  *       vector or matrix of numbers, or they do not conform
- *   r_map_run(template, operands)  a list of base R values, with the names of the operands */
+ *   r_map_run(known, operands)  the value of a known function that has a template: base R values
+ *       with the names of the operands
+ *   r_map_quick(known, f, operands, limit)  these three in one call: NULL if f is not known, has no
+ *       template, or an operand has `limit` elements or more */
 #include "r/entries.h"
 #include "r/glue.h"
 
@@ -21,7 +26,7 @@
 
 /* Of identical(): numbers by their bits. The environments of functions do not count. */
 enum { BY_BITS = 3 };
-enum { KNOWN_F, KNOWN_NAMES, KNOWN_COUNT, KNOWN_TEMPLATE, KNOWN_READS };
+enum { KNOWN_F, KNOWN_NAMES, KNOWN_COUNT, KNOWN_TEMPLATE, KNOWN_READS, KNOWN_RESULTS };
 
 /* What a name means in an environment; R_UnboundValue if nothing. May jump. */
 static SEXP meaning(SEXP symbol, SEXP env) {
@@ -65,10 +70,11 @@ static bool is_unchanged(SEXP read, SEXP env) {
   return true;
 }
 
-static bool is_known(SEXP known, SEXP f, SEXP names, SEXP count, SEXP env) {
+static bool is_known(SEXP known, SEXP f, SEXP operands, SEXP env) {
   if (TYPEOF(VECTOR_ELT(known, KNOWN_F)) != TYPEOF(f) ||
-      Rf_asInteger(VECTOR_ELT(known, KNOWN_COUNT)) != Rf_asInteger(count) ||
-      !R_compute_identical(VECTOR_ELT(known, KNOWN_NAMES), names, BY_BITS) ||
+      Rf_asInteger(VECTOR_ELT(known, KNOWN_COUNT)) != Rf_length(operands) ||
+      !R_compute_identical(VECTOR_ELT(known, KNOWN_NAMES), Rf_getAttrib(operands, R_NamesSymbol),
+                           BY_BITS) ||
       !R_compute_identical(VECTOR_ELT(known, KNOWN_F), f, BY_BITS)) {
     return false;
   }
@@ -79,11 +85,12 @@ static bool is_known(SEXP known, SEXP f, SEXP names, SEXP count, SEXP env) {
   return true;
 }
 
-SEXP r_map_find(SEXP known, SEXP f, SEXP names, SEXP count, SEXP env) {
+SEXP r_map_find(SEXP known, SEXP f, SEXP operands) {
+  SEXP env = TYPEOF(f) == CLOSXP ? environment_of(f) : R_NilValue;
   for (R_xlen_t k = 0; k < XLENGTH(known); k++) {
-    if (is_known(VECTOR_ELT(known, k), f, names, count, env)) return Rf_ScalarInteger((int)k + 1);
+    if (is_known(VECTOR_ELT(known, k), f, operands, env)) return VECTOR_ELT(known, k);
   }
-  return Rf_ScalarInteger(0);
+  return R_NilValue;
 }
 
 SEXP r_map_template(SEXP inputs, SEXP results) {
@@ -202,21 +209,17 @@ static SEXP new_result(const map_shape *shape, SEXP names) {
   return x;
 }
 
-SEXP r_map_run(SEXP template, SEXP operands) {
-  const scl_template *t = (const scl_template *)(const void *)RAW_RO(template);
-  map_shape shape;
+/* A list of base R values. */
+static scl_status run_template(const scl_template *t, SEXP operands, const map_shape *shape,
+                               SEXP result) {
   scl_input input[SCL_PLAN_LEAVES];
   double *output[SCL_PLAN_OUTPUTS];
   scl_status status = SCL_OK;
   scl_context *host = NULL;
-  if (XLENGTH(operands) != t->inputs || !find_map_shape(operands, &shape)) {
-    return r_return(scl_fail_argument("...", "internal: the operands do not fit"), R_NilValue);
-  }
-  SEXP names = PROTECT(find_names(operands, &shape));
-  SEXP result = PROTECT(Rf_allocVector(VECSXP, t->outputs));
+  SEXP names = PROTECT(find_names(operands, shape));
   SEXP numbers = PROTECT(Rf_allocVector(VECSXP, t->inputs));
   for (int k = 0; k < t->outputs; k++) {
-    SET_VECTOR_ELT(result, k, new_result(&shape, names));
+    SET_VECTOR_ELT(result, k, new_result(shape, names));
     output[k] = REAL(VECTOR_ELT(result, k));
   }
   for (int k = 0; k < t->inputs; k++) {
@@ -230,11 +233,42 @@ SEXP r_map_run(SEXP template, SEXP operands) {
     }
     input[k] = (scl_input){REAL_RO(x), (size_t)m, (size_t)n};
   }
-  if (shape.nrow > 0 && shape.ncol > 0) {
+  if (shape->nrow > 0 && shape->ncol > 0) {
     SCL_GO(r_context(-1, &host));
-    SCL_GO(scl_template_run(host, t, (size_t)shape.nrow, (size_t)shape.ncol, input, output));
+    SCL_GO(scl_template_run(host, t, (size_t)shape->nrow, (size_t)shape->ncol, input, output));
   }
 done:
-  UNPROTECT(3);
-  return r_return(status, result);
+  UNPROTECT(2);
+  return status;
+}
+
+static SEXP run_known(SEXP known, SEXP operands, const map_shape *shape) {
+  SEXP template = VECTOR_ELT(known, KNOWN_TEMPLATE), names = VECTOR_ELT(known, KNOWN_RESULTS);
+  const scl_template *t = (const scl_template *)(const void *)RAW_RO(template);
+  SEXP result = PROTECT(Rf_allocVector(VECSXP, t->outputs));
+  const scl_status status = run_template(t, operands, shape, result);
+  const bool list = TYPEOF(names) != LGLSXP;
+  if (list) Rf_setAttrib(result, R_NamesSymbol, names);
+  UNPROTECT(1);
+  return r_return(status, list ? result : VECTOR_ELT(result, 0));
+}
+
+SEXP r_map_run(SEXP known, SEXP operands) {
+  map_shape shape;
+  if (XLENGTH(operands) != Rf_asInteger(VECTOR_ELT(known, KNOWN_COUNT)) ||
+      !find_map_shape(operands, &shape)) {
+    return r_return(scl_fail_argument("...", "internal: the operands do not fit"), R_NilValue);
+  }
+  return run_known(known, operands, &shape);
+}
+
+SEXP r_map_quick(SEXP known, SEXP f, SEXP operands, SEXP limit) {
+  map_shape shape;
+  if (!Rf_isFunction(f) || XLENGTH(operands) == 0 || !find_map_shape(operands, &shape) ||
+      (double)shape.longest >= Rf_asReal(limit)) {
+    return R_NilValue;
+  }
+  SEXP entry = r_map_find(known, f, operands);
+  if (entry == R_NilValue || VECTOR_ELT(entry, KNOWN_TEMPLATE) == R_NilValue) return R_NilValue;
+  return run_known(entry, operands, &shape);
 }

@@ -221,6 +221,25 @@ test_that("functions that depend on nothing else are traced once, all others in 
   })
 })
 
+test_that("a known function runs on the device from its threshold on", {
+  require_device()
+  old <- options(statcl.thresholds = c(arith = 4))
+  on.exit(options(old))
+  with_cl(device = cl_devices()$id[1L], engine = "auto", {
+    f <- function(x) x * 3
+    forget()
+    expect_identical(cl_map(f, 1:4), c(3, 6, 9, 12))
+    expect_length(known_maps(), 0L) # only the host engine has known functions
+    cl_map(f, 1:3)
+    cl_map(function(x) x * 5, 1:3)
+    space <- statcl:::known
+    space$maps[[2L]]$template <- space$maps[[1L]]$template # tells who computes
+    expect_identical(cl_map(f, 1:3), c(5, 10, 15))
+    expect_identical(cl_map(f, 1:4), c(3, 6, 9, 12))
+    forget()
+  })
+})
+
 test_that("few functions are kept, and nothing large", {
   on_host({
     forget()
