@@ -47,6 +47,17 @@
 #' third argument, `information`: with `TRUE`, the Fisher information of the parameters, for a known
 #' mean, is the attribute `"information"`, computed in the same pass as value and gradient.
 #'
+#' With `grouped = TRUE` (Guinness, 2018), observations whose neighbours overlap form blocks. One
+#' factor of the covariance matrix of a block, its members and all their neighbours, gives the
+#' distribution of each member given all earlier rows of the block: its own neighbours and more, so
+#' that the Kullback-Leibler divergence from the exact process is never larger, and usually several
+#' times smaller. In the order, an observation joins the block of a neighbour if the square of the
+#' number of rows of both together is at most the sum of the squares apart. Covariances are fewer
+#' then, and a value takes less time; gradients take about as long as before, the information takes
+#' longer. Blocks have up to 32 rows for fewer than 16 neighbours, 64 for fewer than 48, and else
+#' twice the neighbours and two more. It pays in up to three columns; in more, few neighbours are
+#' shared. Grouped likelihoods are computed on the host, also if a device is chosen.
+#'
 #' @param y The observations: a numeric vector, or a matrix whose columns are independent given the
 #'   parameters; the value is then the sum over the columns.
 #' @param x The inputs: a numeric matrix, data frame or `clMatrix` with one row for each
@@ -64,6 +75,8 @@
 #' @param objective `"ml"` for the marginal likelihood, `"loo"` for leave-one-out prediction.
 #' @param approx `"vecchia"` for Vecchia's approximation, see below.
 #' @param neighbours The number of neighbours of Vecchia's approximation, 1 to 400.
+#' @param grouped Whether observations with common neighbours are conditioned together in Vecchia's
+#'   approximation (the `group` of GpGp's `fit_model()`), see below.
 #' @return A function `f(par, gradient = TRUE)` of class `"cl_gp_likelihood"`. `par` contains the
 #'   parameters of `coef(kernel)` and `noise`, the standard deviation of the noise, on their natural
 #'   scale: named, in any order, or without names in this order. The value is the log density, with
@@ -76,6 +89,9 @@
 #' `statcl_error_not_pd` from the function if C is not positive definite in floating-point
 #' arithmetic.
 #' @references
+#' Guinness, J. (2018) Permutation and grouping methods for sharpening Gaussian process
+#' approximations. *Technometrics* 60, 415-429.
+#'
 #' Guinness, J. (2021) Gaussian process learning via Fisher scoring of Vecchia's approximation.
 #' *Statistics and Computing* 31, 25.
 #' @seealso [cl_gp()], which maximises it; [cl_gp_largest()]; [cl_objective()] for other optimisers,
@@ -95,12 +111,14 @@
 #' # Vecchia's approximation
 #' v <- cl_gp_likelihood(sin(6 * x), x, k_matern32(), approx = "vecchia", neighbours = 5)
 #' v(c(sd = 1, lengthscale = 0.3, noise = 0.1))
+#' cl_gp_likelihood(sin(6 * x), x, k_matern32(), approx = "vecchia", neighbours = 5, grouped = TRUE)
 cl_gp_likelihood <- function(y, x, kernel, mean = 0, beta = "profile", weights = NULL,
                              variance = NULL, objective = c("ml", "loo"),
-                             approx = c("none", "vecchia"), neighbours = 30) {
+                             approx = c("none", "vecchia"), neighbours = 30,
+                             grouped = FALSE) {
   on_device <- is_cl(x)
   kernel <- check_kernel(kernel)
-  neighbours <- check_approx(approx, if (!missing(neighbours)) neighbours)
+  neighbours <- check_approx(approx, if (!missing(neighbours)) neighbours, grouped)
   objective <- check_choice(objective, c("ml", "loo"), "objective")
   data <- gp_observations(y, x, kernel)
   trend <- gp_trend(mean, beta, data$x, ncol(data$y))
@@ -109,7 +127,7 @@ cl_gp_likelihood <- function(y, x, kernel, mean = 0, beta = "profile", weights =
     return(make_gp_likelihood(data, kernel, trend, spread, objective, on_device))
   }
   if (objective == "loo") refuse_vecchia("objective", "objective = \"loo\"")
-  make_vecchia_likelihood(data, kernel, trend, spread, neighbours, on_device)
+  make_vecchia_likelihood(data, kernel, trend, spread, neighbours, grouped, on_device)
 }
 
 # Checked: y and x as base matrices.
@@ -265,8 +283,10 @@ print.cl_gp_likelihood <- function(x, ...) {
   cat("kernel: ")
   print(e$kernel)
   if (inherits(x, "cl_gp_vecchia")) {
-    cat(sprintf("Vecchia's approximation: %d neighbours\n", e$neighbours))
-    print_engine(.Call(r_vecchia_info, e$handle))
+    info <- .Call(r_vecchia_info, e$handle)
+    cat(sprintf("Vecchia's approximation: %d neighbours%s\n", as.integer(e$neighbours),
+                if (isTRUE(info$blocks > 0L)) sprintf(", in %d blocks", info$blocks) else ""))
+    print_engine(info)
   } else if (has_user(e$kernel)) {
     cat("engine: ", if (e$resident) "device" else "host", ", covariances by R arithmetic\n",
         sep = "")

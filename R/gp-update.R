@@ -163,7 +163,8 @@ refit_gp <- function(object, ..., rows = NULL) {
   defaults <- list(start = object$par[setdiff(names(object$par), object$fixed)],
                    fixed = object$par[object$fixed], method = object$method, starts = 1)
   if (!is.null(object$vecchia)) {
-    defaults <- c(defaults, approx = "vecchia", neighbours = object$vecchia$neighbours)
+    defaults <- c(defaults, approx = "vecchia", neighbours = object$vecchia$neighbours,
+                  grouped = isTRUE(object$vecchia$grouped))
   }
   arguments <- c(arguments, defaults[setdiff(names(defaults), names(arguments))])
   if (length(arguments$start) == 0L) arguments["start"] <- list(NULL)

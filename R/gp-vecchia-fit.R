@@ -1,13 +1,13 @@
 # Fits by Vecchia's approximation: where they start, and what they keep.
 
 # The problem with its approximation; `neighbours`: NULL, or their number.
-with_vecchia <- function(problem, neighbours, method) {
+with_vecchia <- function(problem, neighbours, method, grouped = FALSE) {
   if (is.null(neighbours)) return(problem)
   if (method %in% c("loo", "mcmc")) {
     refuse_vecchia("method", sprintf("method = \"%s\"", method))
   }
   if (has_user(problem$kernel)) refuse_vecchia("kernel", "k_user()")
-  problem$vecchia <- list(neighbours = neighbours,
+  problem$vecchia <- list(neighbours = neighbours, grouped = grouped,
                           scale = vecchia_scale(problem$kernel, problem$x))
   problem
 }
@@ -19,7 +19,8 @@ vecchia_function <- function(problem, scale) {
   spread <- gp_spread(problem$weights,
                       if (!is.null(problem$variance)) problem$variance / scale^2, nrow(data$x))
   make_vecchia_likelihood(data, problem$kernel, gp_trend(mean, problem$beta, data$x, 1L), spread,
-                          problem$vecchia$neighbours, scale = problem$vecchia$scale)
+                          problem$vecchia$neighbours, isTRUE(problem$vecchia$grouped),
+                          scale = problem$vecchia$scale)
 }
 
 # Rows for a first fit without approximation: half of them spread over the data, half of them close
@@ -103,5 +104,6 @@ vecchia_at <- function(problem, par) {
 
 vecchia_text <- function(x) {
   if (is.null(x$vecchia)) return("")
-  sprintf("Vecchia's approximation: %d neighbours\n", as.integer(x$vecchia$neighbours))
+  sprintf("Vecchia's approximation: %d neighbours%s\n", as.integer(x$vecchia$neighbours),
+          if (isTRUE(x$vecchia$grouped)) ", grouped" else "")
 }

@@ -1,10 +1,13 @@
 # Vecchia's approximation of a Gaussian process: the likelihood, and the process given the data.
 
-# 'approx' and 'neighbours' (NULL: not given): NULL, or the number of neighbours.
-check_approx <- function(approx, neighbours) {
+# 'approx', 'neighbours' (NULL: not given) and 'grouped': NULL, or the number of neighbours.
+check_approx <- function(approx, neighbours, grouped = FALSE) {
   approx <- check_choice(approx, c("none", "vecchia"), "approx")
   given <- !is.null(neighbours)
   neighbours <- if (given) check_count(neighbours, "neighbours", 1, 400) else 30
+  if (check_flag(grouped, "grouped") && approx != "vecchia") {
+    abort_argument("grouped", "'grouped' is for approx = \"vecchia\", which is not set")
+  }
   if (approx == "vecchia") return(neighbours)
   if (given) {
     abort_argument("neighbours", "'neighbours' is for approx = \"vecchia\", which is not set")
@@ -38,13 +41,14 @@ vecchia_scale <- function(kernel, x) {
 }
 
 # The handle of the data in the order of the approximation.
-new_vecchia <- function(data, kernel, scale, trend, spread, neighbours, where) {
+new_vecchia <- function(data, kernel, scale, trend, spread, neighbours, grouped, where) {
   x <- kernel_points(kernel, data$x)
-  .Call(r_vecchia_new, data$y - trend$offset, x, trend$basis, spread, scale, neighbours, where)
+  .Call(r_vecchia_new, data$y - trend$offset, x, trend$basis, spread, scale, neighbours, grouped,
+        where)
 }
 
-make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_device = FALSE,
-                                    scale = vecchia_scale(kernel, data$x)) {
+make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, grouped = FALSE,
+                                    on_device = FALSE, scale = vecchia_scale(kernel, data$x)) {
   if (has_user(kernel)) refuse_vecchia("kernel", "k_user()")
   force(trend)
   force(scale)
@@ -56,7 +60,7 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_
   build <- function() {
     where <- gp_place(data, on_device)
     resident <<- where >= 0L
-    handle <<- new_vecchia(data, kernel, scale, trend, spread, neighbours, where)
+    handle <<- new_vecchia(data, kernel, scale, trend, spread, neighbours, grouped, where)
   }
   # a call with the handle, which is created again if it is no longer valid (NULL then)
   on_handle <- function(call) {
@@ -99,7 +103,8 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_
 }
 
 # The order and the neighbours of a likelihood: list(order: rows of x, neighbours: a matrix with a
-# column for each position in the order, of earlier positions, nearest first, and NA).
+# column for each position in the order, of earlier positions, nearest first, and NA; blocks: for a
+# grouped one a matrix with a column for each block: twice the position from 0, and 1 for members).
 vecchia_graph <- function(f) environment(f)$on_handle(function(h) .Call(r_vecchia_graph, h))
 
 # As gp_condition().

@@ -141,6 +141,9 @@
 #' @param approx `"vecchia"` for Vecchia's approximation, see below.
 #' @param neighbours The number of neighbours of Vecchia's approximation, 1 to 400: more of them
 #'   take longer, with the third power, and come closer to the exact process.
+#' @param grouped Whether the likelihood of Vecchia's approximation is grouped, which comes closer
+#'   to the exact process for about the same time: see [cl_gp_likelihood()]. Predictions, fitted
+#'   values and draws are not grouped. Not for `family`.
 #' @param family The distribution of the observations, see below; `NULL` for the normal one.
 #' @param offset With `family`: a known part of the linear predictor, such as the logarithm of an
 #'   exposure. The formula can have terms [offset()] too.
@@ -162,7 +165,8 @@
 #'   * `at_bound`: names of parameters whose estimates are at a bound,
 #'   * `trials`: the objective reached from each starting point in its first steps,
 #'   * `fixed`, `prior`, `draws` (a [cl_sample()] result, for `"mcmc"`),
-#'   * `vecchia`: with an approximation, a list of `neighbours` and `scale` (of the columns of x),
+#'   * `vecchia`: with an approximation, a list of `neighbours`, `grouped` and `scale` (of the
+#'     columns of x),
 #'   * `fitted.values`, `residuals`, `x`, `y`, `call`,
 #'   * with a formula also `terms`, `xlevels`, `model` and `na.action`.
 #'
@@ -326,15 +330,15 @@ cl_gp.default <- function(x, y, kernel = k_matern52(), method = c("ml", "map", "
                           mean = "estimate", beta = NULL, weights = NULL, variance = NULL,
                           prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL,
                           upper = NULL, starts = 5, control = list(), progress = interactive(),
-                          approx = c("none", "vecchia"), neighbours = 30, family = NULL,
-                          offset = NULL, workers = 1, noise = NULL, ...) {
+                          approx = c("none", "vecchia"), neighbours = 30, grouped = FALSE,
+                          family = NULL, offset = NULL, workers = 1, noise = NULL, ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_gp)
   refuse_unused(...)
   fit <- fit_gp(x, y, kernel, method, mean, beta, weights, variance, prior, ard, start, fixed,
                 lower, upper, starts, control, progress, approx = approx,
-                neighbours = if (!missing(neighbours)) neighbours, family = family,
-                offset = offset, workers = workers, noise = noise)
+                neighbours = if (!missing(neighbours)) neighbours, grouped = grouped,
+                family = family, offset = offset, workers = workers, noise = noise)
   fit$call <- call
   fit
 }
@@ -350,8 +354,9 @@ refuse_unused <- function(...) {
 fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, variance = NULL,
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
                    starts = 5, control = list(), progress = interactive(), h = NULL,
-                   approx = c("none", "vecchia"), neighbours = NULL, coded = NULL, family = NULL,
-                   offset = NULL, response = NULL, workers = 1, noise = NULL, ...) {
+                   approx = c("none", "vecchia"), neighbours = NULL, grouped = FALSE,
+                   coded = NULL, family = NULL, offset = NULL, response = NULL, workers = 1,
+                   noise = NULL, ...) {
   refuse_unused(...)
   method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
@@ -374,7 +379,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
     abort_argument("mean", paste("mean = \"linear\" is not for codes of factors: use a formula,",
                                  "such as mean = ~ ."))
   }
-  neighbours <- check_approx(approx, neighbours)
+  neighbours <- check_approx(approx, neighbours, grouped)
   starts <- check_count(starts, "starts", 1, 1000)
   if (!is.list(control)) abort_argument("control", "'control' must be a list")
   progress <- check_flag(progress, "progress")
@@ -383,6 +388,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   if (is.null(response)) {
     family <- response_family(family, y)
     if (!is.null(family)) {
+      if (grouped) abort_argument("grouped", "'grouped' is for normal observations")
       refuse_for_response(method, variance, neighbours)
       response <- gp_response(family, y, weights, offset)
     }
@@ -399,7 +405,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   }
   problem <- new_gp_problem(x, y, kernel, mean, beta, weights, variance, h)
   problem$kernel <- kernel <- resolve_kernel(kernel, problem$x, coded, ard, stats::sd(problem$y))
-  problem <- with_vecchia(problem, neighbours, method)
+  problem <- with_vecchia(problem, neighbours, method, grouped)
   problem$noise_kernel <- noise_kernel(noise, kernel, problem$x, ard, method, variance, neighbours)
   space <- gp_space(problem, start, fixed, lower, upper)
   if (any(space$free)) check_gp_information(problem)

@@ -118,11 +118,23 @@ static scl_status create_host(scl_vecchia *v) {
                       &v->host.neighbours);
 }
 
+static scl_status group(scl_vecchia *v) {
+  if (v->n > INT32_MAX / 2) return scl_fail_argument("y", "'y' has too many values");
+  v->block_rows = scl_vecchia_block_rows(v->m);
+  SCL_TRY(scl_vecchia_group(v->neighbours, v->n, v->m, v->stride, &v->blocks, &v->block_count));
+  return scl_mat_wrap(v->host.ctx, (double *)v->blocks, v->block_rows / 2, v->block_count,
+                      SCL_GENERAL, &v->host.blocks);
+}
+
 /* The device's copy. */
 static scl_status send(scl_vecchia *v, scl_context *ctx) {
   v->fast.ctx = scl_context_retain(ctx);
   SCL_TRY(scl_mat_from_host(ctx, v->records, scl_vecchia_record_size(v), v->n, SCL_GENERAL,
                             &v->fast.records));
+  if (v->blocks != NULL) {
+    return scl_mat_from_host(ctx, (double *)v->blocks, v->block_rows / 2, v->block_count,
+                             SCL_GENERAL, &v->fast.blocks);
+  }
   return scl_mat_from_host(ctx, (double *)v->neighbours, v->stride / 2, v->n, SCL_GENERAL,
                            &v->fast.neighbours);
 }
@@ -131,6 +143,7 @@ static void release_copy(scl_vecchia_copy *c) {
   if (c->ctx == NULL) return;
   scl_mat_release(c->records);
   scl_mat_release(c->neighbours);
+  scl_mat_release(c->blocks);
   scl_context_release(c->ctx);
 }
 
@@ -163,7 +176,7 @@ static scl_status check_data(const scl_gp_data *data, const double *scale, size_
 }
 
 scl_status scl_vecchia_create(scl_context *ctx, const scl_gp_data *data, const double *scale,
-                              size_t m, scl_vecchia **out) {
+                              size_t m, bool grouped, scl_vecchia **out) {
   SCL_TRY(check_data(data, scale, m));
   scl_vecchia *v = calloc(1, sizeof *v);
   if (v == NULL) return scl_fail_memory(sizeof *v, 0, "a Gaussian process");
@@ -185,7 +198,8 @@ scl_status scl_vecchia_create(scl_context *ctx, const scl_gp_data *data, const d
   v->stride = scl_vecchia_stride(v->m);
   SCL_GO(create_host(v));
   SCL_GO(arrange(v, data));
-  if (ctx != scl_context_complete() && ctx->engine->vecchia != NULL &&
+  if (grouped) SCL_GO(group(v));
+  if (ctx != scl_context_complete() && ctx->engine->vecchia != NULL && !grouped &&
       v->m <= SCL_VECCHIA_DEVICE_NEIGHBOURS)
     SCL_GO(send(v, ctx));
 done:
@@ -203,6 +217,7 @@ void scl_vecchia_release(scl_vecchia *v) {
   release_copy(&v->fast);
   free(v->records);
   free(v->neighbours);
+  free(v->blocks);
   free(v->order);
   free(v->scale);
   free(v);
@@ -237,8 +252,21 @@ size_t scl_vecchia_neighbour_count(const scl_vecchia *v) {
 }
 
 uint64_t scl_vecchia_bytes(const scl_vecchia *v) {
-  return scl_mat_bytes(scl_vecchia_fast_copy(v)->records) +
-         scl_mat_bytes(scl_vecchia_fast_copy(v)->neighbours);
+  const scl_vecchia_copy *c = scl_vecchia_fast_copy(v);
+  return scl_mat_bytes(c->records) + (c->neighbours == NULL ? 0 : scl_mat_bytes(c->neighbours)) +
+         (c->blocks == NULL ? 0 : scl_mat_bytes(c->blocks));
+}
+
+size_t scl_vecchia_block_count(const scl_vecchia *v) {
+  return v->block_count;
+}
+
+size_t scl_vecchia_block_size(const scl_vecchia *v) {
+  return v->block_rows;
+}
+
+const int32_t *scl_vecchia_blocks(const scl_vecchia *v) {
+  return v->blocks;
 }
 
 void scl_vecchia_graph(const scl_vecchia *v, int32_t *order, int32_t *neighbours) {
@@ -253,15 +281,26 @@ void scl_vecchia_graph(const scl_vecchia *v, int32_t *order, int32_t *neighbours
 struct scl_vecchia_pass scl_vecchia_begin_pass(const scl_vecchia *v, const scl_vecchia_copy *c,
                                                const scl_covariance *kernel,
                                                scl_vecchia_what what) {
+  bool grouped = c->blocks != NULL && what != SCL_VECCHIA_WEIGHTS;
   return (struct scl_vecchia_pass){.what = what,
                                    .kernel = kernel,
-                                   .n = v->n,
+                                   .n = grouped ? v->block_count : v->n,
                                    .p = v->p,
                                    .columns = v->outputs + v->q,
-                                   .m = v->m,
+                                   .m = grouped ? v->block_rows - 1 : v->m,
+                                   .grouped = grouped,
                                    .records = scl_mat_block(c->records),
                                    .spread = v->spread,
-                                   .neighbours = scl_mat_block(c->neighbours)};
+                                   .neighbours =
+                                       scl_mat_block(grouped ? c->blocks : c->neighbours)};
+}
+
+/* The last member of a block. */
+static size_t last_member(const scl_vecchia *v, size_t block) {
+  const int32_t *rows = v->blocks + block * v->block_rows;
+  size_t size = v->block_rows;
+  while (size > 1 && rows[size - 1] < 0) size--;
+  return (size_t)rows[size - 1] / 2;
 }
 
 scl_status scl_vecchia_run(const scl_vecchia *v, scl_context *ctx,
@@ -274,12 +313,13 @@ scl_status scl_vecchia_run(const scl_vecchia *v, scl_context *ctx,
   }
   if (!fits) {
     on_host.records = scl_mat_block(v->host.records);
-    on_host.neighbours = scl_mat_block(v->host.neighbours);
+    on_host.neighbours = scl_mat_block(pass->grouped ? v->host.blocks : v->host.neighbours);
     pass = &on_host;
     SCL_TRY(v->host.ctx->engine->vecchia(v->host.ctx, pass));
   }
   if (pass->out[0] == 0) return SCL_OK;
   size_t at = pass->first + (size_t)pass->out[0] - 1;
+  if (pass->grouped) at = last_member(v, at);
   int64_t row = pass->at.buffer == NULL ? v->order[at] + 1 : (int64_t)at + 1;
   return scl_fail_index(SCL_E_NOT_PD, row,
                         "the covariance matrix of %s %lld and its neighbours is not positive",
@@ -389,9 +429,9 @@ scl_status scl_vecchia_begin(const scl_vecchia *v, const scl_covariance *kernel,
   return SCL_OK;
 }
 
-scl_status scl_vecchia_sums(const scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
-                            scl_vecchia_space *w, double *value) {
-  const scl_vecchia_copy *c = scl_vecchia_fast_copy(v);
+scl_status scl_vecchia_sums(const scl_vecchia *v, const scl_vecchia_copy *c,
+                            const scl_covariance *kernel, scl_gp_trend trend, scl_vecchia_space *w,
+                            double *value) {
   struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, c, kernel, SCL_VECCHIA_SUMS);
   pass.out = w->out;
   SCL_TRY(scl_vecchia_run(v, c->ctx, &pass));
@@ -408,7 +448,7 @@ scl_status scl_vecchia_evaluate(scl_vecchia *v, const scl_covariance *kernel, sc
   double result = 0;
   SCL_GO(scl_vecchia_begin(v, kernel, &w));
   if (v->q > 0 || gradient == NULL) {
-    SCL_GO(scl_vecchia_sums(v, kernel, trend, &w, &result));
+    SCL_GO(scl_vecchia_sums(v, c, kernel, trend, &w, &result));
   }
   if (gradient != NULL) {
     struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, c, kernel, SCL_VECCHIA_DERIVATIVES);

@@ -22,4 +22,14 @@ scl_status scl_vecchia_neighbours(const double *points, size_t n, size_t p, size
 scl_status scl_vecchia_nearest(const double *points, size_t n, size_t p, const double *at,
                                size_t count, size_t m, size_t stride, int32_t *neighbours);
 
+/* A partition of the points into blocks whose members are conditioned together on the union of
+ * their neighbours. Point by point in the order: one joins the block of a neighbour if the square
+ * of the union's size is not above the sum of the squares apart. A block has the rows of the union
+ * in the order, scl_vecchia_block_rows(m) numbers, -1 beyond its size: twice the position, and 1
+ * more for members. Blocks with more rows, and of those with more members, come first. *blocks:
+ * release with free(). n is at most 2^30. */
+scl_status scl_vecchia_group(const int32_t *neighbours, size_t n, size_t m, size_t stride,
+                             int32_t **blocks, size_t *count);
+size_t scl_vecchia_block_rows(size_t m);
+
 #endif

@@ -54,6 +54,22 @@ static void project(const scl_vecchia *v, const scl_vecchia_solution *s, const d
   }
 }
 
+/* b and A^-1 = R^-T R^-1 */
+static void write_solution(const scl_vecchia *v, const scl_vecchia_solution *s, double *b,
+                           double *a_inverse) {
+  size_t q = v->q;
+  memcpy(b, s->b, q * v->outputs * sizeof *b);
+  for (size_t i = 0; i < q; i++) {
+    for (size_t j = 0; j < q; j++) {
+      double sum = 0;
+      for (size_t k = scl_max(i, j); k < q; k++) {
+        sum += s->root_inverse[k + i * q] * s->root_inverse[k + j * q];
+      }
+      a_inverse[i + j * q] = sum;
+    }
+  }
+}
+
 scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
                                  double *value, double *b, double *a_inverse, double *weights,
                                  double *precisions) {
@@ -65,7 +81,8 @@ scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, s
   if (product == NULL) return fail_space(numbers);
   double *diagonal = product + v->n * columns, *w = diagonal + v->n, order = 0;
   SCL_GO(scl_vecchia_begin(v, kernel, &space));
-  SCL_GO(scl_vecchia_sums(v, kernel, trend, &space, &found));
+  SCL_GO(scl_vecchia_sums(v, scl_vecchia_fast_copy(v), kernel, trend, &space, &found));
+  write_solution(v, &space.s, b, a_inverse);
   struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, &v->host, kernel, SCL_VECCHIA_WEIGHTS);
   pass.weights = w;
   pass.out = &order;
@@ -76,18 +93,13 @@ scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, s
       scatter(v, pass.first + i, w + i * (v->m + 1), product, diagonal);
     }
   }
-  project(v, &space.s, product, diagonal, weights, precisions);
   *value = found;
-  memcpy(b, space.s.b, q * v->outputs * sizeof *b);
-  for (size_t i = 0; i < q; i++) { /* A^-1 = R^-T R^-1 */
-    for (size_t j = 0; j < q; j++) {
-      double sum = 0;
-      for (size_t k = scl_max(i, j); k < q; k++) {
-        sum += space.s.root_inverse[k + i * q] * space.s.root_inverse[k + j * q];
-      }
-      a_inverse[i + j * q] = sum;
-    }
+  if (v->blocks != NULL && q > 0) { /* Q is that of the points apart, and so must be its b */
+    scl_vecchia_copy plain = v->host;
+    plain.blocks = NULL;
+    SCL_GO(scl_vecchia_sums(v, &plain, kernel, trend, &space, &found));
   }
+  project(v, &space.s, product, diagonal, weights, precisions);
 done:
   free(space.memory);
   free(product);

@@ -9,6 +9,7 @@
 typedef struct {
   scl_context *ctx;
   scl_mat *records, *neighbours;
+  scl_mat *blocks; /* or NULL; on a device instead of neighbours */
 } scl_vecchia_copy;
 
 struct scl_vecchia {
@@ -19,6 +20,8 @@ struct scl_vecchia {
   size_t stride;   /* numbers of 32 bits for a point's neighbours: m, made even */
   double *records; /* those of the host's copy */
   int32_t *neighbours;
+  int32_t *blocks; /* or NULL: rows x count numbers */
+  size_t block_rows, block_count;
   scl_vecchia_copy host, fast; /* fast: for likelihoods on a device, else empty */
   int32_t *order;
   double *scale;
@@ -33,6 +36,7 @@ size_t scl_vecchia_stride(size_t m);
 /* n x p points, as rows, in the units of distances; NULL without memory. */
 double *scl_vecchia_points(const scl_vecchia *v, const double *x, size_t n);
 
+/* Grouped if the copy has blocks, but for weights. */
 struct scl_vecchia_pass scl_vecchia_begin_pass(const scl_vecchia *v, const scl_vecchia_copy *c,
                                                const scl_covariance *kernel, scl_vecchia_what what);
 /* Runs the pass; an order that failed becomes an error. */
@@ -55,9 +59,10 @@ typedef struct {
 /* Checks the kernel and allocates; free(w->memory), which was NULL. */
 scl_status scl_vecchia_begin(const scl_vecchia *v, const scl_covariance *kernel,
                              scl_vecchia_space *w);
-/* The solution w->s, and the likelihood. */
-scl_status scl_vecchia_sums(const scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
-                            scl_vecchia_space *w, double *value);
+/* The solution w->s, and the likelihood, from this copy. */
+scl_status scl_vecchia_sums(const scl_vecchia *v, const scl_vecchia_copy *c,
+                            const scl_covariance *kernel, scl_gp_trend trend, scl_vecchia_space *w,
+                            double *value);
 
 /* From the sums of a pass; the arrays of `out` have room for q x q and q x outputs numbers. */
 scl_status scl_vecchia_solve(const scl_vecchia *v, const double *results,

@@ -24,7 +24,8 @@ static scl_gp_trend read_trend(SEXP integrate) {
 }
 
 /* scale: a number for each column of x. */
-SEXP r_vecchia_new(SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP scale, SEXP m, SEXP where) {
+SEXP r_vecchia_new(SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP scale, SEXP m, SEXP grouped,
+                   SEXP where) {
   SEXP handle = PROTECT(r_pointer_new(&process, R_NilValue));
   scl_context *ctx = NULL;
   scl_vecchia *v = NULL;
@@ -36,7 +37,8 @@ SEXP r_vecchia_new(SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP scale, SEXP m, 
     goto done;
   }
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
-  SCL_GO(scl_vecchia_create(ctx, &data, REAL_RO(scale), (size_t)Rf_asInteger(m), &v));
+  SCL_GO(scl_vecchia_create(ctx, &data, REAL_RO(scale), (size_t)Rf_asInteger(m),
+                            Rf_asLogical(grouped) == TRUE, &v));
   r_pointer_set(handle, v);
 done:
   UNPROTECT(1);
@@ -46,22 +48,23 @@ done:
 SEXP r_vecchia_info(SEXP handle) {
   scl_vecchia *v = r_pointer_usable(&process, handle);
   if (v == NULL) return R_NilValue;
-  const char *names[] = {"device", "host", "bytes", ""};
+  const char *names[] = {"device", "host", "bytes", "blocks", ""};
   SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
   SET_VECTOR_ELT(info, 0, Rf_mkString(scl_context_name(scl_vecchia_context(v))));
   SET_VECTOR_ELT(info, 1, Rf_ScalarLogical(scl_context_is_host(scl_vecchia_context(v))));
   SET_VECTOR_ELT(info, 2, Rf_ScalarReal((double)scl_vecchia_bytes(v)));
+  SET_VECTOR_ELT(info, 3, Rf_ScalarInteger((int)scl_vecchia_block_count(v)));
   UNPROTECT(1);
   return info;
 }
 
-/* list(order, neighbours): rows of x, and an m x n matrix of positions in the order, both from 1.
- */
+/* list(order, neighbours, blocks): rows of x, and an m x n matrix of positions in the order, both
+ * from 1; the blocks as scl_vecchia_group() gives them, with NA for -1. */
 SEXP r_vecchia_graph(SEXP handle) {
   scl_vecchia *v = r_pointer_usable(&process, handle);
   if (v == NULL) return R_NilValue;
   int n = (int)scl_vecchia_rows(v), m = (int)scl_vecchia_neighbour_count(v);
-  const char *names[] = {"order", "neighbours", ""};
+  const char *names[] = {"order", "neighbours", "blocks", ""};
   SEXP graph = PROTECT(Rf_mkNamed(VECSXP, names));
   SET_VECTOR_ELT(graph, 0, Rf_allocVector(INTSXP, n));
   SET_VECTOR_ELT(graph, 1, Rf_allocMatrix(INTSXP, m, n));
@@ -69,6 +72,11 @@ SEXP r_vecchia_graph(SEXP handle) {
   scl_vecchia_graph(v, order, next);
   for (int i = 0; i < n; i++) order[i]++;
   for (R_xlen_t i = 0; i < (R_xlen_t)m * n; i++) next[i] = next[i] < 0 ? NA_INTEGER : next[i] + 1;
+  size_t rows = scl_vecchia_block_size(v), size = rows * scl_vecchia_block_count(v);
+  SET_VECTOR_ELT(graph, 2, Rf_allocMatrix(INTSXP, (int)rows, (int)scl_vecchia_block_count(v)));
+  next = INTEGER(VECTOR_ELT(graph, 2));
+  const int32_t *blocks = scl_vecchia_blocks(v);
+  for (size_t i = 0; i < size; i++) next[i] = blocks[i] < 0 ? NA_INTEGER : blocks[i];
   UNPROTECT(1);
   return graph;
 }

@@ -220,7 +220,7 @@ static void check_problem(scl_context *ctx, kernel_maker *make, size_t n, size_t
     scl_vecchia *v = NULL;
     problem p;
     process_problem(&p, make, n, 1 + i % 3, 1 + i % 2, q, i % 3 == 1, (scl_gp_trend)trend);
-    REQUIRE_OK(scl_vecchia_create(ctx, &p.data, scale, m, &v));
+    REQUIRE_OK(scl_vecchia_create(ctx, &p.data, scale, m, false, &v));
     CHECK(scl_vecchia_rows(v) == n && scl_vecchia_neighbour_count(v) == (m < n ? m : n - 1));
     parts of = new_parts(&p, v);
     check_evaluate(v, &p, &of);
@@ -312,7 +312,7 @@ static void check_new_points(scl_context *ctx, kernel_maker *make, size_t q) {
   at[0] = p.x[3]; /* an observation's place */
   at[NEW] = p.x[3 + ROWS];
   condition_exactly(&p, at, h, want, covariance);
-  REQUIRE_OK(scl_vecchia_create(ctx, &p.data, scale, ROWS + NEW, &v));
+  REQUIRE_OK(scl_vecchia_create(ctx, &p.data, scale, ROWS + NEW, false, &v));
   REQUIRE_OK(
       scl_vecchia_condition(v, &p.k.kernel, p.trend, &value, b, a_inverse, weights, diagonal));
   CHECK_OK(scl_vecchia_predict(v, &p.k.kernel, at, h, NEW, b, a_inverse, mean, variance));
@@ -343,28 +343,28 @@ static void check_refusals(scl_context *ctx) {
   scl_gp_data data = {.n = 0, .p = 1, .outputs = 1, .x = x, .y = y};
   scl_vecchia *v = NULL;
   test_kernel k;
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_vecchia_create(ctx, &data, scale, 2, &v));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_vecchia_create(ctx, &data, scale, 2, false, &v));
   data.n = 4;
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_vecchia_create(ctx, &data, scale, 0, &v));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_vecchia_create(ctx, &data, scale, 0, false, &v));
   CHECK(strcmp(scl_fault_last()->argument, "neighbours") == 0);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_vecchia_create(ctx, &data, scale, 401, &v));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_vecchia_create(ctx, &data, scale, 401, false, &v));
   scale[0] = INFINITY;
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_vecchia_create(ctx, &data, scale, 2, &v));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_vecchia_create(ctx, &data, scale, 2, false, &v));
   CHECK(strcmp(scl_fault_last()->argument, "kernel") == 0);
   scale[0] = 1;
   x[3] = NAN;
-  CHECK_STATUS(SCL_E_NONFINITE, scl_vecchia_create(ctx, &data, scale, 2, &v));
+  CHECK_STATUS(SCL_E_NONFINITE, scl_vecchia_create(ctx, &data, scale, 2, false, &v));
   CHECK(strcmp(scl_fault_last()->argument, "x") == 0 && scl_fault_last()->index == 4);
   x[3] = 0.9;
   y[2] = INFINITY;
-  CHECK_STATUS(SCL_E_NONFINITE, scl_vecchia_create(ctx, &data, scale, 2, &v));
+  CHECK_STATUS(SCL_E_NONFINITE, scl_vecchia_create(ctx, &data, scale, 2, false, &v));
   y[2] = 3;
   CHECK(v == NULL);
   test_kernel_mixed(&k, 1);
   k.kernel.terms = k.kernel.entries = 1;
   k.term[0].sd = 1;
   k.kernel.noise = 0; /* rows 1 and 2 are equal: singular */
-  REQUIRE_OK(scl_vecchia_create(ctx, &data, scale, 3, &v));
+  REQUIRE_OK(scl_vecchia_create(ctx, &data, scale, 3, false, &v));
   for (int i = 0; i < 2; i++) {
     CHECK_STATUS(SCL_E_NOT_PD, scl_vecchia_evaluate(v, &k.kernel, SCL_GP_PROFILE, &value, NULL,
                                                     i == 0 ? NULL : gradient));
@@ -377,7 +377,7 @@ static void check_refusals(scl_context *ctx) {
   scl_vecchia_release(v);
   data.basis = basis;
   data.basis_columns = 2;
-  REQUIRE_OK(scl_vecchia_create(ctx, &data, scale, 3, &v));
+  REQUIRE_OK(scl_vecchia_create(ctx, &data, scale, 3, false, &v));
   double b[2];
   CHECK_STATUS(SCL_E_SINGULAR, scl_vecchia_evaluate(v, &k.kernel, SCL_GP_PROFILE, &value, b, NULL));
   scl_vecchia_release(v);
@@ -391,7 +391,7 @@ static scl_status run_all(scl_context *ctx, const problem *p, double *value) {
          *weights = test_alloc(2 * n * sizeof *weights);
   scl_vecchia *v = NULL;
   scl_status status;
-  SCL_GO(scl_vecchia_create(ctx, &p->data, scale, 6, &v));
+  SCL_GO(scl_vecchia_create(ctx, &p->data, scale, 6, false, &v));
   SCL_GO(scl_vecchia_evaluate(v, &p->k.kernel, p->trend, &own, b, gradient));
   SCL_GO(
       scl_vecchia_condition(v, &p->k.kernel, p->trend, &own, b, a_inverse, weights, weights + n));

@@ -9,20 +9,19 @@
 #include "base/threads.h"
 
 enum {
-  CHUNK = 512,        /* points whose results are summed together, a multiple of SCL_LANES */
-  CHUNKS = 256,       /* of a round, between two polls */
-  THREADS_FROM = 1024 /* points */
+  CHUNK = 512,         /* points whose results are summed together, a multiple of SCL_LANES */
+  CHUNK_GROUPED = 64,  /* and blocks */
+  CHUNKS = 256,        /* of a round, between two polls */
+  THREADS_FROM = 1024, /* points */
+  THREADS_FROM_GROUPED = 256
 };
 
 static const lanes zero = {0};
 
-/* The noise of quiet neighbours, by their variance: with smooth covariances, draws from draws would
- * grow without it. */
-static const double quiet_noise = 1e-10;
-
 typedef struct {
   const struct scl_vecchia_pass *pass;
   size_t results, total; /* of a chunk: all; those that the threads add up */
+  size_t chunk;          /* its points or blocks */
   size_t from, to;       /* chunks of this round */
   double *out;           /* of each chunk of the round */
   char *memory;
@@ -30,25 +29,6 @@ typedef struct {
 } job;
 
 /* ---- a block's points ----------------------------------------------------------------------- */
-
-static void read_record(block *v, const double *record, size_t row, int w, bool real, bool quiet) {
-  const struct scl_vecchia_pass *pass = v->pass;
-  size_t rows = v->rows;
-  double noise2 = quiet ? 0.0 : pass->kernel->noise * pass->kernel->noise, known = 0;
-  for (size_t c = 0; c < pass->p; c++) *scl_lane(v->x, c * rows + row, w) = record[c];
-  record += pass->p;
-  for (size_t c = 0; c < pass->columns; c++) {
-    *scl_lane(v->z, c * rows + row, w) = real ? record[c] : 0.0;
-  }
-  if (pass->spread && !quiet) {
-    noise2 *= record[pass->columns];
-    known = record[pass->columns + 1];
-  }
-  *scl_lane(v->noise, row, w) = noise2 + known;
-  *scl_lane(v->by_noise, row, w) = 2.0 * noise2;
-  *scl_lane(v->quiet, row, w) = quiet ? 1.0 : 0.0;
-  *scl_lane(v->real, row, w) = real ? 1.0 : 0.0;
-}
 
 /* Rows of missing neighbours hold the point itself, and count as unrelated to everything. */
 static void read_points(block *v, size_t i) {
@@ -66,80 +46,9 @@ static void read_points(block *v, size_t i) {
       bool real = next[r] >= 0;
       const double *record = real ? from + (size_t)next[r] * pass->records.ld : itself;
       bool quiet = pass->quiet && real && (size_t)next[r] >= pass->noisy;
-      read_record(v, record, r, w, real, quiet);
+      scl_vecchia_read(v, record, r, w, real, quiet);
     }
-    read_record(v, itself, pass->m, w, true, pass->quiet);
-  }
-}
-
-/* ---- factor and solves ---------------------------------------------------------------------- */
-
-/* Divides column j of the factor by the root of its pivot. A pivot that is nothing but rounding
- * errors of the diagonal counts as zero. */
-INLINED void scale_column(block *v, size_t j, lanes *diagonal) {
-  size_t rows = v->rows;
-  lanes *column = v->k + j * rows, pivot = column[j];
-  for (int w = 0; w < SCL_LANES; w++) {
-    double least = *scl_lane(diagonal, j, w) * (double)rows * 0x1p-52;
-    if (*scl_lane(&pivot, 0, w) > least) continue;
-    if (*scl_lane(v->quiet, j, w) != 0) {
-      *scl_lane(&pivot, 0, w) = least; /* a point that is also an observation, or another point */
-    } else if (v->order == 0) {
-      v->order = w + 1;
-    }
-  }
-  lanes d, inverse;
-  for (int w = 0; w < SCL_LANES; w++) *scl_lane(&d, 0, w) = sqrt(*scl_lane(&pivot, 0, w));
-  inverse = 1.0 / d;
-  column[j] = d;
-  for (size_t i = j + 1; i < rows; i++) column[i] *= inverse;
-}
-
-/* The lower factor, two columns at a time. */
-INLINED void factor(block *v) {
-  size_t n = v->rows;
-  lanes *diagonal = v->c;
-  for (size_t j = 0; j < n; j++) {
-    diagonal[j] = v->k[j + j * n];
-    if (j + 1 < n) v->k[j + j * n] += v->quiet[j] * diagonal[j] * quiet_noise;
-  }
-  for (size_t k = 0; k < n; k += 2) {
-    lanes *left = v->k + k * n, *next = left + n;
-    scale_column(v, k, diagonal);
-    if (k + 1 == n) break;
-    for (size_t i = k + 1; i < n; i++) next[i] -= left[i] * left[k + 1];
-    scale_column(v, k + 1, diagonal);
-    for (size_t j = k + 2; j < n; j++) {
-      lanes *column = v->k + j * n, r = left[j], s = next[j];
-      for (size_t i = j; i < n; i++) column[i] -= left[i] * r + next[i] * s;
-    }
-  }
-}
-
-/* x := L^-T x */
-INLINED void solve_back(const block *v, lanes *x) {
-  size_t n = v->rows;
-  for (size_t j = n; j-- > 0;) {
-    const lanes *column = v->k + j * n;
-    lanes even = zero, odd = zero;
-    size_t i = j + 1;
-    for (; i + 1 < n; i += 2) {
-      even += column[i] * x[i];
-      odd += column[i + 1] * x[i + 1];
-    }
-    if (i < n) even += column[i] * x[i];
-    x[j] = (x[j] - (even + odd)) / column[j];
-  }
-}
-
-/* x := L^-1 x */
-INLINED void solve_forward(const block *v, lanes *x) {
-  size_t n = v->rows;
-  for (size_t j = 0; j < n; j++) {
-    const lanes *column = v->k + j * n;
-    lanes r = x[j] / column[j];
-    x[j] = r;
-    for (size_t i = j + 1; i < n; i++) x[i] -= column[i] * r;
+    scl_vecchia_read(v, itself, pass->m, w, true, pass->quiet);
   }
 }
 
@@ -193,8 +102,8 @@ INLINED void find_direction(block *v, lanes *squares) {
     for (size_t i = 0; i < rows; i++) v->b[i] += v->c[i] * weighted;
   }
   *squares += all * v->present;
-  solve_forward(v, v->b);
-  solve_back(v, v->b);
+  scl_vecchia_forward(v, rows - 1, v->b);
+  scl_vecchia_back(v, rows - 1, v->b);
   lanes half = 0.5 * (pass->logs + all);
   for (size_t i = 0; i < rows; i++) v->b[i] -= half * v->w[i];
 }
@@ -219,13 +128,25 @@ INLINED void add_product_slopes(const block *v, const lanes *u, lanes *total) {
   }
 }
 
+/* weight = b' dK w by dK: twice its half for pairs off the diagonal. */
+INLINED void weigh_pairs(const block *v) {
+  size_t rows = v->rows;
+  lanes *weight = v->weight;
+  for (size_t j = 0; j < rows; j++) {
+    lanes bj = v->b[j] * v->present, wj = v->w[j] * v->present;
+    *weight++ = v->b[j] * wj;
+    for (size_t i = j + 1; i < rows; i++) *weight++ = v->b[i] * wj + bj * v->w[i];
+  }
+}
+
 /* After the sums. */
 INLINED void add_information(block *v, lanes *total) {
   size_t rows = v->rows, columns = v->pass->columns, count = v->pass->parameters;
-  scl_vecchia_move(v);
-  for (size_t r = 0; r < count; r++) solve_forward(v, v->moved + r * rows);
+  v->width = 1;
+  scl_vecchia_move(v, v->w);
+  for (size_t r = 0; r < count; r++) scl_vecchia_forward(v, rows - 1, v->moved + r * rows);
   memcpy(v->solved, v->z, columns * rows * sizeof(lanes));
-  for (size_t c = 0; c < columns; c++) solve_forward(v, v->solved + c * rows);
+  for (size_t c = 0; c < columns; c++) scl_vecchia_forward(v, rows - 1, v->solved + c * rows);
   for (size_t r = 0; r < count; r++) {
     const lanes *u = v->moved + r * rows;
     *total++ -= 0.5 * u[rows - 1] * v->present;
@@ -246,11 +167,11 @@ INLINED void evaluate(block *v, lanes *total) {
   size_t rows = v->rows;
   v->order = 0;
   scl_vecchia_build(v);
-  factor(v);
+  scl_vecchia_factor(v);
   if (v->order != 0) return;
   for (size_t i = 0; i < rows; i++) v->w[i] = zero;
   v->w[rows - 1] += 1.0;
-  solve_back(v, v->w);
+  scl_vecchia_back(v, rows - 1, v->w);
   if (v->pass->what == SCL_VECCHIA_WEIGHTS) return;
   add_logs(v, v->w + rows - 1, total);
   if (v->pass->what != SCL_VECCHIA_DERIVATIVES) {
@@ -261,6 +182,7 @@ INLINED void evaluate(block *v, lanes *total) {
     return;
   }
   find_direction(v, total + 1);
+  weigh_pairs(v);
   scl_vecchia_differentiate(v, total + 2);
 }
 
@@ -270,7 +192,13 @@ SCL_WIDE static void evaluate_wide(block *v, lanes *total) {
 }
 #endif
 
-static void evaluate_plain(block *v, lanes *total) {
+static void evaluate_points(block *v, lanes *total) {
+#ifdef SCL_WIDE
+  if (scl_host_has_wide()) {
+    evaluate_wide(v, total);
+    return;
+  }
+#endif
   evaluate(v, total);
 }
 
@@ -283,9 +211,13 @@ static size_t lay_out(block *v, const job *j, lanes *memory, lanes **total) {
   lanes **rows[] = {&v->noise, &v->real, &v->by_noise, &v->quiet, &v->w, &v->b, &v->c};
   lanes **strip[] = {&v->sum, &v->weight, &v->by};
   lanes **term[] = {&v->value, &v->slope, &v->bend};
-  size_t more = j->pass->what == SCL_VECCHIA_INFORMATION ? j->pass->parameters : 0;
+  bool grouped = j->pass->grouped;
+  size_t wide = grouped ? SCL_VECCHIA_WIDTH : 1;
+  size_t more = j->pass->what == SCL_VECCHIA_INFORMATION ? j->pass->parameters * wide : 0;
+  size_t special = grouped ? 2 + SCL_VECCHIA_WIDTH + j->pass->combined : 0;
   if (memory == NULL) {
-    return (j->pass->p + 2 * j->pass->columns + more + 7 + v->rows) * v->rows + strips + j->total;
+    return (j->pass->p + 2 * j->pass->columns + more + special + 7 + v->rows) * v->rows + strips +
+           j->total;
   }
   v->x = memory;
   v->z = v->x + j->pass->p * v->rows;
@@ -296,7 +228,11 @@ static size_t lay_out(block *v, const job *j, lanes *memory, lanes **total) {
   v->k = memory + at;
   v->moved = v->k + v->rows * v->rows;
   v->solved = v->moved + more * v->rows;
-  *total = v->solved + j->pass->columns * v->rows;
+  v->member = v->solved + j->pass->columns * v->rows;
+  v->place = v->member + v->rows;
+  v->all_w = v->place + v->rows;
+  v->combined = v->all_w + SCL_VECCHIA_WIDTH * v->rows;
+  *total = v->member + special * v->rows;
   return 0;
 }
 
@@ -309,17 +245,17 @@ static void write_weights(const block *v, size_t i) {
 
 /* The results of one chunk; ends at a block that is not positive definite. */
 static void run_chunk(const job *j, block *v, size_t chunk, lanes *total, double *out) {
-  size_t high = scl_min((chunk + 1) * CHUNK, j->pass->n);
+  size_t high = scl_min((chunk + 1) * j->chunk, j->pass->n);
   memset(total, 0, j->total * sizeof *total);
   out[0] = 0;
-  for (size_t i = chunk * CHUNK; i < high; i += SCL_LANES) {
-    read_points(v, i);
-#ifdef SCL_WIDE
-    if (scl_host_has_wide()) {
-      evaluate_wide(v, total);
-    } else
-#endif
-      evaluate_plain(v, total);
+  for (size_t i = chunk * j->chunk; i < high; i += SCL_LANES) {
+    if (j->pass->grouped) {
+      scl_vecchia_read_blocks(v, i);
+      scl_vecchia_evaluate_blocks(v, total);
+    } else {
+      read_points(v, i);
+      evaluate_points(v, total);
+    }
     if (v->order != 0) {
       out[0] = (double)(scl_min(i + (size_t)v->order - 1, j->pass->n - 1) + 1);
       return;
@@ -367,10 +303,12 @@ static scl_status add_chunks(const job *j) {
 
 scl_status scl_host_vecchia(scl_context *ctx, const struct scl_vecchia_pass *pass) {
   (void)ctx;
-  size_t chunks = scl_ceil_div(pass->n, CHUNK), results = scl_vecchia_results(pass);
-  int threads = pass->n < THREADS_FROM ? 1 : scl_copy_threads();
+  size_t chunk = pass->grouped ? CHUNK_GROUPED : CHUNK, results = scl_vecchia_results(pass);
+  size_t chunks = scl_ceil_div(pass->n, chunk);
+  int threads =
+      pass->n < (pass->grouped ? THREADS_FROM_GROUPED : THREADS_FROM) ? 1 : scl_copy_threads();
   block shape = new_block(pass);
-  job j = {.pass = pass, .results = results, .total = results};
+  job j = {.pass = pass, .results = results, .total = results, .chunk = chunk};
   j.bytes = lay_out(&shape, &j, NULL, NULL) * sizeof(lanes) + 128;
   j.memory = malloc((size_t)threads * j.bytes);
   j.out = malloc(CHUNKS * results * sizeof(double));

@@ -206,17 +206,6 @@ INLINED void build(block *v, bool wide) {
 
 /* ---- derivatives ---------------------------------------------------------------------------- */
 
-/* weight = b' dK w by dK: twice its half for pairs off the diagonal. */
-INLINED void weigh_pairs(const block *v) {
-  size_t rows = v->rows;
-  lanes *weight = v->weight;
-  for (size_t j = 0; j < rows; j++) {
-    lanes bj = v->b[j] * v->present, wj = v->w[j] * v->present;
-    *weight++ = v->b[j] * wj;
-    for (size_t i = j + 1; i < rows; i++) *weight++ = v->b[i] * wj + bj * v->w[i];
-  }
-}
-
 /* by = dF / d value of term t: weight times the other factors of the products that it is in. */
 INLINED void weigh_term(const block *v, int t) {
   const scl_covariance *kernel = v->pass->kernel;
@@ -305,15 +294,17 @@ INLINED void add_term(const block *v, int t, int first, lanes *total) {
 INLINED void add_moved(block *v, int group) {
   size_t rows = v->rows;
   double factor = group > 0 ? 1.0 : -1.0;
-  lanes *to = v->moved + (size_t)(abs(group) - 1) * rows;
-  const lanes *strip = v->sum;
-  for (size_t j = 0; j < rows; j++) {
-    lanes w = v->w[j] * factor, sum = *strip++ * v->w[j];
-    for (size_t i = j + 1; i < rows; i++, strip++) {
-      sum += *strip * v->w[i];
-      to[i] += *strip * w;
+  for (size_t q = 0; q < v->width; q++) {
+    lanes *to = v->moved + ((size_t)(abs(group) - 1) * v->width + q) * rows;
+    const lanes *strip = v->sum, *at = v->moving + q * rows;
+    for (size_t j = 0; j < rows; j++) {
+      lanes w = at[j] * factor, sum = *strip++ * at[j];
+      for (size_t i = j + 1; i < rows; i++, strip++) {
+        sum += *strip * at[i];
+        to[i] += *strip * w;
+      }
+      to[j] += sum * factor;
     }
-    to[j] += sum * factor;
   }
 }
 
@@ -402,26 +393,32 @@ INLINED void move(block *v) {
   size_t rows = v->rows, count = v->pass->parameters;
   int noise = v->pass->group[scl_covariance_count(kernel) - 1];
   for (size_t i = 0; i < v->pairs; i++) v->weight[i] = zero + 1.0;
-  memset(v->moved, 0, count * rows * sizeof(lanes));
+  memset(v->moved, 0, count * v->width * rows * sizeof(lanes));
   for (int t = 0, first = 0; t < kernel->terms; first += kernel->term[t++].entries) {
     move_term(v, t, first);
   }
-  for (size_t r = 0; r < count; r++) {
+  for (size_t r = 0; r < count * v->width; r++) {
     for (size_t i = 0; i < rows; i++) v->moved[r * rows + i] *= v->real[i];
   }
   if (noise == 0) return;
-  lanes *to = v->moved + (size_t)(abs(noise) - 1) * rows;
-  for (size_t i = 0; i < rows; i++) to[i] += v->by_noise[i] * v->w[i] * (noise > 0 ? 1.0 : -1.0);
+  lanes *to = v->moved + (size_t)(abs(noise) - 1) * v->width * rows;
+  double sign = noise > 0 ? 1.0 : -1.0;
+  for (size_t q = 0; q < v->width; q++) {
+    for (size_t i = 0; i < rows; i++) {
+      to[q * rows + i] += v->by_noise[i] * v->moving[q * rows + i] * sign;
+    }
+  }
 }
 
 INLINED void differentiate(const block *v, lanes *total) {
   const scl_covariance *kernel = v->pass->kernel;
-  weigh_pairs(v);
   for (int t = 0, first = 0; t < kernel->terms; first += kernel->term[t++].entries) {
     add_term(v, t, first, total);
   }
   lanes sum = zero;
-  for (size_t j = 0; j < v->rows; j++) sum += v->b[j] * v->w[j] * v->by_noise[j] * v->present;
+  for (size_t j = 0; j < v->rows; j++) {
+    sum += v->weight[column_start(v->rows, j)] * v->by_noise[j];
+  }
   total[scl_covariance_count(kernel) - 1] += sum;
 }
 
@@ -457,7 +454,8 @@ void scl_vecchia_differentiate(block *v, lanes *total) {
   differentiate(v, total);
 }
 
-void scl_vecchia_move(block *v) {
+void scl_vecchia_move(block *v, const lanes *w) {
+  v->moving = w;
 #ifdef SCL_WIDE
   if (scl_host_has_wide()) {
     move_wide(v);

@@ -19,9 +19,14 @@
  * dK_r w, whose last element counts half in sums h(u, .), and t_c = L^-1 z_c, they are d e_c =
  * -h(u_r, t_c), d log w_last = -u_r,last / 2, and the information is h(u_r, u_s).
  *
+ * Grouped, not for weights: `n` is the number of blocks of up to m + 1 rows in their order, of
+ * which `neighbours` has for each: twice the point, and 1 more for members; -1 beyond them. All of
+ * the above is summed over the members; that of member i comes from the rows up to i. Then L is one
+ * factor of the whole block, w = L^-T e_i.
+ *
  * out[0] of the results is -1 if a block does not fit the local memory of the device, and nothing
- * was computed; or it is an order that failed: a point (from 1) whose block is not positive
- * definite, or 0; what stands above follows it. */
+ * was computed; or it is an order that failed: a point or block (from 1) whose block is not
+ * positive definite, or 0; what stands above follows it. */
 #ifndef SCL_ENGINE_PASS_VECCHIA_H
 #define SCL_ENGINE_PASS_VECCHIA_H
 
@@ -45,6 +50,7 @@ struct scl_vecchia_pass {
   const scl_covariance *kernel;
   size_t n, p, columns; /* points, coordinates, columns of `right` */
   size_t m;             /* most neighbours, >= 0 */
+  bool grouped;
   /* A column for each point: p coordinates, `columns` numbers, then if `spread` s and v of its
    * noise noise^2 s + v. */
   scl_block records;

@@ -92,6 +92,7 @@ static size_t row_width(const struct scl_vecchia_pass *pass, size_t rows) {
 }
 
 static bool fits(const scl_cl_context *cl, const struct scl_vecchia_pass *pass) {
+  if (pass->grouped) return false;
   const size_t rows = choose(pass).rows;
   const size_t moved =
       pass->parameters + pass->columns + (size_t)scl_covariance_count(pass->kernel);
