@@ -263,6 +263,17 @@ topics <- list(
         value <- near(c(coef(kernel), noise = 0.2), information = TRUE)
         same(as.numeric(value), attr(value, "gradient"), attr(value, "information"))
       }
+      for (m in if (long) c(3, 20) else 3) { # grouped: blocks of up to 32 and of more rows
+        near <- cl_gp_likelihood(y, x, kernel, "constant", approx = "vecchia", neighbours = m,
+                                 grouped = TRUE)
+        par <- c(coef(kernel), noise = 0.2)
+        value <- near(par, information = TRUE)
+        same(as.numeric(value), attr(value, "information"), attr(value, "gradient"))
+        same(near(par, FALSE)[[1L]])
+        known <- cl_gp_likelihood(y, x, kernel, approx = "vecchia", neighbours = m, grouped = TRUE)
+        value <- known(par)
+        same(as.numeric(value), attr(value, "gradient"))
+      }
     }
   })
 

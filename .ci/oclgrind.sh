@@ -94,6 +94,8 @@ planted covariance portable/covariance.cl "$barrier" 'data race|[Uu]ninitialized
 planted program portable/groups.cl "$barrier" 'data race|[Uu]ninitialized'
 OCLGRIND_LOCAL_MEM_SIZE=65536 plain planted vecchia portable/vecchia.cl "$barrier" \
   'data race|[Uu]ninitialized'
+OCLGRIND_LOCAL_MEM_SIZE=65536 plain planted vecchia portable/vecchia_grouped.cl "$barrier" \
+  'data race|[Uu]ninitialized'
 plain planted glm portable/glm_pass.cl 's/^  barrier\(CLK_LOCAL_MEM_FENCE\);$//' \
   'data race|[Uu]ninitialized'
 plain planted pass include/glm_tile.h 's/if \(k \* GLM_LANES \+ lane < p\) //' 'Invalid read'

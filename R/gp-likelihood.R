@@ -50,13 +50,15 @@
 #' With `grouped = TRUE` (Guinness, 2018), observations whose neighbours overlap form blocks. One
 #' factor of the covariance matrix of a block, its members and all their neighbours, gives the
 #' distribution of each member given all earlier rows of the block: its own neighbours and more, so
-#' that the Kullback-Leibler divergence from the exact process is never larger, and usually several
-#' times smaller. In the order, an observation joins the block of a neighbour if the square of the
+#' that the Kullback-Leibler divergence from the exact process is never larger; in the plane it is
+#' about half. In the order, an observation joins the block of a neighbour if the square of the
 #' number of rows of both together is at most the sum of the squares apart. Covariances are fewer
-#' then, and a value takes less time; gradients take about as long as before, the information takes
-#' longer. Blocks have up to 32 rows for fewer than 16 neighbours, 64 for fewer than 48, and else
-#' twice the neighbours and two more. It pays in up to three columns; in more, few neighbours are
-#' shared. Grouped likelihoods are computed on the host, also if a device is chosen.
+#' then, and on the host a value takes less time, a gradient about as long as before, the
+#' information somewhat longer. Blocks have up to 32 rows for fewer than 16 neighbours, 64 for fewer
+#' than 48, and else twice the neighbours and two more. In more than three columns few neighbours
+#' are shared, and little is gained. Likelihoods of more than 63 neighbours, and grouped ones of
+#' more than 47, are computed on the host also if a device is chosen; printing a likelihood shows
+#' its engine.
 #'
 #' @param y The observations: a numeric vector, or a matrix whose columns are independent given the
 #'   parameters; the value is then the sum over the columns.

@@ -1,7 +1,7 @@
 # Vecchia's approximation of Gaussian processes, 30 neighbours, Matern 3/2, points in three
 # dimensions: order and neighbours, value and gradient by three parameters, a fit from a data frame
-# to its summary. The rate is in million points a second. On the host next to GpGp (CRAN), if it is
-# installed: its call also computes the information matrix.
+# to its summary; value and gradient also grouped. The rate is in million points a second. On the
+# host next to GpGp (CRAN), if it is installed: its call also computes the information matrix.
 
 vecchia_m <- 30L
 vecchia_par <- c(1, 0.1, 0.3)
@@ -21,8 +21,9 @@ elapsed_ms <- function(code) {
 
 vecchia_data <- function(n) list(x = matrix(runif(3 * n), n), y = rnorm(n))
 
-vecchia_likelihood <- function(d) {
-  cl_gp_likelihood(d$y, d$x, k_matern32(), approx = "vecchia", neighbours = vecchia_m)
+vecchia_likelihood <- function(d, grouped = FALSE) {
+  cl_gp_likelihood(d$y, d$x, k_matern32(), approx = "vecchia", neighbours = vecchia_m,
+                   grouped = grouped)
 }
 
 for (n in sizes(gpu = c(1e6, 1e7), cpu = 1e4)) {
@@ -33,8 +34,19 @@ for (n in sizes(gpu = c(1e6, 1e7), cpu = 1e4)) {
   vecchia_row("vecchia: value and gradient", n, ms$device, ms$wall)
   ms <- time_device(function() f(vecchia_par, gradient = FALSE), 5L)
   vecchia_row("vecchia: value", n, ms$device, ms$wall)
-  rm(d, f)
+  rm(f)
   gc()
+  if (n <= 1e6) {
+    vecchia_row("vecchia: order, neighbours and blocks, upload", n, NA_real_,
+                elapsed_ms(f <- vecchia_likelihood(d, TRUE)))
+    ms <- time_device(function() f(vecchia_par), 5L)
+    vecchia_row("vecchia: value and gradient, grouped", n, ms$device, ms$wall)
+    ms <- time_device(function() f(vecchia_par, gradient = FALSE), 5L)
+    vecchia_row("vecchia: value, grouped", n, ms$device, ms$wall)
+    rm(f)
+    gc()
+  }
+  rm(d)
 }
 
 n <- sizes(gpu = 1e6, cpu = 5e3)
@@ -65,4 +77,7 @@ with_cl({
               elapsed_ms(f <- vecchia_likelihood(d)), peer[["order"]])
   vecchia_row("vecchia: value and gradient, on the host", n, NA_real_,
               elapsed_ms(f(vecchia_par)), peer[["likelihood"]])
+  f <- vecchia_likelihood(d, TRUE)
+  vecchia_row("vecchia: value and gradient, grouped, on the host", n, NA_real_,
+              elapsed_ms(f(vecchia_par)))
 }, engine = "host")

@@ -122,6 +122,9 @@ static scl_status group(scl_vecchia *v) {
   if (v->n > INT32_MAX / 2) return scl_fail_argument("y", "'y' has too many values");
   v->block_rows = scl_vecchia_block_rows(v->m);
   SCL_TRY(scl_vecchia_group(v->neighbours, v->n, v->m, v->stride, &v->blocks, &v->block_count));
+  for (size_t rows = v->block_rows; rows > 32 && v->tall < v->block_count; v->tall++) {
+    if (v->blocks[v->tall * rows + 32] < 0) break;
+  }
   return scl_mat_wrap(v->host.ctx, (double *)v->blocks, v->block_rows / 2, v->block_count,
                       SCL_GENERAL, &v->host.blocks);
 }
@@ -199,8 +202,8 @@ scl_status scl_vecchia_create(scl_context *ctx, const scl_gp_data *data, const d
   SCL_GO(create_host(v));
   SCL_GO(arrange(v, data));
   if (grouped) SCL_GO(group(v));
-  if (ctx != scl_context_complete() && ctx->engine->vecchia != NULL && !grouped &&
-      v->m <= SCL_VECCHIA_DEVICE_NEIGHBOURS)
+  if (ctx != scl_context_complete() && ctx->engine->vecchia != NULL &&
+      (grouped ? v->block_rows - 1 : v->m) <= SCL_VECCHIA_DEVICE_NEIGHBOURS)
     SCL_GO(send(v, ctx));
 done:
   if (status != SCL_OK) {
@@ -289,6 +292,7 @@ struct scl_vecchia_pass scl_vecchia_begin_pass(const scl_vecchia *v, const scl_v
                                    .columns = v->outputs + v->q,
                                    .m = grouped ? v->block_rows - 1 : v->m,
                                    .grouped = grouped,
+                                   .tall = v->tall,
                                    .records = scl_mat_block(c->records),
                                    .spread = v->spread,
                                    .neighbours =

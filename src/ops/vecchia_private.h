@@ -20,9 +20,9 @@ struct scl_vecchia {
   size_t stride;   /* numbers of 32 bits for a point's neighbours: m, made even */
   double *records; /* those of the host's copy */
   int32_t *neighbours;
-  int32_t *blocks; /* or NULL: rows x count numbers */
-  size_t block_rows, block_count;
-  scl_vecchia_copy host, fast; /* fast: for likelihoods on a device, else empty */
+  int32_t *blocks;                      /* or NULL: rows x count numbers */
+  size_t block_rows, block_count, tall; /* of tall ones, which come first: more than 32 rows */
+  scl_vecchia_copy host, fast;          /* fast: for likelihoods on a device, else empty */
   int32_t *order;
   double *scale;
 };

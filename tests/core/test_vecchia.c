@@ -384,14 +384,14 @@ static void check_refusals(scl_context *ctx) {
 }
 
 /* Everything once: an object, its gradient, its state, predictions. */
-static scl_status run_all(scl_context *ctx, const problem *p, double *value) {
+static scl_status run_all(scl_context *ctx, const problem *p, bool grouped, double *value) {
   size_t n = p->data.n;
   double scale[2] = {1, 1}, b[4], a_inverse[4], gradient[MOST_PARAMETERS], at[2] = {0.1, 0.2};
   double h[2] = {1, 0.3}, mean, variance, own = 0, drawn[41] = {0.4, 0.3},
          *weights = test_alloc(2 * n * sizeof *weights);
   scl_vecchia *v = NULL;
   scl_status status;
-  SCL_GO(scl_vecchia_create(ctx, &p->data, scale, 6, false, &v));
+  SCL_GO(scl_vecchia_create(ctx, &p->data, scale, 6, grouped, &v));
   SCL_GO(scl_vecchia_evaluate(v, &p->k.kernel, p->trend, &own, b, gradient));
   SCL_GO(
       scl_vecchia_condition(v, &p->k.kernel, p->trend, &own, b, a_inverse, weights, weights + n));
@@ -418,7 +418,7 @@ static void check_end(scl_context *ctx, scl_status status, double value, double 
 #include "base/device.h"
 
 /* Each call of the driver fails in turn. */
-static void check_driver(scl_context *ctx, const problem *p, double want) {
+static void check_driver(scl_context *ctx, const problem *p, bool grouped, double want) {
   static const int codes[] = {-4, -5};
   const scl_memory before = scl_context_memory(ctx);
   long faults = 0;
@@ -429,7 +429,7 @@ static void check_driver(scl_context *ctx, const problem *p, double want) {
       double value = 7;
       long calls = driver_counted().calls;
       driver_fail(n, codes[c], false);
-      scl_status status = run_all(ctx, p, &value);
+      scl_status status = run_all(ctx, p, grouped, &value);
       fired = driver_counted().calls - calls >= n;
       driver_fail(0, 0, false);
       ctx->lost = false;
@@ -446,7 +446,7 @@ static void check_driver(scl_context *ctx, const problem *p, double want) {
 #endif
 
 /* Each allocation of the host's memory, and each buffer of the engine, fails in turn. */
-static void check_faults(scl_context *ctx) {
+static void check_faults(scl_context *ctx, bool grouped) {
   enum { OWN_ALLOCATIONS = 1 /* of run_all() */, TRIES = 400 };
   double want = 0, value;
   scl_status status = SCL_E_MEMORY;
@@ -454,12 +454,12 @@ static void check_faults(scl_context *ctx) {
   problem p;
   process_problem(&p, test_kernel_mixed, 40, 2, 1, 2, true, SCL_GP_INTEGRATE);
   const scl_memory before = scl_context_memory(ctx);
-  REQUIRE_OK(run_all(ctx, &p, &want));
+  REQUIRE_OK(run_all(ctx, &p, grouped, &want));
 #ifdef SCL_TEST_ALLOC
   for (long n = 1; fails && n < TRIES; n++) {
     value = 7;
     alloc_fail(n + OWN_ALLOCATIONS);
-    status = run_all(ctx, &p, &value);
+    status = run_all(ctx, &p, grouped, &value);
     fails = alloc_failed();
     alloc_fail(0);
     CHECK(status == SCL_OK || (status == SCL_E_MEMORY && fails));
@@ -471,14 +471,14 @@ static void check_faults(scl_context *ctx) {
   for (int n = 1; status != SCL_OK && n < TRIES; n++) {
     value = 7;
     scl_buffer_fail_after(n);
-    status = run_all(ctx, &p, &value);
+    status = run_all(ctx, &p, grouped, &value);
     scl_buffer_fail_after(-1);
     CHECK(status == SCL_OK || status == SCL_E_MEMORY);
     check_end(ctx, status, value, want, before);
   }
   CHECK(status == SCL_OK);
 #ifdef SCL_TEST_OPENCL
-  if (!scl_context_is_host(ctx)) check_driver(ctx, &p, want);
+  if (!scl_context_is_host(ctx)) check_driver(ctx, &p, grouped, want);
 #endif
   process_problem_free(&p);
 }
@@ -495,5 +495,5 @@ void test_vecchia(scl_context *ctx) {
     check_new_points(ctx, test_kernel_composed, q);
   }
   check_refusals(ctx);
-  check_faults(ctx);
+  for (int grouped = 0; grouped < 2; grouped++) check_faults(ctx, grouped == 1);
 }

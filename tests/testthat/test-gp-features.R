@@ -29,6 +29,14 @@ features <- list(
     f <- cl_gp_likelihood(sin(5 * x[, 1L]), x, k_matern32(), approx = "vecchia", neighbours = 3)
     expect_true(all(is.finite(attr(f(c(1, 0.5, 0.1)), "gradient"))))
   },
+  "observations conditioned in groups" = function(d) {
+    of <- function(...) {
+      f <- cl_gp_likelihood(numeric(nrow(d)), as.matrix(d[c("a", "b")]), k_exp_quad(), ...)
+      as.numeric(f(c(1, 0.4, 0.1), FALSE))
+    }
+    together <- of(approx = "vecchia", neighbours = 4, grouped = TRUE)
+    expect_lt(of() - together, of() - of(approx = "vecchia", neighbours = 4))
+  },
   "on a GPU" = function(d) { # any device; other topics take both engines for each function
     likelihood <- function() {
       cl_gp_likelihood(d$y, as.matrix(d[c("a", "b")]), k_exp_quad())(c(1, 0.4, 0.1), FALSE)

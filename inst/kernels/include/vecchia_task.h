@@ -7,14 +7,15 @@
 typedef struct {
   scl_long records_offset, neighbours_offset, plan_offset, combine_offset, partial_offset;
   real noise2, logs; /* square of the noise's sd; factor of the logarithms in derivatives */
-  int n, p, columns; /* points, coordinates, further columns of a record */
-  int m;             /* neighbours of a point */
+  int n, p, columns; /* points or blocks, coordinates, further columns of a record */
+  int m;             /* neighbours of a point, or a block's rows less one */
   int records_ld, neighbours_ld;
   int spread; /* records end with s and v of the noise */
   int terms, entries, products;
   int combined; /* columns of `combine` */
   int results;  /* of a group: the failed order, and the numbers of engine/pass/vecchia.h */
-  int parameters, unused;
+  int parameters;
+  int first; /* block of grouped ones, of which n is the end */
 } vecchia_task;
 SCL_SAME_LAYOUT(vecchia_task, 112)
 

@@ -51,6 +51,7 @@ struct scl_vecchia_pass {
   size_t n, p, columns; /* points, coordinates, columns of `right` */
   size_t m;             /* most neighbours, >= 0 */
   bool grouped;
+  size_t tall; /* grouped: the first blocks, that have more than 32 rows */
   /* A column for each point: p coordinates, `columns` numbers, then if `spread` s and v of its
    * noise noise^2 s + v. */
   scl_block records;

@@ -70,81 +70,95 @@ typedef struct {
   size_t rows;
 } version;
 
-static version choose(const struct scl_vecchia_pass *pass) {
-  bool small = pass->m < 32, sums = pass->what == SCL_VECCHIA_SUMS;
-  version v = {SCL_CL_PROGRAM_vecchia_derivatives_64, &scl_k_vecchia_derivatives_64, 64};
-  if (small && sums) v = (version){SCL_CL_PROGRAM_vecchia_sums_32, &scl_k_vecchia_sums_32, 32};
-  if (small && !sums) {
-    v = (version){SCL_CL_PROGRAM_vecchia_derivatives_32, &scl_k_vecchia_derivatives_32, 32};
-  }
-  if (pass->what == SCL_VECCHIA_INFORMATION) {
-    v = (version){SCL_CL_PROGRAM_vecchia_information_64, &scl_k_vecchia_information_64, 64};
-    if (!small) return v;
-    return (version){SCL_CL_PROGRAM_vecchia_information_32, &scl_k_vecchia_information_32, 32};
-  }
-  if (!small && sums) v = (version){SCL_CL_PROGRAM_vecchia_sums_64, &scl_k_vecchia_sums_64, 64};
-  return v;
+#define VERSION(name, rows)                                                                        \
+  { SCL_CL_PROGRAM_##name, &scl_k_##name, rows }
+
+/* For blocks of at most 32 rows, or more. */
+static version choose(const struct scl_vecchia_pass *pass, bool small) {
+  static const version versions[2][3][2] = {
+      {{VERSION(vecchia_sums_64, 64), VERSION(vecchia_sums_32, 32)},
+       {VERSION(vecchia_derivatives_64, 64), VERSION(vecchia_derivatives_32, 32)},
+       {VERSION(vecchia_information_64, 64), VERSION(vecchia_information_32, 32)}},
+      {{VERSION(vecchia_grouped_sums_64, 64), VERSION(vecchia_grouped_sums_32, 32)},
+       {VERSION(vecchia_grouped_derivatives_64, 64), VERSION(vecchia_grouped_derivatives_32, 32)},
+       {VERSION(vecchia_grouped_information_64, 64), VERSION(vecchia_grouped_information_32, 32)}}};
+  int what = pass->what == SCL_VECCHIA_SUMS ? 0 : pass->what == SCL_VECCHIA_DERIVATIVES ? 1 : 2;
+  return versions[pass->grouped][what][small];
 }
 
-/* Numbers of each row in the local memory that the launch adds: coordinates, or columns of z. */
+/* Numbers of each row in the local memory that the launch adds: coordinates, or columns of z; for
+ * blocks also the columns' residuals. */
 static size_t row_width(const struct scl_vecchia_pass *pass, size_t rows) {
+  if (pass->grouped && pass->what == SCL_VECCHIA_SUMS) {
+    return pass->p < pass->columns ? pass->columns : pass->p;
+  }
+  if (pass->grouped) {
+    return pass->p + (pass->what == SCL_VECCHIA_INFORMATION ? pass->columns : pass->combined);
+  }
   return pass->p * rows < pass->columns ? scl_ceil_div(pass->columns, rows) : pass->p;
 }
 
-static bool fits(const scl_cl_context *cl, const struct scl_vecchia_pass *pass) {
-  if (pass->grouped) return false;
-  const size_t rows = choose(pass).rows;
-  const size_t moved =
-      pass->parameters + pass->columns + (size_t)scl_covariance_count(pass->kernel);
+static bool fits(const scl_cl_context *cl, const struct scl_vecchia_pass *pass, bool small) {
+  const size_t rows = choose(pass, small).rows;
+  const size_t moved = pass->parameters + (pass->grouped ? 0 : pass->columns) +
+                       (size_t)scl_covariance_count(pass->kernel);
   if (pass->what == SCL_VECCHIA_INFORMATION && moved > rows + 1) return false;
   /* the covariances, five vectors, the sums, and what the launch adds */
   const size_t numbers = rows + 1 + 5 + scl_vecchia_results(pass) + row_width(pass, rows);
   return rows * numbers * sizeof(double) <= cl->info.local_memory;
 }
 
-static scl_status launch(scl_context *ctx, const struct scl_vecchia_pass *pass, scl_block numbers,
-                         scl_block partial) {
-  version v = choose(pass);
-  size_t results = partial.nrow, p = row_width(pass, v.rows);
-  const vecchia_task task = describe(pass, numbers, partial);
+/* Points or blocks `first` ... `end` - 1; adds their results to pass->out. */
+static scl_status run(scl_context *ctx, const struct scl_vecchia_pass *pass, scl_block numbers,
+                      bool small, size_t first, size_t end) {
+  size_t results = scl_vecchia_results(pass), all = end - first;
+  size_t most = ((scl_cl_context *)ctx)->cpu ? MOST_GROUPS_CPU : MOST_GROUPS_GPU;
+  size_t groups = all < most ? all : most;
+  if (all == 0) return SCL_OK;
+  version v = choose(pass, small);
+  scl_block partial = {0};
+  scl_status status;
   scl_cl_op op;
+  double *found = malloc(results * groups * sizeof *found);
+  if (found == NULL) return scl_fail_memory(results * groups * sizeof *found, 0, "results");
+  SCL_GO(scl_block_create(ctx, results, groups, &partial));
+  partial.ld = results; /* without gaps, as the kernel writes it */
+  vecchia_task task = describe(pass, numbers, partial);
+  task.first = (int)first;
+  task.n = (int)end;
   scl_cl_covariance_select(ctx, v.program, pass->kernel);
   scl_cl_op_begin(&op, ctx);
-  return scl_cl_op_end(
-      &op, scl_launch_vecchia(&op, v.kernel, scl_cl_range_1(partial.ncol * v.rows, v.rows),
+  SCL_GO(scl_cl_op_end(
+      &op, scl_launch_vecchia(&op, v.kernel, scl_cl_range_1(groups * v.rows, v.rows),
                               scl_in_buffer(pass->records.buffer),
                               scl_in_buffer(pass->neighbours.buffer), scl_in_buffer(numbers.buffer),
                               scl_out_buffer(partial.buffer), &task,
                               scl_local(results * v.rows * sizeof(double)),
-                              scl_local(p * v.rows * sizeof(double))));
-}
-
-scl_status scl_cl_vecchia(scl_context *ctx, const struct scl_vecchia_pass *pass) {
-  size_t results = scl_vecchia_results(pass);
-  size_t groups = ((scl_cl_context *)ctx)->cpu ? MOST_GROUPS_CPU : MOST_GROUPS_GPU;
-  if (!fits((scl_cl_context *)ctx, pass)) {
-    pass->out[0] = -1;
-    return SCL_OK;
-  }
-  if (groups > pass->n) groups = pass->n;
-  scl_block numbers = {0}, partial = {0};
-  scl_status status;
-  double *found = malloc(results * groups * sizeof *found);
-  if (found == NULL) return scl_fail_memory(results * groups * sizeof *found, 0, "results");
-  SCL_GO(upload_numbers(ctx, pass, &numbers));
-  SCL_GO(scl_block_create(ctx, results, groups, &partial));
-  partial.ld = results; /* without gaps, as the kernel writes it */
-  SCL_GO(launch(ctx, pass, numbers, partial));
+                              scl_local(row_width(pass, v.rows) * v.rows * sizeof(double)))));
   SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, partial, SCL_WAIT_WRITES, found, results));
-  for (size_t r = 0; r < results; r++) pass->out[r] = 0;
   for (size_t g = 0; g < groups; g++) {
     const double *of = found + g * results;
     if (of[0] != 0 && (pass->out[0] == 0 || of[0] < pass->out[0])) pass->out[0] = of[0];
     for (size_t r = 1; r < results; r++) pass->out[r] += of[r];
   }
 done:
-  scl_buffer_release(numbers.buffer);
   scl_buffer_release(partial.buffer);
   free(found);
+  return status;
+}
+
+scl_status scl_cl_vecchia(scl_context *ctx, const struct scl_vecchia_pass *pass) {
+  const scl_cl_context *cl = (scl_cl_context *)ctx;
+  size_t tall = pass->grouped ? pass->tall : pass->m < 32 ? 0 : pass->n;
+  if ((tall > 0 && !fits(cl, pass, false)) || (tall < pass->n && !fits(cl, pass, true))) {
+    pass->out[0] = -1;
+    return SCL_OK;
+  }
+  for (size_t r = 0; r < scl_vecchia_results(pass); r++) pass->out[r] = 0;
+  scl_block numbers = {0};
+  SCL_TRY(upload_numbers(ctx, pass, &numbers));
+  scl_status status = run(ctx, pass, numbers, false, 0, tall);
+  if (status == SCL_OK) status = run(ctx, pass, numbers, true, tall, pass->n);
+  scl_buffer_release(numbers.buffer);
   return status;
 }
