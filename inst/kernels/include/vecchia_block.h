@@ -1,5 +1,5 @@
-/* What vecchia.cl and vecchia_grouped.cl share: covariances of the rows of a block, their factor and
- * solves, derivatives. A work-item has a row, `lane`. */
+/* What vecchia.cl and vecchia_grouped.cl share: covariances of the rows of a block, their factor
+ * and solves, derivatives. A work-item has a row, `lane`. */
 #ifndef SCL_KERNEL_VECCHIA_BLOCK_H
 #define SCL_KERNEL_VECCHIA_BLOCK_H
 

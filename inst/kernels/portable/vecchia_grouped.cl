@@ -1,10 +1,10 @@
-/* Grouped likelihoods of Vecchia's approximation (engine/pass/vecchia.h). A group has one block at a
- * time: row `lane` of its covariances is that of its row `lane`, and rows beyond the block's size
+/* Grouped likelihoods of Vecchia's approximation (engine/pass/vecchia.h). A group has one block at
+ * a time: row `lane` of its covariances is that of its row `lane`, and rows beyond the block's size
  * are unrelated to all others. One factor K = L D L' serves all members. With G = L D^1/2:
  *
  * - z: G^-1 z, whose elements in rows of members are their residuals.
- * - Derivatives: two members i at a time, w = G^-T e_i and b = G^-T (y - k e_i), where y ends in row
- *   i. The weights b w' + w b' of all members are summed above the diagonal, where L is not:
+ * - Derivatives: two members i at a time, w = G^-T e_i and b = G^-T (y - k e_i), where y ends in
+ *   row i. The weights b w' + w b' of all members are summed above the diagonal, where L is not:
  *
  *       0          last     Pair (lane, lane + step), modulo ROWS, belongs to `lane`, as in
  *     0 s s s s s           vecchia.cl.
@@ -24,8 +24,8 @@ SCL_INLINE int vecchia_next_member(__local const real *present, int i) {
   return i;
 }
 
-/* x := L^-T x of four columns, zero after row `last`, which are also left in local memory; L goes to
- * local memory, below the diagonal. */
+/* x := L^-T x of four columns, zero after row `last`, which are also left in local memory; L goes
+ * to local memory, below the diagonal. */
 SCL_INLINE_BARRIER void vecchia_back_four(const real *row, real *x, const int lane, const int last,
                                           __local real *factor, __local real *all[4]) {
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -138,31 +138,92 @@ SCL_INLINE_BARRIER void vecchia_differentiate_members(
 #endif
 
 #if VECCHIA_WHAT == VECCHIA_INFORMATION
-/* Products, their derivatives and the information of a block to own; t: room for G^-1 of columns,
- * `memory` for L, then for the parameters' columns and raw. */
+/* x := L^-1 x of four columns. */
+SCL_INLINE_BARRIER void vecchia_forward_four(const real *row, real *x, const int lane,
+                                             __local real *all[4]) {
+  barrier(CLK_LOCAL_MEM_FENCE);
+  SCL_UNROLL
+  for (int k = 0; k < VECCHIA_ROWS; k++) {
+    if (lane == k) {
+      SCL_UNROLL
+      for (int c = 0; c < 4; c++) all[c][k] = x[c];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane > k) {
+      SCL_UNROLL
+      for (int c = 0; c < 4; c++) x[c] -= row[k] * all[c][k];
+    }
+  }
+}
+
+/* raw[q * ROWS] = row `lane` of dK w by the logarithm q, for `used` vectors w, one or two, that are
+ * zero after row `last`. */
+SCL_INLINE void vecchia_move_members(const vecchia_function *f, const int lane, const int last,
+                                     const int count, const int used, __local real *all[4],
+                                     __local real *raw) {
+  real one[VECCHIA_FEW + 2], two[VECCHIA_FEW + 2];
+  SCL_UNROLL
+  for (int q = 0; q < VECCHIA_FEW + 2; q++) one[q] = two[q] = 0.0;
+  for (int q = 0; q < used * count; q++) raw[q * VECCHIA_ROWS] = 0.0;
+  for (int step = 0; lane <= last && step < VECCHIA_ROWS; step++) {
+    const int j = (lane + step) % VECCHIA_ROWS;
+    if (j > last) continue;
+    if (f->plain) {
+      vecchia_add_plain(f, all[0][j], lane, j, one);
+      vecchia_add_plain(f, all[1][j], lane, j, two);
+    } else {
+      vecchia_add_pair(f, all[0][j], lane, j, raw);
+      if (used == 2) vecchia_add_pair(f, all[1][j], lane, j, raw + count * VECCHIA_ROWS);
+    }
+  }
+  vecchia_add_total(f, one, raw);
+  if (used == 2) vecchia_add_total(f, two, raw + count * VECCHIA_ROWS);
+}
+
+/* Products, their derivatives and the information of a block to own, two members at a time if the
+ * local memory has room; t: room for G^-1 of columns, `memory` for L, then for the parameters'
+ * columns and raw. */
 SCL_INLINE_BARRIER void vecchia_inform_members(
     const vecchia_function *f, const vecchia_task *task, const int lane, const int here,
     const real *row, const real root, const real noise, __global const real *data,
     __global const real *group, __local const real *present, __local real *all[4],
     __local real *memory, __local real *t, __local real *own) {
   const int count = 2 * task->terms + task->entries + 1, width = task->columns;
-  const int parameters = task->parameters;
-  __local real *u = memory, *raw = u + parameters * VECCHIA_ROWS + lane;
+  const int parameters = task->parameters, room = 2 * (parameters + count) <= VECCHIA_LD;
+  __local real *u = memory + lane;
   for (int c = 0; c < width; c++) {
-    t[c * VECCHIA_ROWS + lane] =
-        root * vecchia_forward(row, here ? data[c] : 0.0, lane, all[2]);
+    t[c * VECCHIA_ROWS + lane] = root * vecchia_forward(row, here ? data[c] : 0.0, lane, all[2]);
   }
-  for (int i = vecchia_next_member(present, 0); i < VECCHIA_ROWS;
-       i = vecchia_next_member(present, i + 1)) {
-    real w[4] = {lane == i ? root : 0.0, 0.0, 0.0, 0.0};
-    vecchia_back_four(row, w, lane, i, memory, all);
-    vecchia_move(f, lane, here, count, present, all[0], raw);
-    if (here) raw[(count - 1) * VECCHIA_ROWS] += 2.0 * noise * w[0];
-    for (int r = 0; r < parameters; r++) {
-      const real sum = vecchia_gather(group, count, r + 1.0, raw);
-      u[r * VECCHIA_ROWS + lane] = root * vecchia_forward(row, sum, lane, all[2]);
+  for (int i = vecchia_next_member(present, 0); i < VECCHIA_ROWS;) {
+    const int next = room ? vecchia_next_member(present, i + 1) : VECCHIA_ROWS;
+    const int used = next < VECCHIA_ROWS ? 2 : 1, last = used == 2 ? next : i;
+    const int columns = used * parameters;
+    __local real *raw = u + columns * VECCHIA_ROWS;
+    real x[4] = {lane == i ? root : 0.0, lane == next ? root : 0.0, 0.0, 0.0};
+    vecchia_back_four(row, x, lane, last, memory, all);
+    vecchia_move_members(f, lane, last, count, used, all, raw);
+    if (here) raw[(count - 1) * VECCHIA_ROWS] += 2.0 * noise * x[0];
+    if (here && used == 2) raw[(2 * count - 1) * VECCHIA_ROWS] += 2.0 * noise * x[1];
+    for (int first = 0; first < columns; first += 4) {
+      SCL_UNROLL
+      for (int c = 0; c < 4; c++) {
+        const int r = first + c, second = r >= parameters;
+        x[c] = r >= columns ? 0.0
+                            : vecchia_gather(group, count, r - second * parameters + 1.0,
+                                             raw + second * count * VECCHIA_ROWS);
+      }
+      vecchia_forward_four(row, x, lane, all);
+      SCL_UNROLL
+      for (int c = 0; c < 4; c++) {
+        if (first + c < columns) u[(first + c) * VECCHIA_ROWS] = root * x[c];
+      }
     }
-    vecchia_inform(lane, i, width, parameters, u + lane, t + lane, t + i, own);
+    vecchia_inform(lane, i, width, parameters, u, t + lane, t + i, own);
+    if (used == 2) {
+      vecchia_inform(lane, next, width, parameters, u + parameters * VECCHIA_ROWS, t + lane,
+                     t + next, own);
+    }
+    i = vecchia_next_member(present, last + 1);
   }
 }
 #endif
@@ -214,8 +275,9 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
       }
     }
 #elif VECCHIA_WHAT == VECCHIA_INFORMATION
-    vecchia_inform_members(&f, &task, lane, here, row, root, noise, record + task.p, combine, present,
-                           all, covariances, x + task.p * VECCHIA_ROWS, own + 2 * VECCHIA_ROWS);
+    vecchia_inform_members(&f, &task, lane, here, row, root, noise, record + task.p, combine,
+                           present, all, covariances, x + task.p * VECCHIA_ROWS,
+                           own + 2 * VECCHIA_ROWS);
 #else
     vecchia_differentiate_members(&f, &task, lane, present[lane], row, root, record + task.p,
                                   combine, present, all, covariances, x + task.p * VECCHIA_ROWS,

@@ -143,6 +143,7 @@ INLINED void weigh_pairs(const block *v) {
 INLINED void add_information(block *v, lanes *total) {
   size_t rows = v->rows, columns = v->pass->columns, count = v->pass->parameters;
   v->width = 1;
+  v->last[0] = rows - 1;
   scl_vecchia_move(v, v->w);
   for (size_t r = 0; r < count; r++) scl_vecchia_forward(v, rows - 1, v->moved + r * rows);
   memcpy(v->solved, v->z, columns * rows * sizeof(lanes));

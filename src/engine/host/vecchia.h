@@ -16,6 +16,8 @@
 
 typedef scl_lanes lanes;
 
+enum { SCL_VECCHIA_WIDTH = 8 }; /* members whose vectors are moved together */
+
 /* One for each thread: LANES points side by side, each number a vector. Covariances stand in
  * strips: the lower triangle by columns, so that functions run along them. */
 typedef struct {
@@ -32,14 +34,15 @@ typedef struct {
   lanes *moved, *solved;       /* of information: rows for each parameter, and for each column */
   const lanes *moving;         /* the `width` vectors that dK multiplies */
   size_t width;
-  lanes *all_w;    /* grouped: w of SCL_VECCHIA_WIDTH members */
-  lanes *member;   /* grouped: 1 for rows of members */
-  lanes *place;    /* grouped: the row of the q-th member, or -1 */
-  size_t members;  /* grouped: of the lane that has most */
-  lanes *combined; /* grouped: rows for each of them */
-  lanes present;   /* 1 in the lanes of points, 0 in the last block's others */
-  int order;       /* 1 + the lane of a block that is not positive definite, or 0 */
-  bool far;        /* a sum of squares has overflowed */
+  size_t last[SCL_VECCHIA_WIDTH]; /* row after which each of them is zero */
+  lanes *all_w;                   /* grouped: w of SCL_VECCHIA_WIDTH members */
+  lanes *member;                  /* grouped: 1 for rows of members */
+  lanes *place;                   /* grouped: the row of the q-th member, or -1 */
+  size_t members;                 /* grouped: of the lane that has most */
+  lanes *combined;                /* grouped: rows for each of them */
+  lanes present;                  /* 1 in the lanes of points, 0 in the last block's others */
+  int order;                      /* 1 + the lane of a block that is not positive definite, or 0 */
+  bool far;                       /* a sum of squares has overflowed */
 } block;
 
 /* A row, lane w: coordinates, noise and so on, from its record. */
@@ -54,10 +57,9 @@ void scl_vecchia_forward(const block *v, size_t last, lanes *x);
 /* Adds the derivatives of the block to `total`, in the order of ops/covariance.h: the sum of
  * `weight` by dK, whose pairs count once. */
 void scl_vecchia_differentiate(block *v, lanes *total);
-/* moved = dK w for each parameter of information and each of the vectors w. */
+/* moved = dK w for each parameter of information and each of the vectors w, up to their last rows.
+ */
 void scl_vecchia_move(block *v, const lanes *w);
-
-enum { SCL_VECCHIA_WIDTH = 8 }; /* members whose vectors are moved together */
 
 /* Grouped: the blocks from i on, and what they add to `total`, which starts after the order. */
 void scl_vecchia_read_blocks(block *v, size_t i);

@@ -297,11 +297,12 @@ INLINED void add_moved(block *v, int group) {
   for (size_t q = 0; q < v->width; q++) {
     lanes *to = v->moved + ((size_t)(abs(group) - 1) * v->width + q) * rows;
     const lanes *strip = v->sum, *at = v->moving + q * rows;
-    for (size_t j = 0; j < rows; j++) {
-      lanes w = at[j] * factor, sum = *strip++ * at[j];
-      for (size_t i = j + 1; i < rows; i++, strip++) {
-        sum += *strip * at[i];
-        to[i] += *strip * w;
+    size_t last = v->last[q];
+    for (size_t j = 0; j <= last; strip += rows - j++) {
+      lanes w = at[j] * factor, sum = strip[0] * at[j];
+      for (size_t i = j + 1; i <= last; i++) {
+        sum += strip[i - j] * at[i];
+        to[i] += strip[i - j] * w;
       }
       to[j] += sum * factor;
     }

@@ -242,14 +242,14 @@ static void add_information(block *v, lanes *total) {
     v->width = scl_min(SCL_VECCHIA_WIDTH, v->members - first);
     for (size_t at = 0; at < v->width; at++) {
       lanes *w = v->all_w + at * rows;
+      v->last[at] = last_row(v, first + at);
       set_units(v, first + at, w);
-      scl_vecchia_back(v, last_row(v, first + at), w);
+      scl_vecchia_back(v, v->last[at], w);
     }
     scl_vecchia_move(v, v->all_w);
     for (size_t at = 0; at < v->width; at++) {
-      size_t last = last_row(v, first + at);
       for (size_t r = 0; r < count; r++) {
-        scl_vecchia_forward(v, last, v->moved + (r * v->width + at) * rows);
+        scl_vecchia_forward(v, v->last[at], v->moved + (r * v->width + at) * rows);
       }
       inform(v, first + at, at, total);
     }
