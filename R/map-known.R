@@ -30,7 +30,7 @@ known$maps <- list() # as r_map_find() has them, the last one traced first
 # r_map_quick() does not know f or may not run it.
 map_known <- function(f, operands) {
   shape <- .Call(r_map_shape, operands)
-  if (is.null(shape) || !is.function(f) || shape[3L] >= host_limit("arith")) return()
+  if (is.null(shape) || !is.function(f) || where_for("arith", shape[3L]) >= 0L) return()
   entry <- .Call(r_map_find, known$maps, f, operands)
   if (is.null(entry)) {
     entry <- known_trace(f, names(operands), length(operands))

@@ -36,6 +36,7 @@ filip <- function() {
 test_that("Filip has the digits of glm(), and the rank of lm()", {
   set <- filip()
   model <- as.formula(paste("y ~", paste(sprintf("I(x^%d)", 1:10), collapse = " + ")))
+  # Beyond 7 digits rounding decides, which differs between processors.
   digits <- function(got, wanted) min(-log10(abs(unname(got) / wanted - 1)))
   peer <- glm(model, gaussian, set$data)
   least <- digits(coef(peer), set$beta)
@@ -47,8 +48,8 @@ test_that("Filip has the digits of glm(), and the rank of lm()", {
     expect_gte(digits(summary(fit)$coefficients[, 2], set$error), min(error, 7))
     group <- cl_batch_glm(model, rbind(set$data, set$data), group = rep(1:2, each = 82),
                           family = gaussian)
-    expect_gte(digits(coef(group)[2, ], set$beta), least - 0.01)
-    expect_gte(digits(group$std.error[1, ], set$error), error - 0.01)
+    expect_gte(digits(coef(group)[2, ], set$beta), min(least, 7))
+    expect_gte(digits(group$std.error[1, ], set$error), min(error, 7))
     expect_equal(group$fitted.values[83:164], unname(fitted(peer)), tolerance = 1e-8)
     fit <- cl_glm(model, set$data, gaussian)
     expect_identical(is.na(coef(fit)), is.na(coef(plain)))

@@ -108,6 +108,8 @@ test_that("every operation can be measured, and chooses by the unit of its thres
     assign("where_for", original, envir = home)
     lockBinding("where_for", home)
   })
+  space <- known
+  space$maps <- list() # functions that cl_map() knows do not ask
   seen <- numeric()
   assign("where_for", function(op, size) { seen[[op]] <<- size; -1L }, envir = home)
   expect_setequal(names(tasks), threshold_table$op)
