@@ -11,6 +11,7 @@ gp_function <- function(problem, objective = "ml", scale = 1) {
   }
   if (!is.null(problem$vecchia)) return(vecchia_function(problem, scale))
   if (!is.null(problem$noise_kernel)) return(noise_function(problem, scale))
+  if (isTRUE(problem$toeplitz)) return(toeplitz_function(problem, scale))
   mean <- if (problem$mean$kind == "number") 0 else mean_argument(problem$mean)
   cl_gp_likelihood((problem$y - problem$mean$centre) / scale, problem$x, problem$kernel, mean,
                    beta = problem$beta, weights = problem$weights,
@@ -25,7 +26,7 @@ gp_search <- function(problem, space, prior, objective, starts, control, progres
   check_duplicates(problem, space)
   if (!any(space$free)) return(search_nothing(problem, space, prior, objective))
   report <- search_reporter(progress)
-  levels <- search_levels(problem, space, prior, objective, report)
+  levels <- search_levels(problem, space, prior, objective, report, starts)
   target <- levels$target
   best <- tryCatch({
     trials <- open_trials(levels$rough, space, prior, objective, if (starts > 1L) workers)
@@ -56,10 +57,16 @@ search_nothing <- function(problem, space, prior, objective) {
 
 # Where a search works: on all observations, `target`, and before, with many of them, on subsets:
 # `rough` finds the region of the optimum, `middle` most of the way to it. Without a subset, they
-# are the next larger one.
-search_levels <- function(problem, space, prior, objective, report) {
+# are the next larger one. With points in equal steps, both are the likelihood of all observations
+# by a Toeplitz matrix, if it can be computed at the points of the first starts.
+search_levels <- function(problem, space, prior, objective, report, starts = 1L) {
   n <- length(problem$y)
   target <- gp_target(problem, space, prior, objective, report)
+  if (objective == "ml" && starts > 1L && n <= toeplitz_most && is_toeplitz(problem)) {
+    problem$toeplitz <- TRUE
+    fast <- gp_target(problem, space, prior, objective, report)
+    if (mostly_toeplitz(problem, space)) return(list(target = target, middle = fast, rough = fast))
+  }
   subset <- function(size, otherwise) {
     if (n <= 1.5 * size) return(otherwise)
     some <- some_rows(problem, subset_rows(problem$x, size))
@@ -161,6 +168,18 @@ try_points <- function(task, target, bounds) {
   }))
 }
 
+# So many steps from each point: list(points, values), the best first.
+run_steps <- function(trials, points, count) {
+  found <- trials$run(points, count)
+  values <- vapply(found, `[[`, 0, "objective")
+  order <- order_finite(values)
+  list(points = do.call(rbind, lapply(found[order], `[[`, "par")), values = values[order])
+}
+
+best_of <- function(found, count, least = 0.3) {
+  found$points[apart_rows(found$points, seq_along(found$values), count, least), , drop = FALSE]
+}
+
 # Where to continue: a few steps from each of the best of many points, more from the best of these,
 # and so on; then from points around the best until none is better. list(from, trials: the values
 # after the first ten steps).
@@ -168,17 +187,10 @@ search_trials <- function(space, levels, starts, run, trials) {
   target <- levels$target
   rough <- levels$rough
   wide <- starts * (1L + sum(space$free))
+  if (isTRUE(rough$problem$toeplitz)) return(toeplitz_trials(space, rough, starts, trials))
   points <- search_screen(space, rough, if (starts > 1L) wide else 1L, trials)
   if (starts == 1L) return(list(from = points[1L, ]))
-  steps <- function(points, count) {
-    found <- trials$run(points, count)
-    values <- vapply(found, `[[`, 0, "objective")
-    order <- order_finite(values)
-    list(points = do.call(rbind, lapply(found[order], `[[`, "par")), values = values[order])
-  }
-  best_of <- function(found, count, least = 0.3) {
-    found$points[apart_rows(found$points, seq_along(found$values), count, least), , drop = FALSE]
-  }
+  steps <- function(points, count) run_steps(trials, points, count)
   first <- steps(best_of(steps(points, 4L), 2L * starts, 0.1), 6L)
   best <- steps(best_of(first, 3L), 30L)
   for (again in 1:3) {
@@ -222,11 +234,15 @@ finer_start <- function(space, levels, from, run) {
 # The first `count` of the rows `order` that are not near an earlier one; near ones if there are no
 # others.
 apart_rows <- function(points, order, count, least = 1.2) {
-  apart <- order[seq_len(min(1L, length(order)))]
-  for (i in order[-1L]) {
+  apart <- integer()
+  distance <- rep(Inf, nrow(points)) # from the nearest of them
+  for (i in order) {
     if (length(apart) >= count) break
-    far <- apply(abs(sweep(points[apart, , drop = FALSE], 2L, points[i, ])), 1L, max)
-    if (all(far > least)) apart <- c(apart, i)
+    if (distance[i] <= least) next
+    apart <- c(apart, i)
+    far <- 0
+    for (k in seq_len(ncol(points))) far <- pmax(far, abs(points[, k] - points[i, k]))
+    distance <- pmin(distance, far)
   }
   utils::head(union(apart, order), count)
 }
@@ -306,13 +322,13 @@ search_result <- function(space, target, best, at, subsets = list()) {
 
 # The best `count` of twice as many points, always including the user's. Points near a better one
 # are used only if there are no others, because they would lead to the same maximum.
-search_screen <- function(space, target, count, trials) {
+search_screen <- function(space, target, count, trials, least = 1.2) {
   points <- search_design(space, max(8L, 2L * count))
   values <- trials$screen(points)
   if (all(is.infinite(values))) stop(target$fault())
   order <- order_finite(values)
   if (any(!is.na(space$start)) && is.finite(values[1L])) order <- c(1L, setdiff(order, 1L))
-  points[apart_rows(points, order, count), , drop = FALSE]
+  points[apart_rows(points, order, count, least), , drop = FALSE]
 }
 
 order_finite <- function(values) {

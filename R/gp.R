@@ -19,9 +19,13 @@
 #' from the spread of x and y, so that a fit does not depend on their units. The search ([nlminb()],
 #' a quasi-Newton method with bounds) works on the logarithms of the parameters. It makes a few
 #' steps from each of many starting points, continues from the best of these, and looks for better
-#' points around the result; with more than 375 observations it uses subsets for this. With `starts
-#' = 1` it follows one point only and may end in a poor local optimum. The starting points are
-#' always the same, so the result does not depend on the state of the random number generator.
+#' points around the result; with more than 375 observations it uses subsets for this. With up to
+#' 375 points in equal steps, a kernel of their differences and the same noise everywhere, such as a
+#' series with a season, the covariance matrix is a Toeplitz matrix, whose likelihood is so quick
+#' that there are 320 starting points or more if there is a period, else 40, whatever `starts` is
+#' (unless it is 1). Results are always those of the whole matrix. With `starts = 1` the search
+#' follows one point only and may end in a poor local optimum. The starting points are always the
+#' same, so the result does not depend on the state of the random number generator.
 #' Parameters for which the covariance matrix is not positive definite in floating-point arithmetic
 #' are treated as having zero likelihood; the fit reports how often they occurred. Nothing is added
 #' to the diagonal except the noise. To interpolate, set `fixed = c(noise = 0)`; for a small

@@ -28,7 +28,8 @@ static bool read_factors(SEXP factors, scl_covariance *out) {
   return true;
 }
 
-scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out) {
+scl_status r_covariance_read_values(SEXP layout, const double *value, R_xlen_t count,
+                                    scl_covariance *out) {
   SEXP type = element(layout, 0, STRSXP), entries = element(layout, 1, INTSXP);
   SEXP columns = element(layout, 2, INTSXP), centers = element(layout, 3, REALSXP);
   SEXP factors = element(layout, 4, INTSXP), constants = element(layout, 5, REALSXP);
@@ -36,14 +37,12 @@ scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out) {
   R_xlen_t sum = 0;
   scl_covariance kernel = {.terms = terms, .entries = all};
   for (R_xlen_t t = 0; t < Rf_xlength(entries); t++) sum += INTEGER(entries)[t];
-  if (Rf_xlength(entries) != terms || sum != all || Rf_xlength(centers) != all ||
-      TYPEOF(values) != REALSXP || XLENGTH(values) != 2 * terms + all + 1 ||
-      !read_factors(factors, &kernel)) {
+  if (Rf_xlength(entries) != terms || sum != all || Rf_xlength(centers) != all || value == NULL ||
+      count != 2 * terms + all + 1 || !read_factors(factors, &kernel)) {
     return scl_fail_argument("kernel", "'kernel' is not a covariance function");
   }
   scl_covariance_term *term = (scl_covariance_term *)R_alloc((size_t)terms + 1, sizeof *term);
   int *column = (int *)R_alloc((size_t)all + 1, sizeof *column);
-  const double *value = REAL_RO(values);
   for (int t = 0; t < terms; t++) {
     term[t].entries = INTEGER(entries)[t];
     term[t].sd = value[t];
@@ -61,6 +60,11 @@ scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out) {
   kernel.noise = value[2 * terms + all];
   *out = kernel;
   return SCL_OK;
+}
+
+scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out) {
+  bool good = TYPEOF(values) == REALSXP;
+  return r_covariance_read_values(layout, good ? REAL_RO(values) : NULL, Rf_xlength(values), out);
 }
 
 SEXP r_covariance_matrix(SEXP x1, SEXP x2, SEXP layout, SEXP values, SEXP where) {

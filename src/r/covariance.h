@@ -11,5 +11,8 @@
  * lengthscales of the entries, extra parameters of the terms, noise). The arrays live until the
  * .Call returns. Errors are left to phase 2. */
 scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out);
+/* The same from `count` values in memory that lives as long. */
+scl_status r_covariance_read_values(SEXP layout, const double *values, R_xlen_t count,
+                                    scl_covariance *out);
 
 #endif

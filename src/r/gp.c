@@ -1,6 +1,8 @@
 /* .Call entries for Gaussian processes. The result is NULL for a handle that cannot be used in this
  * process: it was read from a file or made before a fork, or its device is lost. R code then makes
  * a new one. */
+#include "ops/gp_toeplitz.h"
+
 #include "r/covariance.h"
 #include "r/entries.h"
 #include "r/gp.h"
@@ -124,6 +126,29 @@ static void by_parameters(const parameter_map *v, const double *by_log, SEXP par
   for (R_xlen_t k = 0; k < count; k++) out[k] = at[k] == 0.0 ? 0.0 : out[k] / at[k];
 }
 
+/* The kernel of a layout with the values that its parameters have; `by_log` has room for their
+ * derivatives. All lives until the .Call returns. */
+static scl_status read_kernel(SEXP layout, SEXP par, SEXP names, parameter_map *map,
+                              scl_covariance *kernel, double **by_log) {
+  SCL_TRY(read_parameter_map(layout, par, names, map));
+  double *values = (double *)R_alloc((size_t)map->count + 1, sizeof *values);
+  for (R_xlen_t i = 0; i < map->count; i++) {
+    double value = map->index[i] == 1 ? 1.0 : REAL_RO(par)[map->index[i] - 2];
+    values[i] = map->inverse[i] ? 1.0 / value : value;
+  }
+  *by_log = (double *)R_alloc((size_t)map->count + 1, sizeof **by_log);
+  return r_covariance_read_values(VECTOR_ELT(layout, 0), values, map->count, kernel);
+}
+
+static void set_gradient(SEXP result, const parameter_map *map, const double *by_log, SEXP par,
+                         SEXP names) {
+  SEXP slope = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(par)));
+  by_parameters(map, by_log, par, REAL(slope));
+  Rf_setAttrib(slope, R_NamesSymbol, names);
+  Rf_setAttrib(result, Rf_install("gradient"), slope);
+  UNPROTECT(1);
+}
+
 /* c(value, b). On request it has the attribute "gradient", the derivatives with respect to `par`
  * (the kernel's parameters and the noise), with these names. */
 SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP par, SEXP names, SEXP leave_one_out,
@@ -137,27 +162,39 @@ SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP par, SEXP names, SEXP leave_on
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
   parameter_map map;
   scl_covariance kernel;
-  scl_status status = read_parameter_map(layout, par, names, &map);
-  SEXP values = PROTECT(Rf_allocVector(REALSXP, status == SCL_OK ? map.count : 0));
-  if (status != SCL_OK) goto done;
-  for (R_xlen_t i = 0; i < map.count; i++) {
-    double value = map.index[i] == 1 ? 1.0 : REAL_RO(par)[map.index[i] - 2];
-    REAL(values)[i] = map.inverse[i] ? 1.0 / value : value;
+  double *by_log;
+  scl_status status = read_kernel(layout, par, names, &map, &kernel, &by_log);
+  if (status == SCL_OK) {
+    status = scl_gp_evaluate(gp, &kernel, objective, read_trend(integrate), REAL(result),
+                             REAL(result) + 1, wanted ? by_log : NULL);
   }
-  SCL_GO(r_covariance_read(VECTOR_ELT(layout, 0), values, &kernel));
-  double *by_log = (double *)R_alloc((size_t)map.count + 1, sizeof *by_log);
-  SCL_GO(scl_gp_evaluate(gp, &kernel, objective, read_trend(integrate), REAL(result),
-                         REAL(result) + 1, wanted ? by_log : NULL));
-  if (wanted) {
-    SEXP slope = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(par)));
-    by_parameters(&map, by_log, par, REAL(slope));
-    Rf_setAttrib(slope, R_NamesSymbol, names);
-    Rf_setAttrib(result, Rf_install("gradient"), slope);
-    UNPROTECT(1);
-  }
-done:
-  UNPROTECT(2);
+  if (status == SCL_OK && wanted) set_gradient(result, &map, by_log, par, names);
+  UNPROTECT(1);
   return r_return(status, result);
+}
+
+/* The same for points in equal steps and one column of y, without a handle; NULL if the result
+ * would not be accurate. */
+SEXP r_gp_toeplitz(SEXP y, SEXP x, SEXP basis, SEXP layout, SEXP par, SEXP names, SEXP integrate,
+                   SEXP gradient) {
+  bool wanted = Rf_asLogical(gradient) == TRUE, usable = false;
+  SEXP result = PROTECT(
+      Rf_allocVector(REALSXP, 1 + (basis == R_NilValue ? 0 : (R_xlen_t)r_ncol(basis, "mean"))));
+  parameter_map map;
+  scl_covariance kernel;
+  double *by_log;
+  scl_context *host = NULL;
+  scl_gp_data data;
+  scl_status status = read_kernel(layout, par, names, &map, &kernel, &by_log);
+  if (status == SCL_OK) status = r_gp_read_data(y, x, basis, R_NilValue, &data);
+  if (status == SCL_OK) status = r_context(-1, &host);
+  if (status == SCL_OK) {
+    status = scl_gp_toeplitz(host, &data, &kernel, read_trend(integrate), &usable, REAL(result),
+                             REAL(result) + 1, wanted ? by_log : NULL);
+  }
+  if (status == SCL_OK && usable && wanted) set_gradient(result, &map, by_log, par, names);
+  UNPROTECT(1);
+  return r_return(status, usable ? result : R_NilValue);
 }
 
 /* The same for a given C: c(value, b), with the derivatives with respect to C as the attribute
