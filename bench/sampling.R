@@ -3,8 +3,9 @@
 # 1 and 4 chains. Rows `nuts` are that experiment: "wall ms" is the time for one gradient of one
 # chain, everything included; rows `hmc` make the same number of steps on each engine, so that "R
 # host ms", the host engine's time for a gradient, and PyTorch's (peers_sampling.py) can be held
-# against it. Rows `run` are whole runs of cl_sample(), the second of two,
-# beside NumPyro's second run of the same experiment. Lines with their gradients go between.
+# against it. Rows `run` are whole runs of cl_sample(), the second of two, beside NumPyro's second
+# run of the same experiment; on a GPU, up to 1e6 numbers, also of 64 chains, which should take less
+# than three times as long as 4. Lines with their gradients, and that ratio, go between.
 #
 # STATCL_BENCH_SHAPES="1e6x100,1e4x10" takes other sizes, STATCL_BENCH_STEPS=200 more steps for
 # the rows `hmc` (the host makes as many of them as take it a second), STATCL_BENCH_NUTS=0 leaves
@@ -55,6 +56,20 @@ nuts_run <- function(f, k, chains) {
             seed = 1, batch = chains > 1)
 }
 
+# The second of two runs.
+whole_run <- function(f, n, k, chains) {
+  nuts_run(f, k, chains)
+  run <- timed(nuts_run(f, k, chains))
+  name <- sprintf("%d_chain%s", chains, if (chains > 1) "s" else "")
+  gradient_row(paste0("nuts_", name), n, k, per_gradient(run$fit, run$seconds))
+  run_row(paste0("run_", name), n, k, run$seconds)
+  table <- summary(run$fit)
+  cat(sprintf("<!-- %dx%d, %d chain%s: %.2f s, %.0f gradients, rhat <= %.3f, ess >= %.0f -->\n",
+              n, k, chains, if (chains > 1) "s" else "", run$seconds, sum(run$fit$evaluations),
+              max(table$rhat), min(table$ess_bulk)))
+  run$seconds
+}
+
 run_row <- function(operation, n, k, seconds) {
   size <- sprintf("%dx%d", n, k)
   add_row(data.frame(operation = operation, size = size, device_ms = NA_real_,
@@ -82,14 +97,11 @@ for (shape in shapes) {
     host <- if (chains == 1 || n * k <= 1e7) hmc_ms(on_host, n, k, chains) else NA_real_
     gradient_row(name, n, k, hmc_ms(on_device, n, k, chains), host)
     if (!whole_runs) next
-    nuts_run(on_device, k, chains)
-    run <- timed(nuts_run(on_device, k, chains))
-    gradient_row(sub("hmc", "nuts", name), n, k, per_gradient(run$fit, run$seconds))
-    run_row(sub("hmc", "run", name), n, k, run$seconds)
-    table <- summary(run$fit)
-    cat(sprintf("<!-- %dx%d, %d chain%s: %.2f s, %.0f gradients, rhat <= %.3f, ess >= %.0f -->\n",
-                n, k, chains, if (chains > 1) "s" else "", run$seconds, sum(run$fit$evaluations),
-                max(table$rhat), min(table$ess_bulk)))
+    run <- whole_run(on_device, n, k, chains)
+  }
+  if (whole_runs && bench$gpu && n * k <= 1e6) {
+    cat(sprintf("<!-- %dx%d: 64 chains take %.2f times as long as 4 -->\n", n, k,
+                whole_run(on_device, n, k, 64) / run))
   }
   rm(data, on_device, on_host)
   gc()
