@@ -298,6 +298,13 @@ static bool evaluate_on(scl_mat *x, scl_glm_family family, const scl_glm_paramet
                                      NULL,
                                      NULL};
     status = scl_glm_evaluate(glm, at, 15 - SCL_GLM_X, &results);
+    if (status == SCL_OK) { /* parameters may come otherwise now */
+      double again[MOST_PREDICTORS] = {0};
+      const scl_glm_results second = {again, NULL, NULL, NULL, NULL, NULL};
+      CHECK_OK(scl_glm_evaluate(glm, at, 0, &second));
+      status = scl_glm_evaluate(glm, at, 15 - SCL_GLM_X, &results);
+      CHECK(mat_largest_difference(again, out, at->vectors) <= 1e-12 * fabs(out[0]));
+    }
   }
   CHECK_OK(status);
   CHECK(at->n_alpha == predictors);
@@ -335,6 +342,26 @@ static void check_together(scl_context *ctx, scl_glm_family family, size_t n, si
   }
   scl_mat_release(there);
   scl_mat_release(here);
+}
+
+/* Several vectors in one launch, whose last group adds the groups' sums. */
+static void check_few(scl_context *ctx) {
+#ifdef SCL_TEST_OPENCL
+  const size_t columns[] = {0, 1, 9, 10}, rows[] = {1, 129, 1031};
+  if (scl_context_is_host(ctx)) return;
+  scl_cl_glm_force("10x4f");
+  for (size_t c = 0; c < 4; c++) {
+    for (size_t r = 0; r < 3; r++) {
+      check_together(ctx, SCL_GLM_CATEGORICAL_LOGIT, rows[r], columns[c], 1, 2 + r);
+      check_together(ctx, SCL_GLM_BERNOULLI_LOGIT, rows[r], columns[c], 2 + r, 1);
+      check_together(ctx, SCL_GLM_NORMAL_ID, rows[r], columns[c], 4 - r, 1);
+      if (c == r) check_together(ctx, SCL_GLM_ORDERED_LOGISTIC, rows[r], columns[c], 4, 1);
+    }
+  }
+  scl_cl_glm_force(NULL);
+#else
+  (void)ctx;
+#endif
 }
 
 static void check_predictors(scl_context *ctx) {
@@ -413,6 +440,7 @@ static void check_layouts(scl_context *ctx) {
 }
 
 void test_glm(scl_context *ctx) {
+  check_few(ctx);
   check_layouts(ctx);
   check_predictors(ctx);
   check_many_cuts(ctx);

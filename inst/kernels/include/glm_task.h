@@ -39,10 +39,12 @@ SCL_SAME_LAYOUT(glm_layout, 80)
  * each row; the parameters come with the launch, as glm_few; the last column of y has weights. */
 enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_AUX = 4, GLM_FEW = 8, GLM_WEIGHTED = 16 };
 
-/* Residuals and slopes are not written where theirs is negative. */
+/* Residuals and slopes are not written where theirs is negative. With a record the group that adds
+ * the sums makes a leapfrog step (leapfrog.h): momentum and step stand behind alpha and beta. */
 typedef struct {
   glm_layout at;
   scl_long results, partials, residuals, slopes, scratch;
+  scl_long record;         /* -1: none */
   int n, p;                /* rows and columns of X */
   int vectors, classes;    /* parameter vectors; classes of a coupled family, else 1 */
   int predictors;          /* of a row: vectors * classes */
@@ -51,10 +53,10 @@ typedef struct {
   int family;  /* scl_glm_family, of glm_rows and glm_split */
   int has_eta; /* of glm_split: the predictors start from X beta, else from 0 */
 } glm_task;
-SCL_SAME_LAYOUT(glm_task, 160)
+SCL_SAME_LAYOUT(glm_task, 168)
 
 /* The first numbers of `work`, where these are all parameters. */
-enum { GLM_FEW_MOST = 16 };
+enum { GLM_FEW_MOST = 64 };
 typedef struct {
   real number[GLM_FEW_MOST];
 } glm_few;

@@ -204,17 +204,25 @@ SCL_INLINE_BARRIER void glm_link(const glm_data *t, glm_totals *total, const glm
 
 /* ---- before and after the tiles -------------------------------------------------------------- */
 
-/* Number i of those that came with the launch. */
-SCL_INLINE real glm_pick(const glm_few *few, int i) {
-  real number = 0.0;
-  SCL_UNROLL for (int k = 0; k < GLM_FEW_MOST; k++) {
-    if (k == i) number = few->number[k];
+#if GLM_FINISH
+/* The numbers that came with the launch to local memory, 16 by each of some warps: without indices,
+ * for which the compiler would copy them. They are the counter, and for each predictor at most
+ * three of the auxiliary parameter, alpha and beta. */
+SCL_INLINE_BARRIER void glm_unpack(const glm_few *few, int item, __local real *pool) {
+  SCL_UNROLL for (int first = 0; first < 1 + GLM_PREDICTORS * (4 + GLM_SLOTS); first += 16) {
+    real number = 0.0;
+    if (item / 32 != first / 16 || item % 32 >= 16) continue;
+    SCL_UNROLL for (int k = 0; k < 16; k++) {
+      if (item % 32 == k) number = few->number[first + k];
+    }
+    pool[first + item % 32] = number;
   }
-  return number;
+  barrier(CLK_LOCAL_MEM_FENCE);
 }
+#endif
 
 /* Totals of nothing, and the auxiliary parameter of all rows. */
-SCL_INLINE void glm_begin(const glm_data *t, const glm_few *few, const glm_role *at,
+SCL_INLINE void glm_begin(const glm_data *t, __local const real *few, const glm_role *at,
                           glm_totals *total, glm_aux *given) {
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = clamp(at->v + i, 0, t->predictors - 1);
@@ -222,9 +230,9 @@ SCL_INLINE void glm_begin(const glm_data *t, const glm_few *few, const glm_role 
     given[i] = glm_aux_none();
     if ((GLM_AUX != SCL_GLM_SIGMA && GLM_AUX != SCL_GLM_PHI) || t->aux_count == 0) continue;
     if (GLM_FINISH && t->flags & GLM_FEW) {
-      given[i].value = few->number[1];
-      given[i].log_value = few->number[2];
-      given[i].inverse = few->number[3];
+      given[i].value = few[1 + 3 * v];
+      given[i].log_value = few[2 + 3 * v];
+      given[i].inverse = few[3 + 3 * v];
     } else {
       given[i] = glm_aux_given(t->aux + 3 * v);
     }
@@ -232,14 +240,15 @@ SCL_INLINE void glm_begin(const glm_data *t, const glm_few *few, const glm_role 
 }
 
 /* Beta and alpha to local memory, and no sums by cut. */
-SCL_INLINE void glm_fill(const glm_data *t, const glm_few *few, __global const real *beta, int item,
-                         __local real *weight) {
+SCL_INLINE void glm_fill(const glm_data *t, __local const real *few, __global const real *beta,
+                         int item, __local real *weight) {
   for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
     const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
     real w = 0.0;
     if (GLM_FINISH && t->flags & GLM_FEW) {
-      if (c < t->p || c == GLM_SLOTS)
-        w = glm_pick(few, 1 + t->aux_count + (c == GLM_SLOTS ? 0 : 1 + c));
+      const int alpha = 1 + t->predictors * t->aux_count;
+      if (v < t->predictors && (c < t->p || c == GLM_SLOTS))
+        w = few[alpha + (c == GLM_SLOTS ? v : t->predictors + v * t->p + c)];
     } else {
       if (v < t->predictors && c < t->p) w = beta[(long)v * t->p + c];
       if (v < t->predictors && c == GLM_SLOTS) w = t->alpha[v]; /* of a row alpha: not used */
@@ -290,7 +299,8 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
  */
 SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last, int item,
                                         __global real *work, __global const real *partials,
-                                        __global real *results, int rows, int groups) {
+                                        __global real *results, int rows, int groups, int p,
+                                        __global real *alpha, long record) {
   volatile __global int *done = (volatile __global int *)work;
   GLM_FENCE();
   barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
@@ -299,6 +309,11 @@ SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last
   if (!*is_last) return;
   GLM_FENCE();
   glm_finish(pool, item, partials, results, rows, groups);
+  const int parameters = record >= 0 ? 1 + p : 0;
+  barrier(CLK_GLOBAL_MEM_FENCE);
+  for (int k = item; k < parameters; k += GLM_ITEMS) {
+    leapfrog(parameters, k, results, alpha, work + record);
+  }
   if (item == 0) *done = 0;
 }
 #endif
@@ -314,9 +329,6 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
          const glm_few few
 #endif
 ) {
-#if !GLM_FINISH
-  const glm_few few = {{0.0}};
-#endif
   __local real pool[GLM_POOL] __attribute__((aligned(16)));
   /* Of predictor v in row r: at v * GLM_ROWS + r. */
   __local real residual[GLM_ALONE ? 1 : GLM_CELLS] __attribute__((aligned(16)));
@@ -356,8 +368,11 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   seen[0].row = GLM_NO_ROW;
   glm_read(&t, &at, first, next);
   if (GLM_EARLY) glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
-  glm_begin(&t, &few, &at, total, given);
-  glm_fill(&t, &few, beta, at.item, weight);
+#if GLM_FINISH
+  if (flags & GLM_FEW) glm_unpack(&few, at.item, pool);
+#endif
+  glm_begin(&t, pool, &at, total, given);
+  glm_fill(&t, pool, beta, at.item, weight);
   barrier(CLK_LOCAL_MEM_FENCE);
   for (; first < rows_end; first += stride) {
     const uint row = first + GLM_WIDTH * at.row_lane;
@@ -377,6 +392,6 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   glm_write_sums(&t, total, sum, &at, pool, work + task.partials + group, groups);
 #if GLM_FINISH
   glm_finish_last(pool, &is_last, at.item, work, work + task.partials, work + task.results,
-                  (int)task.at.results, groups);
+                  (int)task.at.results, groups, p, work + task.at.alpha, task.record);
 #endif
 }

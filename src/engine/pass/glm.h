@@ -16,6 +16,13 @@ typedef struct {
                      releases it */
   bool abandoned; /* after an error, a device may still use the host memory of the pass: it must
                      never be freed */
+  struct {        /* an evaluation that has begun: */
+    const double *from; /* where its results will be; NULL: already with the caller */
+    size_t numbers;
+    int queue;
+    uint64_t count; /* 0: complete */
+    bool quick;
+  } pending;
 } scl_glm_state;
 
 typedef struct scl_glm_pass {
@@ -28,9 +35,9 @@ typedef struct scl_glm_pass {
   bool gradient;              /* the derivatives by beta are wanted */
   bool weighted;              /* each observation's terms are multiplied by its weight */
   /* 0; or, of one predictor with one alpha and no auxiliary parameter, so many evaluations, each
-   * but the first a leapfrog step after the last (leapfrog.cl). Alpha and
-   * beta are the position, behind them are momentum and step. The results are those of the last
-   * evaluation, and behind them are the records of the others. */
+   * but the first a leapfrog step after the last (kernels/include/leapfrog.h). Alpha and beta are
+   * the position, behind them are momentum and step. The results are those of the last evaluation,
+   * and behind them are the records of the others. */
   size_t points;
   const double *parameters; /* in host memory, laid out as scl_glm_layout says */
   double *results;          /* likewise; d_beta undefined unless wanted */

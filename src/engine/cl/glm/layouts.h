@@ -24,6 +24,7 @@
   LAYOUT(NAME, family, 10x2, 2, 128, 1, 10, 1, 0, 2, 2)                                            \
   LAYOUT(NAME, family, 104x2, 2, 8, 8, 13, 2, 0, 4, 6)                                             \
   LAYOUT(NAME, family, 224x2, 2, 8, 16, 14, 2, 0, 2, 3)                                            \
+  LAYOUT(NAME, family, 10x4f, 4, 128, 1, 10, 1, 1, 2, 2)                                           \
   LAYOUT(NAME, family, 10x4, 4, 128, 1, 10, 1, 0, 2, 2)                                            \
   LAYOUT(NAME, family, 104x3, 3, 8, 8, 13, 2, 0, 4, 4)                                             \
   LAYOUT(NAME, family, 104x4, 4, 16, 8, 13, 2, 0, 2, 2)                                            \

@@ -300,9 +300,6 @@ void scl_cl_staging_free(scl_cl_context *cl); /* engine/cl/runtime/staging.c */
 scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_block a,
                           scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
                           double beta, scl_block c, scl_region region);
-/* A leapfrog step likewise (engine/cl/elementwise/leapfrog.c). */
-scl_status scl_cl_leapfrog_in(scl_cl_op *op, scl_block result, scl_block step, scl_block position,
-                              scl_block momentum, scl_block record);
 /* For tests: forces one layout of engine/cl/glm/layouts.h, or the route without a pass if it is too
  * small; NULL: the best one. Then the names of the layouts, "rows", and NULL after the last. */
 void scl_cl_glm_force(const char *name);

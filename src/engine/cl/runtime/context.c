@@ -251,6 +251,8 @@ const scl_engine scl_cl_engine = {
 #include "base/engine.def"
     .potrf_adjoint = scl_cl_potrf_adjoint,
     .gram = scl_cl_gram,
+    .glm_begin = scl_cl_glm_begin,
+    .glm_end = scl_cl_glm_end,
     .pass_columns = scl_cl_pass_columns,
     .pass_mma = scl_cl_pass_mma,
     .gp_prepare = scl_cl_gp_prepare,

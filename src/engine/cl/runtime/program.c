@@ -118,6 +118,14 @@ scl_status scl_cl_source_read(const char *name, char **out) {
   return SCL_OK;
 }
 
+/* Words that stand for sources which many programs have: their list would be long. */
+static const char *common_sources(const char *word) {
+  if (strcmp(word, "@glm") == 0) return "include/port.h include/glm_families.h include/glm_task.h";
+  if (strcmp(word, "@glm_pass") == 0)
+    return "include/glm_pass.h include/glm_tile.h include/glm_link.h";
+  return NULL;
+}
+
 /* Adds the words of a program's sources in order; the caller frees text[0 .. *count - 1], also on
  * failure. */
 static scl_status read_sources(const char *sources, char *text[MOST_SOURCES], cl_uint *count) {
@@ -130,8 +138,12 @@ static scl_status read_sources(const char *sources, char *text[MOST_SOURCES], cl
     }
     memcpy(name, at, length);
     name[length] = '\0';
-    SCL_TRY(scl_cl_source_read(name, &text[*count]));
-    ++*count;
+    if (common_sources(name) != NULL) {
+      SCL_TRY(read_sources(common_sources(name), text, count));
+    } else {
+      SCL_TRY(scl_cl_source_read(name, &text[*count]));
+      ++*count;
+    }
     at += length;
     at += strspn(at, " ");
   }
