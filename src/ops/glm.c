@@ -8,15 +8,21 @@
 #include "ops/glm_family.h"
 #include "ops/operation.h"
 
+/* An evaluation: parameters and results in the layout of the pass; what it is, while it runs. */
+typedef struct {
+  double *memory;
+  size_t capacity;
+  scl_glm_state state;
+  scl_glm_pass pass;
+} slot;
+
 struct scl_glm {
   scl_glm_family family;
   scl_mat *x, *y; /* y: as in scl_glm_pass */
   bool weighted;
   scl_glm_summary summary;
-  double *rows;   /* y and the weights, made when phi is first given by row */
-  double *memory; /* parameters and results of one evaluation, in the layout of the pass */
-  size_t capacity;
-  scl_glm_state state;
+  double *rows; /* y and the weights, made when phi is first given by row */
+  slot slot[SCL_GLM_SLOTS];
 };
 
 /* ---- the data -------------------------------------------------------------------------------- */
@@ -81,11 +87,13 @@ scl_status scl_glm_create(scl_glm_family family, const scl_glm_data *data, scl_m
 
 void scl_glm_release(scl_glm *glm) {
   if (glm == NULL) return;
-  scl_buffer_release(glm->state.work.buffer);
+  for (int k = 0; k < SCL_GLM_SLOTS; k++) {
+    scl_buffer_release(glm->slot[k].state.work.buffer);
+    free(glm->slot[k].memory);
+  }
   scl_mat_release(glm->y);
   scl_mat_release(glm->x);
   scl_glm_summary_free(&glm->summary);
-  free(glm->memory);
   free(glm->rows);
   free(glm);
 }
@@ -104,8 +112,12 @@ size_t scl_glm_ncol(const scl_glm *glm) {
 }
 
 uint64_t scl_glm_bytes(const scl_glm *glm) {
-  uint64_t work = glm->state.work.buffer != NULL ? glm->state.work.buffer->bytes : 0;
-  return scl_mat_bytes(glm->x) + scl_mat_bytes(glm->y) + work;
+  uint64_t bytes = scl_mat_bytes(glm->x) + scl_mat_bytes(glm->y);
+  for (int k = 0; k < SCL_GLM_SLOTS; k++) {
+    const scl_buffer *work = glm->slot[k].state.work.buffer;
+    if (work != NULL) bytes += work->bytes;
+  }
+  return bytes;
 }
 
 /* ---- checks of an evaluation ------------------------------------------------------------------
@@ -234,26 +246,27 @@ static void size_aux(const sizes *s, scl_glm_aux kind, bool wanted, scl_glm_pass
   pass->aux_sums = none || (cuts && !wanted) ? 0 : s->aux;
 }
 
-static scl_status reserve_memory(scl_glm *glm, size_t needed) {
-  if (glm->capacity >= needed) return SCL_OK;
-  double *memory = realloc(glm->memory, needed * sizeof *memory);
+static scl_status reserve_memory(slot *o, size_t needed) {
+  if (o->capacity >= needed) return SCL_OK;
+  double *memory = realloc(o->memory, needed * sizeof *memory);
   if (memory == NULL) return scl_fail_memory(needed * sizeof *memory, 0, "parameters");
-  glm->memory = memory;
-  glm->capacity = needed;
+  o->memory = memory;
+  o->capacity = needed;
   return SCL_OK;
 }
 
 /* After an error: the device may still write to the memory, which is leaked on purpose. */
-static void leave_abandoned(scl_glm *glm) {
-  if (!glm->state.abandoned) return;
-  glm->memory = NULL;
-  glm->capacity = 0;
-  glm->state.abandoned = false;
+static void leave_abandoned(slot *o) {
+  if (!o->state.abandoned) return;
+  o->memory = NULL;
+  o->capacity = 0;
+  o->state.abandoned = false;
 }
 
-/* Lays out parameters and results in the likelihood's memory. */
-static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
-                                   unsigned wanted, scl_glm_pass *pass) {
+/* Lays out parameters and results in the slot's memory. */
+static scl_status write_parameters(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+                                   unsigned wanted, slot *o) {
+  scl_glm_pass *pass = &o->pass;
   size_t n = scl_glm_nrow(glm);
   bool want_aux = (wanted & SCL_GLM_AUX) != 0;
   scl_glm_aux kind = GLM_FAMILY_AUX(glm->family);
@@ -264,8 +277,8 @@ static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, c
   size_t alpha_rows = by_row ? n * s->predictors : 0;
   size_t aux_rows = pass->row_aux && want_aux ? n * s->vectors : 0;
   size_t needed = to.parameters + to.results + alpha_rows + aux_rows;
-  SCL_TRY(reserve_memory(glm, needed));
-  double *parameters = glm->memory, *rows = parameters + to.parameters + to.results;
+  SCL_TRY(reserve_memory(o, needed));
+  double *parameters = o->memory, *rows = parameters + to.parameters + to.results;
   parameters[0] = 0.0;
   if (pass->row_aux) {
     copy_numbers(parameters + to.row_aux, at->aux, at->n_aux);
@@ -338,43 +351,79 @@ static bool is_number(const scl_glm *glm, const scl_glm_pass *pass, const sizes 
   return true;
 }
 
-scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned wanted,
-                            const scl_glm_results *results) {
-  scl_context *ctx = scl_glm_context(glm);
-  sizes s;
-  SCL_TRY(check_parameters(glm, at, &s));
-  if ((wanted & SCL_GLM_X) && s.vectors > 1)
+/* The pass for these parameters, checked. */
+static scl_status prepare(scl_glm *glm, const scl_glm_parameters *at, unsigned wanted, sizes *s,
+                          slot *o) {
+  SCL_TRY(check_parameters(glm, at, s));
+  if ((wanted & SCL_GLM_X) && s->vectors > 1)
     return scl_fail_argument(
         "gradient",
         "the gradient with respect to 'x' is available for one parameter vector at a time only");
-  SCL_TRY(scl_context_check(ctx));
+  SCL_TRY(scl_context_check(scl_glm_context(glm)));
+  o->pass = (scl_glm_pass){.family = glm->family,
+                           .x = scl_mat_block(glm->x),
+                           .y = scl_mat_block(glm->y),
+                           .vectors = s->vectors,
+                           .classes = s->classes,
+                           .row_alpha = at->row_alpha,
+                           .weighted = glm->weighted,
+                           .gradient = (wanted & SCL_GLM_BETA) != 0,
+                           .state = &o->state};
+  return write_parameters(glm, at, s, wanted, o);
+}
+
+scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned wanted,
+                            const scl_glm_results *results) {
+  scl_context *ctx = scl_glm_context(glm);
+  slot *o = &glm->slot[0];
+  sizes s;
+  SCL_TRY(prepare(glm, at, wanted, &s, o));
+  if (o->pass.row_aux && glm->family == SCL_GLM_NEG_BINOMIAL_2_LOG) SCL_TRY(read_rows(glm));
   scl_mat *d_x = NULL;
-  scl_glm_pass pass = {.family = glm->family,
-                       .x = scl_mat_block(glm->x),
-                       .y = scl_mat_block(glm->y),
-                       .vectors = s.vectors,
-                       .classes = s.classes,
-                       .row_alpha = at->row_alpha,
-                       .weighted = glm->weighted,
-                       .gradient = (wanted & SCL_GLM_BETA) != 0,
-                       .state = &glm->state};
-  SCL_TRY(write_parameters(glm, at, &s, wanted, &pass));
-  if (pass.row_aux && glm->family == SCL_GLM_NEG_BINOMIAL_2_LOG) SCL_TRY(read_rows(glm));
   scl_status status = SCL_OK;
   if (wanted & SCL_GLM_X) {
     SCL_GO(scl_mat_create(ctx, scl_glm_nrow(glm), scl_glm_ncol(glm), SCL_GENERAL, &d_x));
-    pass.d_x = scl_mat_block(d_x);
+    o->pass.d_x = scl_mat_block(d_x);
   }
-  SCL_GO(ctx->engine->glm(ctx, &pass));
-  if (!is_number(glm, &pass, &s)) SCL_GO(explain(glm));
-  write_results(glm, at, &s, &pass, wanted, results);
+  SCL_GO(ctx->engine->glm(ctx, &o->pass));
+  if (!is_number(glm, &o->pass, &s)) SCL_GO(explain(glm));
+  write_results(glm, at, &s, &o->pass, wanted, results);
   if (wanted & SCL_GLM_X) {
     *results->d_x = d_x;
     d_x = NULL;
   }
 done:
-  leave_abandoned(glm);
+  leave_abandoned(o);
   scl_mat_release(d_x);
+  return status;
+}
+
+bool scl_glm_overlaps(const scl_glm *glm) {
+  return scl_glm_context(glm)->engine->glm_begin != NULL;
+}
+
+scl_status scl_glm_begin(scl_glm *glm, int which, const scl_glm_parameters *at, unsigned wanted) {
+  scl_context *ctx = scl_glm_context(glm);
+  slot *o = &glm->slot[which];
+  sizes s;
+  SCL_TRY(prepare(glm, at, wanted, &s, o));
+  const scl_status status = ctx->engine->glm_begin(ctx, &o->pass);
+  leave_abandoned(o);
+  return status;
+}
+
+scl_status scl_glm_end(scl_glm *glm, int which, const scl_glm_parameters *at, unsigned wanted,
+                       const scl_glm_results *results) {
+  scl_context *ctx = scl_glm_context(glm);
+  slot *o = &glm->slot[which];
+  sizes s;
+  SCL_TRY(check_parameters(glm, at, &s));
+  scl_status status = SCL_OK;
+  SCL_GO(ctx->engine->glm_end(ctx, &o->pass));
+  if (!is_number(glm, &o->pass, &s)) SCL_GO(explain(glm));
+  write_results(glm, at, &s, &o->pass, wanted, results);
+done:
+  leave_abandoned(o);
   return status;
 }
 
@@ -404,6 +453,7 @@ scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid)
   *valid = 0;
   if (count_finite(w->position, d) < d) return SCL_OK;
   SCL_TRY(scl_context_check(ctx));
+  slot *o = &glm->slot[0];
   scl_glm_pass pass = {.family = glm->family,
                        .x = scl_mat_block(glm->x),
                        .y = scl_mat_block(glm->y),
@@ -412,14 +462,14 @@ scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid)
                        .weighted = glm->weighted,
                        .gradient = true,
                        .points = w->points,
-                       .state = &glm->state};
-  SCL_TRY(reserve_memory(glm, 1 + 3 * d + (1 + d) + w->points * row));
-  glm->memory[0] = 0.0;
-  copy_numbers(glm->memory + 1, w->position, d);
-  copy_numbers(glm->memory + 1 + d, w->momentum, d);
-  copy_numbers(glm->memory + 1 + 2 * d, w->step, d);
-  pass.parameters = glm->memory;
-  pass.results = glm->memory + 1 + 3 * d;
+                       .state = &o->state};
+  SCL_TRY(reserve_memory(o, 1 + 3 * d + (1 + d) + w->points * row));
+  o->memory[0] = 0.0;
+  copy_numbers(o->memory + 1, w->position, d);
+  copy_numbers(o->memory + 1 + d, w->momentum, d);
+  copy_numbers(o->memory + 1 + 2 * d, w->step, d);
+  pass.parameters = o->memory;
+  pass.results = o->memory + 1 + 3 * d;
   const scl_status status = ctx->engine->glm(ctx, &pass);
   if (status == SCL_OK) {
     const double *last = pass.results, *records = last + 1 + d;
@@ -430,6 +480,6 @@ scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid)
       ++*valid;
     }
   }
-  leave_abandoned(glm);
+  leave_abandoned(o);
   return status;
 }

@@ -71,6 +71,17 @@ typedef struct {
 scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, unsigned wanted,
                             const scl_glm_results *results);
 
+/* The same in two calls, without a gradient by x or y and without parameters by row: evaluations of
+ * two slots may run at once on a device, and the caller works meanwhile. Only if
+ * scl_glm_overlaps(). scl_glm_end() waits; it gets the same arguments, and comes after each
+ * scl_glm_begin() that succeeded, before any other use of the likelihood. */
+enum { SCL_GLM_SLOTS = 2 };
+bool scl_glm_overlaps(const scl_glm *glm);
+scl_status scl_glm_begin(scl_glm *glm, int slot, const scl_glm_parameters *parameters,
+                         unsigned wanted);
+scl_status scl_glm_end(scl_glm *glm, int slot, const scl_glm_parameters *parameters,
+                       unsigned wanted, const scl_glm_results *results);
+
 /* ---- a leapfrog trajectory of one chain ------------------------------------------------------ */
 /* How many points scl_glm_walk() should be given at most: fewer where an evaluation takes long,
  * since the caller may not need the later ones; 1 if it cannot do it, which needs an

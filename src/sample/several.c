@@ -118,21 +118,39 @@ typedef struct {
   size_t dimension, vectors;
   double *x, *to; /* of one run */
   scl_team *team; /* for the chains' own work; NULL: few chains */
+  const int *goal;
+  scl_chain_stop *stop;
+  bool shares; /* x: of two runs */
 } lockstep;
 
-/* The last chain's point fills what is left. */
-static scl_status evaluate(const lockstep *l, int first) {
+/* Points of chains from `first` on; the last chain's fills what is left. */
+static void gather(const lockstep *l, int first, double *x) {
   const size_t d = l->dimension;
   for (size_t k = 0; k < l->vectors; k++) {
     const int at = first + (int)k < l->count ? first + (int)k : l->count - 1;
-    memcpy(l->x + k * d, l->chain[at]->at, d * sizeof *l->x);
+    memcpy(x + k * d, l->chain[at]->at, d * sizeof *x);
   }
-  SCL_TRY(l->target->run(l->target->self, l->x, l->vectors, l->to));
-  for (int k = first; k < l->count && (size_t)(k - first) < l->vectors; k++) {
+}
+
+static int end_of(const lockstep *l, int first) {
+  return (int)scl_min((size_t)first + l->vectors, (size_t)l->count);
+}
+
+static void hand_out(const lockstep *l, int first) {
+  const size_t d = l->dimension;
+  for (int k = first; k < end_of(l, first); k++) {
     memcpy(l->chain[k]->answer, l->to + (size_t)(k - first) * (d + 1), (d + 1) * sizeof *l->to);
   }
+}
+
+static scl_status evaluate(const lockstep *l, int first) {
+  gather(l, first, l->x);
+  SCL_TRY(l->target->run(l->target->self, l->x, l->vectors, l->to));
+  hand_out(l, first);
   return SCL_OK;
 }
+
+enum { SHARE_MULTIPLE = 8 }; /* vectors that a device takes together */
 
 /* A chain's own work between two evaluations takes about a microsecond, waking a thread several. */
 enum { CHAINS_OF_THREAD = 12, MOST_LOCKSTEP_THREADS = 8 };
@@ -163,28 +181,101 @@ static scl_status take_all(const lockstep *l, scl_chain_stop *stop) {
   return status_of(&t.status);
 }
 
-/* One evaluation of each; *pause: a chain has something to say. */
-static scl_status advance(const lockstep *l, const int *goal, scl_chain_stop *stop, bool *pause) {
+/* Whether a chain has something to say. */
+static bool pauses(const lockstep *l, int first, int end) {
+  bool pause = false;
+  for (int k = first; k < end; k++)
+    pause = pause || l->stop[k] != SCL_CHAIN_RUNS || l->chain[k]->done >= l->goal[k];
+  return pause;
+}
+
+/* One evaluation of each. */
+static scl_status advance(const lockstep *l, bool *pause) {
   scl_status status = SCL_OK;
   for (int first = 0; first < l->count && status == SCL_OK; first += (int)l->vectors) {
     status = evaluate(l, first);
   }
   if (status == SCL_E_INTERRUPT) return status;
-  for (int k = 0; k < l->count; k++) stop[k] = SCL_CHAIN_ASKS;
-  if (status == SCL_OK) SCL_TRY(take_all(l, stop));
-  for (int k = 0; k < l->count; k++)
-    *pause = *pause || stop[k] != SCL_CHAIN_RUNS || l->chain[k]->done >= goal[k];
+  for (int k = 0; k < l->count; k++) l->stop[k] = SCL_CHAIN_ASKS;
+  if (status == SCL_OK) SCL_TRY(take_all(l, l->stop));
+  *pause = pauses(l, 0, l->count);
   return SCL_OK;
 }
 
-static scl_status run_lockstep(const lockstep *l, const int *goal, double seconds,
-                               scl_chain_stop *stop) {
+/* ---- in shares ------------------------------------------------------------------------------ */
+
+/* Shares of `vectors` chains in turn: while a device evaluates one of them, the chains of another
+ * take their answers. Request i is for share i % shares, in slot i % 2. */
+static int first_of(const lockstep *l, int request) {
+  const int shares = (int)scl_ceil_div((size_t)l->count, l->vectors);
+  return request % shares * (int)l->vectors;
+}
+
+static double *points_of(const lockstep *l, int request) {
+  return l->x + (size_t)(request % 2) * l->vectors * l->dimension;
+}
+
+/* The caller judges points that cannot be evaluated. */
+static scl_status judge_share(const lockstep *l, int first, scl_status status) {
+  for (int k = first; k < end_of(l, first); k++) {
+    if (status != SCL_OK) l->stop[k] = SCL_CHAIN_ASKS;
+  }
+  return status == SCL_E_INTERRUPT ? status : SCL_OK;
+}
+
+static scl_status begin_share(const lockstep *l, int request, bool *flies) {
+  const int first = first_of(l, request);
+  gather(l, first, points_of(l, request));
+  const scl_status status =
+      l->target->begin(l->target->self, request % 2, points_of(l, request), l->vectors);
+  *flies = status == SCL_OK;
+  return judge_share(l, first, status);
+}
+
+static scl_status end_share(const lockstep *l, int request) {
+  const int first = first_of(l, request), end = end_of(l, first);
+  const scl_status status =
+      l->target->end(l->target->self, request % 2, points_of(l, request), l->vectors, l->to);
+  if (status != SCL_OK) return judge_share(l, first, status);
+  hand_out(l, first);
+  for (int k = first; k < end; k++) {
+    SCL_TRY(scl_chain_take(l->chain[k]));
+    l->stop[k] = l->chain[k]->stop;
+  }
+  return SCL_OK;
+}
+
+static scl_status run_shares(const lockstep *l, double until) {
+  bool flies = false, last = false;
+  for (int k = 0; k < l->count; k++) l->stop[k] = SCL_CHAIN_RUNS;
+  scl_status status = begin_share(l, 0, &flies);
+  for (int i = 0; flies; i++) {
+    const int first = first_of(l, i);
+    flies = false;
+    if (!last && status == SCL_OK) status = begin_share(l, i + 1, &flies);
+    const scl_status ended = end_share(l, i);
+    if (status == SCL_OK) status = ended;
+    last = last || pauses(l, first, end_of(l, first));
+    if (i % SCL_LOOK_AT_CLOCK == 0 && seconds_now() > until) last = true;
+  }
+  return status;
+}
+
+/* The chains of a share, or all of them. */
+static size_t share_of(const scl_target *target, int count, size_t vectors) {
+  const size_t all = (size_t)count, half = scl_round_up(scl_ceil_div(all, 2), SHARE_MULTIPLE);
+  if (target->begin == NULL || all < target->overlaps_from) return all;
+  return scl_min(vectors, half);
+}
+
+static scl_status run_lockstep(const lockstep *l, double seconds) {
   const double until = seconds_now() + seconds;
   scl_status status = SCL_OK;
   bool pause = false;
   for (int k = 0; k < l->count; k++) scl_chain_clock(l->chain[k], true);
-  for (int i = 1; status == SCL_OK && !pause; i++) {
-    status = advance(l, goal, stop, &pause);
+  if (l->shares) status = run_shares(l, until);
+  for (int i = 1; status == SCL_OK && !pause && !l->shares; i++) {
+    status = advance(l, &pause);
     if (i % SCL_LOOK_AT_CLOCK == 0 && seconds_now() > until) break;
   }
   for (int k = 0; k < l->count; k++) scl_chain_clock(l->chain[k], false);
@@ -199,7 +290,10 @@ scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *
     if (beside != NULL) SCL_TRY(run_beside(chain, count, beside, goal, seconds, stop, &done));
     return done ? SCL_OK : run_in_turn(chain, count, target, goal, seconds, stop);
   }
-  const size_t d = target->dimension, numbers = vectors * (2 * d + 1);
+  const size_t d = target->dimension, share = share_of(target, count, vectors);
+  const bool shares = share < (size_t)count && target->begin != NULL;
+  if (shares) vectors = share;
+  const size_t numbers = vectors * (3 * d + 1);
   double *room = malloc(numbers * sizeof *room);
   if (room == NULL) return scl_fail_memory(numbers * sizeof *room, 0, "chains");
   const lockstep l = {.chain = chain,
@@ -208,9 +302,12 @@ scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *
                       .dimension = d,
                       .vectors = vectors,
                       .x = room,
-                      .to = room + vectors * d,
-                      .team = scl_team_start(lockstep_threads(count))};
-  const scl_status status = run_lockstep(&l, goal, seconds, stop);
+                      .to = room + 2 * vectors * d,
+                      .team = shares ? NULL : scl_team_start(lockstep_threads(count)),
+                      .goal = goal,
+                      .stop = stop,
+                      .shares = shares};
+  const scl_status status = run_lockstep(&l, seconds);
   scl_team_stop(l.team);
   free(room);
   return status;

@@ -54,23 +54,29 @@ static void gather(const scl_likelihood_target *l, const double *x, size_t vecto
   }
 }
 
-static scl_status evaluate(const scl_likelihood_target *l, size_t vectors, const room *r) {
+/* An evaluation as the likelihood sees it. */
+typedef struct {
+  scl_glm_parameters parameters;
+  scl_glm_results results;
+  unsigned wanted;
+} request;
+
+static request request_of(const scl_likelihood_target *l, size_t vectors, const room *r) {
   const size_t *n = l->count, alphas = n[SCL_TARGET_ALPHA] > 0 ? n[SCL_TARGET_ALPHA] : 1;
-  const scl_glm_parameters parameters = {.vectors = vectors,
-                                         .alpha = r->given[SCL_TARGET_ALPHA],
-                                         .beta = r->given[SCL_TARGET_BETA],
-                                         .aux = r->given[SCL_TARGET_AUX],
-                                         .n_alpha = alphas * vectors,
-                                         .n_beta = n[SCL_TARGET_BETA] * vectors,
-                                         .n_aux = n[SCL_TARGET_AUX] * vectors};
-  const scl_glm_results results = {.value = r->value,
-                                   .d_alpha = r->slope[SCL_TARGET_ALPHA],
-                                   .d_beta = r->slope[SCL_TARGET_BETA],
-                                   .d_aux = r->slope[SCL_TARGET_AUX]};
+  request a = {.parameters = {.vectors = vectors,
+                              .alpha = r->given[SCL_TARGET_ALPHA],
+                              .beta = r->given[SCL_TARGET_BETA],
+                              .aux = r->given[SCL_TARGET_AUX],
+                              .n_alpha = alphas * vectors,
+                              .n_beta = n[SCL_TARGET_BETA] * vectors,
+                              .n_aux = n[SCL_TARGET_AUX] * vectors},
+               .results = {.value = r->value,
+                           .d_alpha = r->slope[SCL_TARGET_ALPHA],
+                           .d_beta = r->slope[SCL_TARGET_BETA],
+                           .d_aux = r->slope[SCL_TARGET_AUX]}};
   const unsigned bit[] = {SCL_GLM_ALPHA, SCL_GLM_BETA, SCL_GLM_AUX};
-  unsigned wanted = 0;
-  for (int part = 0; part < SCL_TARGET_PARTS; part++) wanted |= n[part] > 0 ? bit[part] : 0;
-  return scl_glm_evaluate(l->glm, &parameters, wanted, &results);
+  for (int part = 0; part < SCL_TARGET_PARTS; part++) a.wanted |= n[part] > 0 ? bit[part] : 0;
+  return a;
 }
 
 /* Column k of the results. */
@@ -89,20 +95,39 @@ static scl_status finish(const scl_likelihood_target *l, const double *x, size_t
   return SCL_OK;
 }
 
-static scl_status run_likelihood(void *self, const double *x, size_t vectors, double *to) {
-  const scl_likelihood_target *l = self;
+/* What to do of an evaluation: all of it, or one of its two calls. */
+enum { WHOLE = -1, BEGIN, END };
+
+static scl_status evaluate(const scl_likelihood_target *l, int what, int slot, const double *x,
+                           size_t vectors, double *to) {
   const size_t numbers = divide(l, vectors, NULL, NULL);
   double *memory = malloc(numbers * sizeof *memory);
   if (memory == NULL) return scl_fail_memory(numbers * sizeof *memory, 0, "a chain");
   room r;
   divide(l, vectors, memory, &r);
   gather(l, x, vectors, &r);
-  scl_status status = evaluate(l, vectors, &r);
-  for (size_t k = 0; k < vectors && status == SCL_OK; k++) {
+  const request a = request_of(l, vectors, &r);
+  scl_status status = what == BEGIN ? scl_glm_begin(l->glm, slot, &a.parameters, a.wanted)
+                      : what == END ? scl_glm_end(l->glm, slot, &a.parameters, a.wanted, &a.results)
+                                    : scl_glm_evaluate(l->glm, &a.parameters, a.wanted, &a.results);
+  for (size_t k = 0; k < vectors && status == SCL_OK && what != BEGIN; k++) {
     status = finish(l, x + k * l->dimension, k, &r, to + k * (l->dimension + 1));
   }
   free(memory);
   return status;
+}
+
+static scl_status run_likelihood(void *self, const double *x, size_t vectors, double *to) {
+  return evaluate(self, WHOLE, 0, x, vectors, to);
+}
+
+static scl_status begin_likelihood(void *self, int slot, const double *x, size_t vectors) {
+  return evaluate(self, BEGIN, slot, x, vectors, NULL);
+}
+
+static scl_status end_likelihood(void *self, int slot, const double *x, size_t vectors,
+                                 double *to) {
+  return evaluate(self, END, slot, x, vectors, to);
 }
 
 /* Between vectors in the order of the parameters and of the likelihood, alpha before beta. An alpha
@@ -138,6 +163,10 @@ static scl_status walk_likelihood(void *self, const scl_walk *w, size_t *valid) 
   return status;
 }
 
+/* From so many chains on, if they have so many elements of X together, an evaluation takes longer
+ * than the commands of another one. */
+enum { OVERLAP_CHAINS = 32, OVERLAP_ELEMENTS = 1 << 25 };
+
 scl_target scl_target_likelihood(scl_likelihood_target *l) {
   scl_target target = {.dimension = l->dimension, .run = run_likelihood, .self = l};
   const size_t *n = l->count;
@@ -145,5 +174,13 @@ scl_target scl_target_likelihood(scl_likelihood_target *l) {
                      n[SCL_TARGET_ALPHA] + n[SCL_TARGET_BETA] == l->dimension;
   target.most = alone ? scl_glm_walk_most(l->glm) : 1;
   if (target.most > 1) target.walk = walk_likelihood;
+  if (scl_glm_overlaps(l->glm)) {
+    const size_t elements = scl_glm_nrow(l->glm) * (1 + scl_glm_ncol(l->glm));
+    target.begin = begin_likelihood;
+    target.end = end_likelihood;
+    target.overlaps_from = OVERLAP_CHAINS;
+    if (elements < OVERLAP_ELEMENTS / OVERLAP_CHAINS)
+      target.overlaps_from = 1 + OVERLAP_ELEMENTS / (1 + elements);
+  }
   return target;
 }

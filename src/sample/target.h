@@ -25,6 +25,11 @@ typedef struct {
    * that the chain computes. */
   scl_status (*walk)(void *self, const scl_walk *w, size_t *valid);
   size_t most;
+  /* NULL; or `run` in two calls, of which end() waits and gets the same points: evaluations of two
+   * slots may run at once. Worth it from so many vectors on. */
+  scl_status (*begin)(void *self, int slot, const double *x, size_t vectors);
+  scl_status (*end)(void *self, int slot, const double *x, size_t vectors, double *to);
+  size_t overlaps_from;
 } scl_target;
 
 /* A compiled function of the whole vector; with memory of its own. */

@@ -38,7 +38,7 @@ static void check_numbers(void) {
 
 static void check_moments(bool static_steps, bool dense, size_t rank) {
   gauss g = {.sd = {1.0, 0.01, 100.0}, .edge = INFINITY};
-  const scl_target target = {D, run_gauss, &g, NULL, 1};
+  const scl_target target = {.dimension = D, .run = run_gauss, .self = &g};
   scl_chain_options o = options(1000, 4000);
   scl_chain *c;
   scl_chain_stop stop;
@@ -97,7 +97,8 @@ static void check_metric(void) {
 /* One iteration at a time, with interrupts: as in one go. */
 static void check_stops(void) {
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY}, h = g;
-  const scl_target all = {D, run_gauss, &g, NULL, 1}, some = {D, run_gauss, &h, NULL, 1};
+  const scl_target all = {.dimension = D, .run = run_gauss, .self = &g},
+                   some = {.dimension = D, .run = run_gauss, .self = &h};
   scl_chain_options o = options(100, 100);
   scl_chain *a, *b;
   scl_chain_stop stop = SCL_CHAIN_RUNS;
@@ -128,7 +129,8 @@ static void check_stops(void) {
  * does by itself with `reject_nan`. */
 static void check_answers(bool reject) {
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = reject ? 1.0 : INFINITY}, h = g;
-  const scl_target all = {D, run_gauss, &g, NULL, 1}, some = {D, run_gauss, &h, NULL, 1};
+  const scl_target all = {.dimension = D, .run = run_gauss, .self = &g},
+                   some = {.dimension = D, .run = run_gauss, .self = &h};
   scl_chain_options o = options(100, 200);
   scl_chain *a, *b;
   scl_chain_stop stop;
@@ -175,7 +177,7 @@ static void check_step_sizes(void) {
   const scl_chain_options o = options(100, 100);
   for (int lonely = 0; lonely < 2; lonely++) {
     plain p = {lonely, 0};
-    const scl_target target = {D, run_plain, &p, NULL, 1};
+    const scl_target target = {.dimension = D, .run = run_plain, .self = &p};
     scl_chain *c;
     scl_chain_stop stop = SCL_CHAIN_RUNS;
     REQUIRE_OK(make(&o, &c));
@@ -226,7 +228,7 @@ static void check_ahead(bool static_steps) {
     size_t valid;
   } ways[] = {{0.0, 99}, {1e-15, 99}, {0.0, 3}, {0.0, 0}};
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY};
-  const scl_target plain = {D, run_gauss, &g, NULL, 1};
+  const scl_target plain = {.dimension = D, .run = run_gauss, .self = &g};
   scl_chain_options o = options(100, 200);
   scl_chain *a, *b;
   scl_chain_stop stop;
@@ -237,7 +239,8 @@ static void check_ahead(bool static_steps) {
     device d = {.g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY},
                 .nudge = ways[i].nudge,
                 .valid = ways[i].valid};
-    const scl_target ahead = {D, run_device, &d, walk_device, 6};
+    const scl_target ahead = {
+        .dimension = D, .run = run_device, .self = &d, .walk = walk_device, .most = 6};
     REQUIRE_OK(make(&o, &b));
     CHECK_OK(scl_chain_run(b, &ahead, 300, INFINITY, &stop));
     CHECK(stop == SCL_CHAIN_ENDED && equal_draws(a, b));
@@ -338,7 +341,7 @@ static void check_several(scl_context *ctx) {
 #ifdef SCL_TEST_ALLOC
 static void check_memory(void) {
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY};
-  const scl_target target = {D, run_gauss, &g, NULL, 1};
+  const scl_target target = {.dimension = D, .run = run_gauss, .self = &g};
   scl_chain_options o = options(100, 100);
   int failures = 0;
   o.rank = 2;

@@ -32,7 +32,7 @@ static scl_status run_place(void *self, const double *x, size_t vectors, double 
 void test_sample_groups(scl_context *ctx) {
   (void)ctx; /* targets in C */
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY};
-  const scl_target plain = {D, run_gauss, &g, NULL, 1};
+  const scl_target plain = {.dimension = D, .run = run_gauss, .self = &g};
   const scl_chain_options o = options(50, 50);
   atomic_int begun = 0;
   place p[GROUPS];
@@ -45,7 +45,7 @@ void test_sample_groups(scl_context *ctx) {
   CHECK_OK(scl_chain_run(alone, &plain, 100, INFINITY, &stop[0][0]));
   for (int k = 0; k < GROUPS; k++) {
     p[k] = (place){.g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY}, .begun = &begun};
-    target[k] = (scl_target){D, run_place, &p[k], NULL, 1};
+    target[k] = (scl_target){.dimension = D, .run = run_place, .self = &p[k]};
     for (int i = 0; i < OF_GROUP; i++) REQUIRE_OK(make(&o, &chain[k][i]));
     group[k] = (scl_chain_group){chain[k], OF_GROUP, &target[k], NULL, 1, goal, stop[k]};
   }

@@ -1,0 +1,124 @@
+/* Likelihoods as the sampler asks for them on a device: trajectories, and two evaluations at once.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/glm.h"
+#ifdef SCL_TEST_OPENCL
+#include "engine/cl/runtime/cl.h"
+#endif
+#include "matrices.h"
+
+enum { N = 300, MOST = 31, VECTORS = 5, POINTS = 4 };
+
+/* Of a logistic regression with p columns, whose data the caller may forget. */
+static scl_glm *make_glm(scl_context *ctx, size_t p) {
+  double x[N * MOST], y[N];
+  scl_mat *m = NULL;
+  scl_glm *glm = NULL;
+  test_fill(x, N * p);
+  for (size_t i = 0; i < N; i++) y[i] = test_random() > 0.2;
+  const scl_glm_data data = {.y = y, .n_y = N};
+  CHECK_OK(scl_mat_from_host(ctx, x, N, p, SCL_GENERAL, &m));
+  CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &data, m, &glm));
+  scl_mat_release(m);
+  return glm;
+}
+
+static scl_glm_parameters at_vectors(const double *alpha, const double *beta, size_t vectors,
+                                     size_t p) {
+  return (scl_glm_parameters){
+      .vectors = vectors, .alpha = alpha, .beta = beta, .n_alpha = vectors, .n_beta = vectors * p};
+}
+
+/* Points a leapfrog step apart, evaluated together by this layout: positions are those of the same
+ * steps made here, bit for bit, and values and gradients those of one evaluation at each of them.
+ */
+static void check_walk(scl_context *ctx, size_t p) {
+  const size_t d = 1 + p, row = 2 * d + 1;
+  double at[MOST], momentum[MOST], step[MOST], record[POINTS * (2 * MOST + 1)], d_beta[MOST];
+  scl_glm *glm = make_glm(ctx, p);
+  size_t valid = 0;
+  if (glm == NULL) return;
+  test_fill(at, d);
+  for (size_t k = 0; k < d; k++) {
+    momentum[k] = test_random() - 0.5;
+    step[k] = k % 2 == 0 ? 0.01 : -0.02;
+  }
+  const scl_glm_walk_task task = {POINTS, at, momentum, step, record};
+  CHECK_OK(scl_glm_walk(glm, &task, &valid));
+  CHECK(valid == POINTS);
+  for (size_t k = 0; k < valid; k++) {
+    const double *got = record + k * row;
+    double value, d_alpha;
+    const scl_glm_parameters parameters = at_vectors(at, at + 1, 1, p);
+    const scl_glm_results results = {.value = &value, .d_alpha = &d_alpha, .d_beta = d_beta};
+    CHECK_OK(scl_glm_evaluate(glm, &parameters, SCL_GLM_ALPHA | SCL_GLM_BETA, &results));
+    CHECK_NEAR(got[0], value, 1e-10 * fabs(value));
+    CHECK_NEAR(got[1], d_alpha, 1e-10 * N);
+    for (size_t j = 0; j < p; j++) CHECK_NEAR(got[2 + j], d_beta[j], 1e-10 * N);
+    for (size_t i = 0; i < d && k + 1 < valid; i++) {
+      for (int half = 0; half < 2; half++) {
+        const volatile double kick = 0.5 * step[i] * got[1 + i];
+        momentum[i] += kick;
+      }
+      const volatile double move = step[i] * momentum[i];
+      at[i] += move;
+      CHECK(at[i] == got[1 + d + i]);
+    }
+  }
+  scl_glm_release(glm);
+}
+
+/* Two evaluations that have begun before the first ends: the bits of one after the other. */
+static void check_slots(scl_context *ctx, size_t p) {
+  enum { NUMBERS = VECTORS * (2 + MOST) };
+  const unsigned wanted = SCL_GLM_ALPHA | SCL_GLM_BETA;
+  double alpha[2][VECTORS], beta[2][VECTORS * MOST], got[2][NUMBERS] = {{0}}, want[NUMBERS] = {0};
+  scl_glm *glm = make_glm(ctx, p);
+  if (glm == NULL) return;
+  CHECK(scl_glm_overlaps(glm) == !scl_context_is_host(ctx));
+  for (int round = 0; round < 3 && scl_glm_overlaps(glm); round++) {
+    scl_glm_parameters at[2];
+    scl_glm_results results[2];
+    for (int k = 0; k < 2; k++) { /* the second has fewer vectors */
+      test_fill(alpha[k], VECTORS);
+      test_fill(beta[k], VECTORS * p);
+      at[k] = at_vectors(alpha[k], beta[k], (size_t)(VECTORS - 2 * k), p);
+      results[k] = (scl_glm_results){
+          .value = got[k], .d_alpha = got[k] + VECTORS, .d_beta = got[k] + 2 * VECTORS};
+      CHECK_OK(scl_glm_begin(glm, k, &at[k], wanted));
+    }
+    for (int k = 0; k < 2; k++) CHECK_OK(scl_glm_end(glm, k, &at[k], wanted, &results[k]));
+    for (int k = 0; k < 2; k++) {
+      const scl_glm_results again = {
+          .value = want, .d_alpha = want + VECTORS, .d_beta = want + 2 * VECTORS};
+      memset(want, 0, sizeof want);
+      if (k == 1) memset(got[k] + at[k].vectors, 0, 2 * sizeof **got);
+      if (k == 1) memset(got[k] + VECTORS + at[k].vectors, 0, 2 * sizeof **got);
+      CHECK_OK(scl_glm_evaluate(glm, &at[k], wanted, &again));
+      CHECK(memcmp(got[k], want, sizeof want) == 0);
+    }
+  }
+  /* Wrong parameters are refused before anything begins. */
+  alpha[0][0] = NAN;
+  const scl_glm_parameters bad = at_vectors(alpha[0], beta[0], 1, p);
+  if (scl_glm_overlaps(glm)) CHECK_STATUS(SCL_E_NONFINITE, scl_glm_begin(glm, 0, &bad, wanted));
+  scl_glm_release(glm);
+}
+
+void test_glm_walk(scl_context *ctx) {
+#ifdef SCL_TEST_OPENCL
+  const char *names[] = {NULL, "10f", "10", "32", "split"};
+  for (size_t i = 0; i < sizeof names / sizeof *names && !scl_context_is_host(ctx); i++) {
+    scl_cl_glm_force(names[i]);
+    check_walk(ctx, 9);
+    check_walk(ctx, 0);
+    check_walk(ctx, 30);
+  }
+  scl_cl_glm_force(NULL);
+#endif
+  check_slots(ctx, 3);
+  check_slots(ctx, 30);
+}
