@@ -446,14 +446,14 @@ test_that("the remaining time is shown with the progress, and once if it is long
     standard_normal(x)
   }, 0, chains = 2, warmup = 50, iter = 350, seed = 1, method = "hmc", leapfrogs = 1),
   message = function(m) conditionMessage(m))
-  expect_match(stopped, "about [0-9]+ s left for 2 chains of 50 \\+ 350 iterations")
+  expect_match(stopped, "about [0-9]+ (s|min) left for 2 chains of 50 \\+ 350 iterations")
   seconds <- as.numeric(sub(".*about ([0-9]+) s.*", "\\1", stopped))
   expect_true(seconds > 25 && seconds < 100) # the first ones search for a step size
   quiet <- said(chains = 1, iter = 20)
   expect_length(quiet$text, 0)
   shown <- said(chains = 2, iter = 20, refresh = 20, delay = 0.01)
   expect_length(shown$lines, 4)
-  expect_match(shown$lines[1], "chain 1: 20 of 40 \\(warm-up\\), [0-9.]+ s, about [0-9]+ s left")
+  expect_match(shown$lines[1], "chain 1: 20 of 40 \\(warm-up\\), [0-9.]+ s, about [0-9]+ (s|min) left")
   expect_false(grepl("left", shown$lines[4]))
   expect_identical(vapply(c(0.2, 59, 200, 7200), time_text, ""), c("1 s", "59 s", "3 min", "2.0 h"))
 })
@@ -468,8 +468,8 @@ test_that("lockstep and workers show the remaining time, too", {
     }, c(0, 0), chains = 2, warmup = 50, iter = 950, seed = 1, method = "hmc", leapfrogs = 1, ...),
     message = function(m) conditionMessage(m))
   }
-  expect_match(long(batch = TRUE), "about [0-9]+ s left for 2 chains")
-  expect_match(long(workers = 2), "about [0-9]+ s left for 2 chains")
+  expect_match(long(batch = TRUE), "about [0-9]+ (s|min) left for 2 chains")
+  expect_match(long(workers = 2), "about [0-9]+ (s|min) left for 2 chains")
 })
 
 test_that("a gradient with the names of the parameters is matched by name", {
