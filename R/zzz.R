@@ -25,8 +25,8 @@ local({
   rare <- paste0(".\\.(cl_|clMatrix|clArray|clAny|statcl_)|^(draw|plot|predict|print|show)_|",
                  "_(text|title)$|^(fit|convergence)_line|linear_tests|mixed|stream|response|",
                  "latent|tmb|tune|tuning|calibrat|replicate|band|fold|^cv_|acquire|batch|laplace|",
-                 "block|profile|prior|worker|share|crew|pool|noise|toeplitz|^qr_|density_|vecchia_|",
-                 "user_|glmm|group|explain|checkpoint|extend|compare|csv|quantile|as_glm")
+                 "block|profile|prior|worker|share|crew|pool|noise|toeplitz|^qr_|density_|",
+                 "vecchia_|user_|glmm|group|explain|checkpoint|extend|compare|csv|quantile|as_glm")
   compile_functions(names[!grepl(rare, names)], where)
 })
 
