@@ -55,11 +55,11 @@
 #' number of rows of both together is at most the sum of the squares apart. Covariances are fewer
 #' then, and on the host a value takes less time, a gradient about as long as before, the
 #' information somewhat longer; on an H200 all three take 1.3 to 2.6 times as long, and the blocks
-#' of a million observations 6 to 9 s once. Blocks have up to 32 rows for fewer than 16 neighbours, 64 for fewer
-#' than 48, and else twice the neighbours and two more. In more than three columns few neighbours
-#' are shared, and little is gained. Likelihoods of more than 63 neighbours, and grouped ones of
-#' more than 47, are computed on the host also if a device is chosen; printing a likelihood shows
-#' its engine.
+#' of a million observations 6 to 9 s once. Blocks have up to 32 rows for fewer than 16 neighbours,
+#' 64 for fewer than 48, and else twice the neighbours and two more. In more than three columns few
+#' neighbours are shared, and little is gained. Likelihoods of more than 63 neighbours, and grouped
+#' ones of more than 47, are computed on the host also if a device is chosen; printing a likelihood
+#' shows its engine.
 #'
 #' @param y The observations: a numeric vector, or a matrix whose columns are independent given the
 #'   parameters; the value is then the sum over the columns.

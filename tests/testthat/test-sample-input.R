@@ -453,8 +453,7 @@ test_that("the remaining time is shown with the progress, and once if it is long
   expect_length(quiet$text, 0)
   shown <- said(chains = 2, iter = 20, refresh = 20, delay = 0.01)
   expect_length(shown$lines, 4)
-  expect_match(shown$lines[1],
-               "chain 1: 20 of 40 \\(warm-up\\), [0-9.]+ s, about [0-9]+ (s|min) left")
+  expect_match(shown$lines[1], "chain 1: 20 of 40 .warm-up., [0-9.]+ s, about [0-9]+ (s|min) left")
   expect_false(grepl("left", shown$lines[4]))
   expect_identical(vapply(c(0.2, 59, 200, 7200), time_text, ""), c("1 s", "59 s", "3 min", "2.0 h"))
 })
