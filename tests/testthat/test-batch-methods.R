@@ -1,6 +1,7 @@
 # Methods of regressions by group, held against those of lm() and glm().
 
 test_that("methods of cl_batch_lm() are those of lm(), by group", {
+  skip_if_not_installed("generics")
   d <- as.data.frame(ChickWeight)
   lm_of <- function(g) lm(weight ~ Time + offset(Time / 2), d, subset = Diet == g)
   new <- data.frame(Time = c(1, 5, 30))
