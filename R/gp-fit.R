@@ -12,6 +12,9 @@ gp_function <- function(problem, objective = "ml", scale = 1) {
   if (!is.null(problem$vecchia)) return(vecchia_function(problem, scale))
   if (!is.null(problem$noise_kernel)) return(noise_function(problem, scale))
   if (isTRUE(problem$toeplitz)) return(toeplitz_function(problem, scale))
+  if (objective == "ml" && replicate_count(problem) < length(problem$y)) {
+    return(replicates_function(problem, scale))
+  }
   mean <- if (problem$mean$kind == "number") 0 else mean_argument(problem$mean)
   cl_gp_likelihood((problem$y - problem$mean$centre) / scale, problem$x, problem$kernel, mean,
                    beta = problem$beta, weights = problem$weights,
@@ -55,12 +58,12 @@ search_nothing <- function(problem, space, prior, objective) {
        evaluations = 0L, not_pd = 0L, at_bound = character())
 }
 
-# Where a search works: on all observations, `target`, and before, with many of them, on subsets:
+# Where a search works: on all observations, `target`, and before, with many inputs, on subsets:
 # `rough` finds the region of the optimum, `middle` most of the way to it. Without a subset, they
 # are the next larger one. With points in equal steps, both are the likelihood of all observations
 # by a Toeplitz matrix, if it can be computed at the points of the first starts.
 search_levels <- function(problem, space, prior, objective, report, starts = 1L) {
-  n <- length(problem$y)
+  n <- if (objective == "ml") replicate_count(problem) else length(problem$y)
   target <- gp_target(problem, space, prior, objective, report)
   if (objective == "ml" && starts > 1L && n <= toeplitz_most && is_toeplitz(problem)) {
     problem$toeplitz <- TRUE

@@ -1,10 +1,10 @@
 # Noise whose variance changes with the inputs: its logarithm has a Gaussian process of its own
 # (Goldberg, Williams and Bishop, 1998; Binois, Gramacy and Ludkovski, 2018).
 #
-# The noise of an observation at the unique input i has the variance lambda_i = noise^2 exp(g_i),
+# The noise of an observation at the input i has the variance lambda_i = noise^2 exp(g_i),
 # divided by its weight, with g ~ N(0, G). Observations at one input are replaced by their mean with
-# the weight a_i, the sum of their weights, and their sum of squares: the likelihood is the same,
-# and matrices have the order of the unique inputs. g is integrated out by Laplace's method: with
+# the weight a_i, the sum of their weights, and their sum of squares (gp-replicates.R). g is
+# integrated out by Laplace's method: with
 # l(g) = log p(y | g), J(g) = l(g) - g' G^-1 g / 2 at its maximum, and W the expected information
 # of l, the value is J - log|I + G W| / 2. If the variance of g is zero it is the likelihood of
 # constant noise.
@@ -42,24 +42,10 @@ noise_rows <- function(problem) {
   list(rows = rows, held = ifelse(parts$redundant, unname(coef(kernel)), NA))
 }
 
-# Unique inputs and the means, weights, counts and sums of squares of their observations.
-noise_groups <- function(x, y, w) {
-  digits <- lapply(seq_len(ncol(x)), function(j) sprintf("%a", x[, j] + 0))
-  key <- do.call(paste, c(digits, sep = " "))
-  first <- which(!duplicated(key))
-  index <- match(key, key[first])
-  sums <- function(v) as.vector(rowsum(v, index, reorder = FALSE))
-  a <- sums(w)
-  mean <- sums(w * y) / a
-  list(first = first, index = index, x = x[first, , drop = FALSE], y = mean, a = a,
-       extra = sums(rep(1, length(y))) - 1, squares = sums(w * (y - mean[index])^2),
-       constant = (sum(log(w)) - sum(log(a)) - (length(y) - length(a)) * log(2 * pi)) / 2)
-}
-
 # The approximate log likelihood as a function of the parameters, as that of cl_gp_likelihood().
 noise_function <- function(problem, scale) {
   w <- if (is.null(problem$weights)) rep(1, length(problem$y)) else problem$weights
-  d <- noise_groups(problem$x, (problem$y - problem$mean$centre) / scale, w)
+  d <- replicate_groups(problem$x, problem$mean$basis, (problem$y - problem$mean$centre) / scale, w)
   d$kernel <- problem$kernel
   d$noise_kernel <- problem$noise_kernel
   d$integrate <- identical(problem$beta, "integrate")

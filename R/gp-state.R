@@ -8,6 +8,7 @@ gp_condition <- function(f, par) {
   if (inherits(f, "cl_gp_vecchia")) return(vecchia_condition(f, par))
   if (inherits(f, "cl_gp_response")) return(response_condition(f, par))
   if (inherits(f, "cl_gp_noise")) return(noise_condition(f, par))
+  if (inherits(f, "cl_gp_replicates")) return(replicates_condition(f, par))
   e <- environment(f)
   par <- check_gp_parameters(par, e$names, e$positive)
   new_gp_state(e$data, e$kernel, e$trend, e$spread, par, e$on_device)

@@ -155,3 +155,21 @@ test_that("what a process of the noise cannot do is an error", {
   expect_close(fit$par, noise_par, 0)
   expect_fault(update(fit, newdata = cbind(t = 1), y = 1), "argument", argument = "newdata")
 })
+
+test_that("observations at one input may differ in the basis of the mean", {
+  d <- noise_data()
+  g <- rep_len(0:1, length(d$y))
+  moved <- d$x + 1e-10 * seq_along(d$y)
+  value <- function(x) {
+    problem <- new_gp_problem(x, d$y + 2 * g, k_matern52(), ~ g, "profile", NULL, NULL,
+                              cbind(`(Intercept)` = 1, g = g))
+    problem$noise_kernel <- k_exp_quad()
+    noise_function(problem, 1)(noise_par)
+  }
+  each_engine({
+    one <- value(d$x)
+    apart <- value(moved)
+    expect_close(as.numeric(one), as.numeric(apart), 1e-6)
+    expect_close(attr(one, "gradient"), attr(apart, "gradient"), 1e-5)
+  })
+})
