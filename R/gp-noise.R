@@ -1,13 +1,12 @@
 # Noise whose variance changes with the inputs: its logarithm has a Gaussian process of its own
 # (Goldberg, Williams and Bishop, 1998; Binois, Gramacy and Ludkovski, 2018).
 #
-# The noise of an observation at the input i has the variance lambda_i = noise^2 exp(g_i),
-# divided by its weight, with g ~ N(0, G). Observations at one input are replaced by their mean with
-# the weight a_i, the sum of their weights, and their sum of squares (gp-replicates.R). g is
-# integrated out by Laplace's method: with
-# l(g) = log p(y | g), J(g) = l(g) - g' G^-1 g / 2 at its maximum, and W the expected information
-# of l, the value is J - log|I + G W| / 2. If the variance of g is zero it is the likelihood of
-# constant noise.
+# The noise of an observation at the input i has the variance lambda_i = noise^2 exp(g_i), divided
+# by its weight, with g ~ N(0, G). Observations at one input are replaced by their mean with the
+# weight a_i, the sum of their weights, and their sum of squares (gp-replicates.R). g is integrated
+# out by Laplace's method: with l(g) = log p(y | g), J(g) = l(g) - g' G^-1 g / 2 at its maximum, and
+# W the expected information of l, the value is J - log|I + G W| / 2. If the variance of g is zero
+# it is the likelihood of constant noise.
 
 # The argument 'noise': its kernel, or NULL.
 noise_kernel <- function(noise, kernel, x, ard, method, variance, neighbours) {

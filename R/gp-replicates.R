@@ -17,18 +17,17 @@ replicate_groups <- function(x, basis, y, w, q = NULL) {
   first <- which(!duplicated(index))
   sums <- function(v) as.vector(rowsum(v, index, reorder = FALSE))
   a <- sums(w)
-  count <- tabulate(index, length(a))
-  mean <- ifelse(count == 1L, y[first], sums(w * y) / a)
+  mean <- sums(w * y) / a
   list(first = first, index = index, x = x[first, , drop = FALSE], y = mean, a = a,
-       extra = count - 1, squares = sums(w * (y - mean[index])^2),
+       extra = tabulate(index, length(a)) - 1, squares = sums(w * (y - mean[index])^2),
        constant = (sum(log(w)) - sum(log(a)) - (length(y) - length(a)) * log(2 * pi)) / 2)
 }
 
-# The columns that are equal within a group. Those that were computed have rounding errors.
+# The columns that are equal within a group. Those that were computed have rounding errors: of the
+# basis in proportion to its columns, of q in proportion to itself.
 replicate_key <- function(x, basis, q) {
-  computed <- cbind(basis, q, deparse.level = 0)
-  if (is.null(computed)) return(x)
-  cbind(x, apply(computed, 2L, function(v) round(1e9 * v / max(abs(v), 1e-300))))
+  if (!is.null(basis)) basis <- apply(basis, 2L, function(v) round(1e12 * v / max(abs(v), 1e-300)))
+  cbind(x, basis, if (!is.null(q)) signif(q, 12), deparse.level = 0)
 }
 
 # Equal rows have equal numbers, which count up from 1 in the order of the first of each.
@@ -47,6 +46,7 @@ group_rows <- function(columns) {
 # are at most 0.9 n: else n. Terms that tell observations at one input apart need them all.
 replicate_count <- function(problem) {
   n <- length(problem$y)
+  if (!is.null(problem$response) || !is.null(problem$vecchia)) return(n)
   types <- vapply(problem$kernel$terms, `[[`, "", "type")
   if (any(types %in% c("white", "user"))) return(n)
   count <- max(group_rows(replicate_key(problem$x, problem$mean$basis, noise_ratio(problem))))
@@ -130,12 +130,11 @@ replicates_state <- function(inner, d, y, w, noise) {
     w_new <- if (is.null(weights)) rep(1, k) else weights
     longer <- inner$extend(y_new, x, basis, w_new, variance)
     longer$value <- longer$value + within_groups(d, noise)$value
+    # groups of one, whose squares and q do not matter
     d$index <- c(d$index, length(d$a) + seq_len(k))
     d$a <- c(d$a, w_new)
     d$y <- c(d$y, y_new)
-    d$extra <- c(d$extra, numeric(k))
-    d$squares <- c(d$squares, numeric(k))
-    d$q <- c(d$q, if (is.null(variance)) numeric(k) else variance * w_new)
+    for (name in c("extra", "squares", "q")) d[[name]] <- c(d[[name]], numeric(k))
     replicates_state(longer, d, c(y, y_new), c(w, w_new), noise)
   }
   state

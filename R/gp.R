@@ -10,9 +10,9 @@
 #' Where at least a tenth of the observations repeat an input, the likelihood is computed from
 #' means: observations at one input, with equal rows of the basis of the mean, are replaced by their
 #' weighted mean, and their sum of squares enters separately (Binois, Gramacy and Ludkovski, 2018).
-#' Results are the same, and time depends on the number of different inputs. This holds for `method`
-#' "ml", "map" and "mcmc" of normal observations, without [k_white()] and [k_user()]; known
-#' variances must be inversely proportional to the weights within a group.
+#' Results are the same, and time depends on the number of different inputs. This holds for exact
+#' fits of normal observations by `method` "ml", "map" and "mcmc", without [k_white()] and
+#' [k_user()]; known variances must be inversely proportional to the weights within a group.
 #'
 #' @section Methods:
 #' `"ml"` maximises the log marginal likelihood (Rasmussen and Williams, 2006, section 5.4.1),
