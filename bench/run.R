@@ -19,8 +19,8 @@ families <- setdiff(arguments, c("--save", "--rows", rows_file, "--against", oth
 here <- "bench"
 known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")),
                  c("common", "compare", "figure", "first-use", "glm-fit", "glm-stream", "gp-noise",
-                   "gp-optima", "gp-response", "gp-small", "mixed", "rstan", "rtmb", "run", "small",
-                   "tune", "tune-kernels", "vecchia-accuracy",
+                   "gp-optima", "gp-replicates", "gp-response", "gp-small", "mixed", "rstan",
+                   "rtmb", "run", "small", "tune", "tune-kernels", "vecchia-accuracy",
                    "vecchia-elevation")) # run by themselves
 unknown <- setdiff(families, known)
 if (length(unknown) > 0L) {
