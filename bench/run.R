@@ -17,11 +17,8 @@ rows_file <- value_of("--rows")
 other_library <- value_of("--against")
 families <- setdiff(arguments, c("--save", "--rows", rows_file, "--against", other_library))
 here <- "bench"
-known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")),
-                 c("common", "compare", "figure", "first-use", "glm-fit", "glm-stream", "gp-noise",
-                   "gp-optima", "gp-replicates", "gp-response", "gp-small", "mixed", "rstan",
-                   "rtmb", "run", "small", "tune", "tune-kernels", "vecchia-accuracy",
-                   "vecchia-elevation")) # run by themselves
+known <- c("gemm", "cholesky", "glm", "sampling", "lazy", "batch", "gp", "vecchia",
+           "gp-experiment", "models", "gp-host", "glm-host", "calls", "transfer", "cpu")
 unknown <- setdiff(families, known)
 if (length(unknown) > 0L) {
   stop("no such family: ", paste(unknown, collapse = ", "), "; there are: ",
