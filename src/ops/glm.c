@@ -6,24 +6,8 @@
 #include <string.h>
 
 #include "ops/glm_family.h"
+#include "ops/glm_private.h"
 #include "ops/operation.h"
-
-/* An evaluation: parameters and results in the layout of the pass; what it is, while it runs. */
-typedef struct {
-  double *memory;
-  size_t capacity;
-  scl_glm_state state;
-  scl_glm_pass pass;
-} slot;
-
-struct scl_glm {
-  scl_glm_family family;
-  scl_mat *x, *y; /* y: as in scl_glm_pass */
-  bool weighted;
-  scl_glm_summary summary;
-  double *rows; /* y and the weights, made when phi is first given by row */
-  slot slot[SCL_GLM_SLOTS];
-};
 
 /* ---- the data -------------------------------------------------------------------------------- */
 
@@ -129,15 +113,14 @@ static scl_status fail_nonfinite(const char *argument, int64_t index, const char
   return SCL_E_NONFINITE;
 }
 
-/* How many leading numbers are finite. */
-static size_t count_finite(const double *v, size_t n) {
+size_t scl_glm_count_finite(const double *v, size_t n) {
   size_t i = 0;
   while (i < n && isfinite(v[i])) i++;
   return i;
 }
 
 static scl_status check_finite(const char *name, const double *v, size_t length) {
-  size_t i = count_finite(v, length);
+  size_t i = scl_glm_count_finite(v, length);
   if (i == length) return SCL_OK;
   char message[64];
   snprintf(message, sizeof message, "'%s' is not finite at element %zu", name, i + 1);
@@ -246,7 +229,7 @@ static void size_aux(const sizes *s, scl_glm_aux kind, bool wanted, scl_glm_pass
   pass->aux_sums = none || (cuts && !wanted) ? 0 : s->aux;
 }
 
-static scl_status reserve_memory(slot *o, size_t needed) {
+scl_status scl_glm_reserve(scl_glm_slot *o, size_t needed) {
   if (o->capacity >= needed) return SCL_OK;
   double *memory = realloc(o->memory, needed * sizeof *memory);
   if (memory == NULL) return scl_fail_memory(needed * sizeof *memory, 0, "parameters");
@@ -255,8 +238,7 @@ static scl_status reserve_memory(slot *o, size_t needed) {
   return SCL_OK;
 }
 
-/* After an error: the device may still write to the memory, which is leaked on purpose. */
-static void leave_abandoned(slot *o) {
+void scl_glm_leave_abandoned(scl_glm_slot *o) {
   if (!o->state.abandoned) return;
   o->memory = NULL;
   o->capacity = 0;
@@ -265,7 +247,7 @@ static void leave_abandoned(slot *o) {
 
 /* Lays out parameters and results in the slot's memory. */
 static scl_status write_parameters(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
-                                   unsigned wanted, slot *o) {
+                                   unsigned wanted, scl_glm_slot *o) {
   scl_glm_pass *pass = &o->pass;
   size_t n = scl_glm_nrow(glm);
   bool want_aux = (wanted & SCL_GLM_AUX) != 0;
@@ -277,7 +259,7 @@ static scl_status write_parameters(const scl_glm *glm, const scl_glm_parameters 
   size_t alpha_rows = by_row ? n * s->predictors : 0;
   size_t aux_rows = pass->row_aux && want_aux ? n * s->vectors : 0;
   size_t needed = to.parameters + to.results + alpha_rows + aux_rows;
-  SCL_TRY(reserve_memory(o, needed));
+  SCL_TRY(scl_glm_reserve(o, needed));
   double *parameters = o->memory, *rows = parameters + to.parameters + to.results;
   parameters[0] = 0.0;
   if (pass->row_aux) {
@@ -346,14 +328,14 @@ static bool is_number(const scl_glm *glm, const scl_glm_pass *pass, const sizes 
     double value = pass->results[m];
     if (isnan(value) || (isinf(value) && value > 0)) return false;
     if (isinf(value) || !pass->gradient) continue;
-    if (count_finite(d_beta + m * per_vector, per_vector) < per_vector) return false;
+    if (scl_glm_count_finite(d_beta + m * per_vector, per_vector) < per_vector) return false;
   }
   return true;
 }
 
 /* The pass for these parameters, checked. */
 static scl_status prepare(scl_glm *glm, const scl_glm_parameters *at, unsigned wanted, sizes *s,
-                          slot *o) {
+                          scl_glm_slot *o) {
   SCL_TRY(check_parameters(glm, at, s));
   if ((wanted & SCL_GLM_X) && s->vectors > 1)
     return scl_fail_argument(
@@ -375,7 +357,7 @@ static scl_status prepare(scl_glm *glm, const scl_glm_parameters *at, unsigned w
 scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned wanted,
                             const scl_glm_results *results) {
   scl_context *ctx = scl_glm_context(glm);
-  slot *o = &glm->slot[0];
+  scl_glm_slot *o = &glm->slot[0];
   sizes s;
   SCL_TRY(prepare(glm, at, wanted, &s, o));
   if (o->pass.row_aux && glm->family == SCL_GLM_NEG_BINOMIAL_2_LOG) SCL_TRY(read_rows(glm));
@@ -393,7 +375,7 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
     d_x = NULL;
   }
 done:
-  leave_abandoned(o);
+  scl_glm_leave_abandoned(o);
   scl_mat_release(d_x);
   return status;
 }
@@ -404,18 +386,18 @@ bool scl_glm_overlaps(const scl_glm *glm) {
 
 scl_status scl_glm_begin(scl_glm *glm, int which, const scl_glm_parameters *at, unsigned wanted) {
   scl_context *ctx = scl_glm_context(glm);
-  slot *o = &glm->slot[which];
+  scl_glm_slot *o = &glm->slot[which];
   sizes s;
   SCL_TRY(prepare(glm, at, wanted, &s, o));
   const scl_status status = ctx->engine->glm_begin(ctx, &o->pass);
-  leave_abandoned(o);
+  scl_glm_leave_abandoned(o);
   return status;
 }
 
 scl_status scl_glm_end(scl_glm *glm, int which, const scl_glm_parameters *at, unsigned wanted,
                        const scl_glm_results *results) {
   scl_context *ctx = scl_glm_context(glm);
-  slot *o = &glm->slot[which];
+  scl_glm_slot *o = &glm->slot[which];
   sizes s;
   SCL_TRY(check_parameters(glm, at, &s));
   scl_status status = SCL_OK;
@@ -423,63 +405,6 @@ scl_status scl_glm_end(scl_glm *glm, int which, const scl_glm_parameters *at, un
   if (!is_number(glm, &o->pass, &s)) SCL_GO(explain(glm));
   write_results(glm, at, &s, &o->pass, wanted, results);
 done:
-  leave_abandoned(o);
-  return status;
-}
-
-/* ---- a leapfrog trajectory ------------------------------------------------------------------- */
-
-/* Elements of X up to which an evaluation takes less time than asking for it. */
-enum { WALK_ELEMENTS = 1 << 22, WALK_MANY = 16, WALK_FEW = 2 };
-
-size_t scl_glm_walk_most(const scl_glm *glm) {
-  const size_t n = scl_glm_nrow(glm), elements = n * (1 + scl_glm_ncol(glm));
-  const bool simple =
-      GLM_FAMILY_AUX(glm->family) == SCL_GLM_NONE && !GLM_FAMILY_COUPLED(glm->family);
-  if (!simple || n == 0 || scl_traits(scl_glm_context(glm))->synchronous) return 1;
-  return elements <= WALK_ELEMENTS ? WALK_MANY : WALK_FEW;
-}
-
-/* As is_number(): -infinity is a density, with any gradient. */
-static bool walk_is_number(const double *record, size_t d) {
-  const double value = record[0];
-  if (isnan(value) || value == INFINITY) return false;
-  return value == -INFINITY || count_finite(record + 1, d) == d;
-}
-
-scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid) {
-  scl_context *ctx = scl_glm_context(glm);
-  const size_t d = 1 + scl_glm_ncol(glm), row = 2 * d + 1;
-  *valid = 0;
-  if (count_finite(w->position, d) < d) return SCL_OK;
-  SCL_TRY(scl_context_check(ctx));
-  slot *o = &glm->slot[0];
-  scl_glm_pass pass = {.family = glm->family,
-                       .x = scl_mat_block(glm->x),
-                       .y = scl_mat_block(glm->y),
-                       .vectors = 1,
-                       .classes = 1,
-                       .weighted = glm->weighted,
-                       .gradient = true,
-                       .points = w->points,
-                       .state = &o->state};
-  SCL_TRY(reserve_memory(o, 1 + 3 * d + (1 + d) + w->points * row));
-  o->memory[0] = 0.0;
-  copy_numbers(o->memory + 1, w->position, d);
-  copy_numbers(o->memory + 1 + d, w->momentum, d);
-  copy_numbers(o->memory + 1 + 2 * d, w->step, d);
-  pass.parameters = o->memory;
-  pass.results = o->memory + 1 + 3 * d;
-  const scl_status status = ctx->engine->glm(ctx, &pass);
-  if (status == SCL_OK) {
-    const double *last = pass.results, *records = last + 1 + d;
-    copy_numbers(w->record, records, (w->points - 1) * row);
-    copy_numbers(w->record + (w->points - 1) * row, last, 1 + d);
-    while (*valid < w->points && walk_is_number(w->record + *valid * row, d)) {
-      w->record[*valid * row] += glm->summary.constant;
-      ++*valid;
-    }
-  }
-  leave_abandoned(o);
+  scl_glm_leave_abandoned(o);
   return status;
 }

@@ -82,23 +82,28 @@ scl_status scl_glm_begin(scl_glm *glm, int slot, const scl_glm_parameters *param
 scl_status scl_glm_end(scl_glm *glm, int slot, const scl_glm_parameters *parameters,
                        unsigned wanted, const scl_glm_results *results);
 
-/* ---- a leapfrog trajectory of one chain ------------------------------------------------------ */
+/* ---- leapfrog trajectories ------------------------------------------------------------------- */
 /* How many points scl_glm_walk() should be given at most: fewer where an evaluation takes long,
  * since the caller may not need the later ones; 1 if it cannot do it, which needs an
  * engine that is not synchronous and a family without an auxiliary parameter and with one
  * predictor. */
 size_t scl_glm_walk_most(const scl_glm *glm);
+/* Roughly how many evaluations take as long as asking for them and waiting. */
+double scl_glm_walk_wait(const scl_glm *glm);
 
-/* Vectors of d = 1 + p numbers: alpha and beta. At each of `points` positions, of which the first
- * is given and each other one is a step after the last, `record` gets 2 d + 1 numbers: the log
- * density, its gradient, and (not for the last one) the next position. The momentum is that half a
- * step before the first position. */
+/* One trajectory for each of `vectors` chains, d = 1 + p numbers each: alpha and beta. Of `points`
+ * positions the first is given, and each other one is a step after the last, but where a chain
+ * turns: there it goes on from a second start, as the other end of its trajectory. A momentum is
+ * that half a step before its position. For each point, and in it for each chain, `record` gets
+ * 2 d + 1 numbers: the log density, its gradient, and (not for the last point) the next position.
+ */
 typedef struct {
-  size_t points; /* 2 to scl_glm_walk_most() */
-  const double *position, *momentum, *step;
+  size_t points, vectors; /* points: 2 to scl_glm_walk_most() */
+  const double *start;    /* d x vectors: position, momentum, step; and those of the second start */
+  const size_t *turn;     /* of each chain: the point of the second start; `points`: none */
   double *record;
 } scl_glm_walk_task;
-/* Waits. *valid: of how many points, from the first on, value and gradient are what
+/* Waits. valid[v]: of how many points of chain v, from the first on, value and gradient are what
  * scl_glm_evaluate() gives; at the next one it would fail. */
 scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid);
 

@@ -397,7 +397,10 @@ scl_status scl_chain_take(scl_chain *c) {
 }
 
 static scl_status step(scl_chain *c, scl_ahead *a, const scl_target *target) {
-  SCL_TRY(scl_ahead_evaluate(a, c, target));
+  bool filled = false;
+  if (scl_ahead_take(a, 0, c)) return scl_chain_take(c);
+  SCL_TRY(scl_ahead_fill(a, &c, 1, &filled));
+  if (!filled || !scl_ahead_take(a, 0, c)) SCL_TRY(target->run(target->self, c->at, 1, c->answer));
   return scl_chain_take(c);
 }
 
@@ -413,17 +416,18 @@ void scl_chain_clock(scl_chain *c, bool runs) {
 scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
                          scl_chain_stop *out) {
   scl_status status = SCL_OK;
-  scl_ahead ahead = scl_ahead_begin(c, target);
+  scl_ahead *ahead;
+  scl_ahead_begin(c, 1, target, &ahead);
   scl_chain_clock(c, true);
   const double until = c->run_started + seconds;
   for (int count = 1; c->stop == SCL_CHAIN_RUNS && c->done < iterations; count++) {
-    SCL_GO(step(c, &ahead, target));
+    SCL_GO(step(c, ahead, target));
     if (count % SCL_LOOK_AT_CLOCK == 0 && seconds_now() > until) break;
   }
   *out = c->stop;
 done:
   scl_chain_clock(c, false);
-  scl_ahead_end(&ahead);
+  scl_ahead_end(ahead);
   return status;
 }
 

@@ -1,6 +1,7 @@
 #include "sample/random.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 scl_status scl_random_grow(scl_random *s, size_t n) {
   if (n <= s->room) return SCL_OK;
@@ -61,5 +62,16 @@ scl_status scl_random_uniform(scl_random *s, size_t n, const double **out) {
   }
   *out = s->buffer + s->used;
   s->used += n;
+  return SCL_OK;
+}
+
+scl_status scl_random_copy(const scl_random *from, scl_random *to) {
+  const size_t left = from->count - from->used;
+  SCL_TRY(scl_random_grow(to, left > SCL_RANDOM_BLOCK ? left : SCL_RANDOM_BLOCK));
+  memcpy(to->state, from->state, sizeof to->state);
+  if (left > 0) memcpy(to->buffer, from->buffer + from->used, left * sizeof *to->buffer);
+  to->quantile = from->quantile;
+  to->used = 0;
+  to->count = left;
   return SCL_OK;
 }

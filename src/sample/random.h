@@ -24,5 +24,8 @@ scl_status scl_random_grow(scl_random *s, size_t n);
 void scl_random_normal(scl_random *s, size_t n, double *to);
 /* n numbers in (0, 1), valid until the next call. SCL_E_MEMORY. */
 scl_status scl_random_uniform(scl_random *s, size_t n, const double **out);
+/* Makes `to`, begun or zero, a stream that gives the numbers that `from` will give. SCL_E_MEMORY.
+ */
+scl_status scl_random_copy(const scl_random *from, scl_random *to);
 
 #endif

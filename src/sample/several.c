@@ -116,8 +116,9 @@ typedef struct {
   int count;
   const scl_target *target;
   size_t dimension, vectors;
-  double *x, *to; /* of one run */
-  scl_team *team; /* for the chains' own work; NULL: few chains */
+  double *x, *to;    /* of one run */
+  scl_team *team;    /* for the chains' own work; NULL: few chains */
+  scl_ahead **ahead; /* of each `vectors` chains; NULL: of none */
   const int *goal;
   scl_chain_stop *stop;
   bool shares; /* x: of two runs */
@@ -143,7 +144,14 @@ static void hand_out(const lockstep *l, int first) {
   }
 }
 
+/* The points that chains from `first` on ask for, or more of their trajectories. */
 static scl_status evaluate(const lockstep *l, int first) {
+  bool filled = false;
+  if (l->ahead != NULL) {
+    scl_ahead *a = l->ahead[(size_t)first / l->vectors];
+    SCL_TRY(scl_ahead_fill(a, l->chain + first, (size_t)(end_of(l, first) - first), &filled));
+  }
+  if (filled) return SCL_OK;
   gather(l, first, l->x);
   SCL_TRY(l->target->run(l->target->self, l->x, l->vectors, l->to));
   hand_out(l, first);
@@ -166,10 +174,23 @@ typedef struct {
   atomic_int status;
 } taking;
 
+/* The answer of a run; or all points of a walk that the chain asks for. */
+static scl_status take_answers(const lockstep *l, int k) {
+  const size_t lane = (size_t)k % l->vectors;
+  scl_chain *c = l->chain[k];
+  scl_ahead *a = l->ahead != NULL ? l->ahead[(size_t)k / l->vectors] : NULL;
+  if (!scl_ahead_filled(a)) return scl_chain_take(c);
+  while (scl_ahead_take(a, lane, c)) {
+    SCL_TRY(scl_chain_take(c));
+    if (c->stop != SCL_CHAIN_RUNS || c->done >= l->goal[k]) break;
+  }
+  return SCL_OK;
+}
+
 static void take_some(void *arg, int part, int parts) {
   taking *t = arg;
   for (int k = part; k < t->l->count; k += parts) {
-    const scl_status status = scl_chain_take(t->l->chain[k]);
+    const scl_status status = take_answers(t->l, k);
     t->stop[k] = t->l->chain[k]->stop;
     if (status != SCL_OK) atomic_store(&t->status, (int)status);
   }
@@ -189,7 +210,7 @@ static bool pauses(const lockstep *l, int first, int end) {
   return pause;
 }
 
-/* One evaluation of each. */
+/* One evaluation of each, or some of a trajectory. */
 static scl_status advance(const lockstep *l, bool *pause) {
   scl_status status = SCL_OK;
   for (int first = 0; first < l->count && status == SCL_OK; first += (int)l->vectors) {
@@ -268,6 +289,22 @@ static size_t share_of(const scl_target *target, int count, size_t vectors) {
   return scl_min(vectors, half);
 }
 
+/* Without memory no points are evaluated in advance. */
+static scl_ahead **begin_ahead(const lockstep *l) {
+  const size_t batches = scl_ceil_div((size_t)l->count, l->vectors);
+  scl_ahead **ahead = calloc(batches, sizeof *ahead);
+  for (size_t k = 0; k < batches && ahead != NULL; k++) {
+    scl_ahead_begin(l->chain[k * l->vectors], l->vectors, l->target, &ahead[k]);
+  }
+  return ahead;
+}
+
+static void end_ahead(const lockstep *l) {
+  const size_t batches = scl_ceil_div((size_t)l->count, l->vectors);
+  for (size_t k = 0; k < batches && l->ahead != NULL; k++) scl_ahead_end(l->ahead[k]);
+  free(l->ahead);
+}
+
 static scl_status run_lockstep(const lockstep *l, double seconds) {
   const double until = seconds_now() + seconds;
   scl_status status = SCL_OK;
@@ -296,18 +333,20 @@ scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *
   const size_t numbers = vectors * (3 * d + 1);
   double *room = malloc(numbers * sizeof *room);
   if (room == NULL) return scl_fail_memory(numbers * sizeof *room, 0, "chains");
-  const lockstep l = {.chain = chain,
-                      .count = count,
-                      .target = target,
-                      .dimension = d,
-                      .vectors = vectors,
-                      .x = room,
-                      .to = room + 2 * vectors * d,
-                      .team = shares ? NULL : scl_team_start(lockstep_threads(count)),
-                      .goal = goal,
-                      .stop = stop,
-                      .shares = shares};
+  lockstep l = {.chain = chain,
+                .count = count,
+                .target = target,
+                .dimension = d,
+                .vectors = vectors,
+                .x = room,
+                .to = room + 2 * vectors * d,
+                .team = shares ? NULL : scl_team_start(lockstep_threads(count)),
+                .goal = goal,
+                .stop = stop,
+                .shares = shares};
+  if (!shares) l.ahead = begin_ahead(&l);
   const scl_status status = run_lockstep(&l, seconds);
+  end_ahead(&l);
   scl_team_stop(l.team);
   free(room);
   return status;

@@ -111,27 +111,26 @@ static inline void scl_full_step(const scl_chain *c, const double *from) {
 
 enum { SCL_LARGEST_ERROR = 1000 }; /* of the energy, from which on a trajectory is divergent */
 
-enum { SCL_LOOK_AT_CLOCK = 4 }; /* evaluations between looks */
+enum { SCL_LOOK_AT_CLOCK = 4 }; /* evaluations, or requests, between looks */
 
 /* Takes value and gradient in c->answer (sample/chain.c). */
 scl_status scl_chain_take(scl_chain *c);
 
 /* ---- points evaluated in advance (sample/walk.c) --------------------------------------------- */
-/* Of the trajectory in progress, by scl_target.walk. The chain does not depend on them: a point is
- * taken if it is, bit for bit, the one that the chain asks for. */
-typedef struct {
-  size_t most;        /* points of one request */
-  size_t count, next; /* points there, and taken */
-  size_t left;        /* points of the trajectory when they were evaluated */
-  int iteration, depth;
-  double *step, *record;
-  bool off; /* the device rounds otherwise */
-} scl_ahead;
-/* Room for a target's points; without memory, or if there is nothing to gain, it stays empty. */
-scl_ahead scl_ahead_begin(const scl_chain *c, const scl_target *target);
-void scl_ahead_end(scl_ahead *a);
-/* Value and gradient at the chain's point into c->answer. */
-scl_status scl_ahead_evaluate(scl_ahead *a, scl_chain *c, const scl_target *target);
+/* Points of the trajectories in progress, by scl_target.walk, of chains that are evaluated
+ * together. A chain does not depend on them: it takes a point if that is, bit for bit, the one that
+ * it asks for. Where the device rounds otherwise, which shows at once, there are none any more. */
+typedef struct scl_ahead scl_ahead;
+/* For so many chains like this one. *out is NULL without memory, or if there is nothing to gain. */
+void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *target,
+                     scl_ahead **out);
+void scl_ahead_end(scl_ahead *a); /* accepts NULL */
+/* Evaluates the points that `count` chains will need next, the first of each in any case. *done:
+ * false if it did not, and the caller is to evaluate the points that the chains ask for. */
+scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count, bool *done);
+bool scl_ahead_filled(const scl_ahead *a); /* *done of the last time */
+/* Value and gradient at the point of the chain in this lane into c->answer, if they are there. */
+bool scl_ahead_take(scl_ahead *a, size_t lane, scl_chain *c);
 
 /* ---- the no-U-turn sampler (sample/tree.c) -------------------------------------------------- */
 /* Begins a transition with momentum c->p; the next point is in c->at. */

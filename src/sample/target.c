@@ -142,22 +142,31 @@ static void from_likelihood(const scl_likelihood_target *l, const double *from, 
   memcpy(to + l->at[SCL_TARGET_BETA], from + 1, l->count[SCL_TARGET_BETA] * sizeof *to);
 }
 
+/* Positions of all chains, momenta, steps, and those of the second start. */
+enum { START_PARTS = 6 };
+
+static void start_likelihood(const scl_likelihood_target *l, const scl_walk *w, double *to) {
+  const size_t columns = START_PARTS * w->vectors, d = 1 + l->count[SCL_TARGET_BETA];
+  for (size_t v = 0; v < columns; v++) to_likelihood(l, w->start + v * l->dimension, to + v * d);
+}
+
 static scl_status walk_likelihood(void *self, const scl_walk *w, size_t *valid) {
   const scl_likelihood_target *l = self;
-  const size_t d = 1 + l->count[SCL_TARGET_BETA], row = 2 * d + 1;
-  double *memory = malloc((3 * d + w->points * row) * sizeof *memory);
-  if (memory == NULL) return scl_fail_memory(w->points * row * sizeof *memory, 0, "a chain");
-  to_likelihood(l, w->position, memory);
-  to_likelihood(l, w->momentum, memory + d);
-  to_likelihood(l, w->step, memory + 2 * d);
-  const scl_glm_walk_task task = {w->points, memory, memory + d, memory + 2 * d, memory + 3 * d};
+  const size_t d = 1 + l->count[SCL_TARGET_BETA], row = 2 * d + 1, all = w->points * w->vectors;
+  const size_t numbers = START_PARTS * d * w->vectors + all * row;
+  double *memory = malloc(numbers * sizeof *memory);
+  if (memory == NULL) return scl_fail_memory(numbers * sizeof *memory, 0, "a chain");
+  start_likelihood(l, w, memory);
+  const scl_glm_walk_task task = {w->points, w->vectors, memory, w->turn,
+                                  memory + START_PARTS * d * w->vectors};
   const scl_status status = scl_glm_walk(l->glm, &task, valid);
-  for (size_t k = 0; status == SCL_OK && k < *valid; k++) {
-    const double *from = task.record + k * row;
-    double *to = w->record + k * (2 * l->dimension + 1);
+  for (size_t i = 0; status == SCL_OK && i < all; i++) {
+    const double *from = task.record + i * row;
+    double *to = w->record + i * (2 * l->dimension + 1);
+    if (i / w->vectors >= valid[i % w->vectors]) continue;
     *to = *from;
     from_likelihood(l, from + 1, to + 1);
-    if (k + 1 < w->points) from_likelihood(l, from + 1 + d, to + 1 + l->dimension);
+    if (i + w->vectors < all) from_likelihood(l, from + 1 + d, to + 1 + l->dimension);
   }
   free(memory);
   return status;
@@ -173,7 +182,10 @@ scl_target scl_target_likelihood(scl_likelihood_target *l) {
   const bool alone = l->program == NULL && n[SCL_TARGET_AUX] == 0 &&
                      n[SCL_TARGET_ALPHA] + n[SCL_TARGET_BETA] == l->dimension;
   target.most = alone ? scl_glm_walk_most(l->glm) : 1;
-  if (target.most > 1) target.walk = walk_likelihood;
+  if (target.most > 1) {
+    target.walk = walk_likelihood;
+    target.wait = scl_glm_walk_wait(l->glm);
+  }
   if (scl_glm_overlaps(l->glm)) {
     const size_t elements = scl_glm_nrow(l->glm) * (1 + scl_glm_ncol(l->glm));
     target.begin = begin_likelihood;

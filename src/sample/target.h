@@ -5,12 +5,14 @@
 #include "ops/glm.h"
 #include "program/program.h"
 
-/* Points of one leapfrog trajectory: the first is given with the momentum half a step before it,
- * the others are steps of `step` apart. `record` gets for each 2 d + 1 numbers: log density,
- * gradient, and the next point but for the last. */
+/* Points of leapfrog trajectories, one of each of `vectors` chains: the first is given with the
+ * momentum half a step before it, the others are steps apart, but from number `turn` on they go on
+ * from a second start. `record` gets for each point, and in it for each chain, 2 d + 1 numbers: log
+ * density, gradient, and the next point but for the last. */
 typedef struct {
-  size_t points;
-  const double *position, *momentum, *step;
+  size_t points, vectors;
+  const double *start; /* d x vectors: position, momentum, step; and those of the second start */
+  const size_t *turn;  /* of each chain; `points`: there is no second start */
   double *record;
 } scl_walk;
 
@@ -20,11 +22,12 @@ typedef struct {
    * Jacobian, and its gradient behind it. */
   scl_status (*run)(void *self, const double *x, size_t vectors, double *to);
   void *self; /* borrowed */
-  /* NULL; or evaluates up to `most` points of a trajectory with one request to a device. *valid: of
-   * how many, from the first on, the record holds. The points may differ in rounding from those
-   * that the chain computes. */
+  /* NULL; or evaluates up to `most` points of trajectories with one request to a device, which
+   * takes as long as `wait` evaluations. valid[v]: of how many points of chain v, from the first
+   * on, the record holds. The points may differ in rounding from those that the chain computes. */
   scl_status (*walk)(void *self, const scl_walk *w, size_t *valid);
   size_t most;
+  double wait;
   /* NULL; or `run` in two calls, of which end() waits and gets the same points: evaluations of two
    * slots may run at once. Worth it from so many vectors on. */
   scl_status (*begin)(void *self, int slot, const double *x, size_t vectors);

@@ -1,10 +1,44 @@
-/* Points of a trajectory evaluated in advance: a doubling is queued on a device as a whole. */
+/* Points of trajectories evaluated in advance: a transition is queued on a device as a whole.
+ *
+ * A chain goes on from one point on the right or the left end of its trajectory, in an order that
+ * only its random numbers decide, so it is known before any density is: that of a transition of
+ * three doublings may be right, left, left, right, right, right, right. The points of either side
+ * are one leapfrog trajectory each, which a device walks one after the other, from two starts. What
+ * is not known is where the transition ends. It is expected to be as long as the shorter one of the
+ * chain's last two; points beyond its end are evaluated in vain.
+ *
+ *     left     -2 <- -1 <- [start] -> 1 -> 2 -> 3 -> 4 -> 5     right
+ *                          the points asked for: 1, -1, -2, 2, 3, 4, 5
+ *                          as evaluated:         1, 2, 3, 4, 5, | -1, -2 */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "base/threads.h"
 #include "sample/state.h"
+
+/* Points of one chain: of each side those from `next` to before `end` are there. */
+typedef struct {
+  size_t begin, next, end;
+} side;
+
+typedef struct {
+  side side[2]; /* of direction -1 and 1 */
+  size_t wanted;
+  int iteration; /* when they were evaluated */
+  bool off;      /* the device rounds otherwise */
+} lane;
+
+struct scl_ahead {
+  const scl_target *target;
+  size_t d, vectors, most;
+  lane *lane;
+  double *start, *record; /* as in scl_walk */
+  size_t *turn, *valid;
+  scl_random stream; /* what a chain's stream will give */
+  bool filled;
+};
 
 /* STATCL_AHEAD: how many points at most; 0 or 1 for comparison. */
 static size_t most_points(const scl_target *target) {
@@ -13,21 +47,39 @@ static size_t most_points(const scl_target *target) {
   return target->walk != NULL && wanted > 1 ? (size_t)wanted : 1;
 }
 
-scl_ahead scl_ahead_begin(const scl_chain *c, const scl_target *target) {
-  const size_t d = c->options.dimension;
-  scl_ahead a = {.most = most_points(target)};
-  a.off = a.most == 1 || c->options.dense || c->options.rank > 0;
-  if (a.off) return a;
-  a.step = malloc((d + a.most * (2 * d + 1)) * sizeof *a.step);
-  a.off = a.step == NULL;
-  if (!a.off) a.record = a.step + d;
-  return a;
+void scl_ahead_end(scl_ahead *a) {
+  if (a == NULL) return;
+  scl_random_end(&a->stream);
+  free(a->lane);
+  free(a->start);
+  free(a->turn);
+  free(a);
 }
 
-void scl_ahead_end(scl_ahead *a) {
-  free(a->step);
-  *a = (scl_ahead){.off = true};
+void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *target,
+                     scl_ahead **out) {
+  const size_t d = like->options.dimension, most = most_points(target);
+  *out = NULL;
+  if (most == 1 || like->options.dense || like->options.rank > 0) return;
+  scl_ahead *a = calloc(1, sizeof *a);
+  if (a == NULL) return;
+  a->target = target;
+  a->d = d;
+  a->vectors = vectors;
+  a->most = most;
+  a->lane = calloc(vectors, sizeof *a->lane);
+  a->start = calloc(vectors * (6 * d + most * (2 * d + 1)), sizeof *a->start);
+  a->turn = calloc(2 * vectors, sizeof *a->turn);
+  if (a->lane == NULL || a->start == NULL || a->turn == NULL) {
+    scl_ahead_end(a);
+    return;
+  }
+  a->record = a->start + vectors * 6 * d;
+  a->valid = a->turn + vectors;
+  *out = a;
 }
+
+/* ---- how many points ------------------------------------------------------------------------ */
 
 /* The points that the chain will ask for in any case but for a turn or a divergence, this one
  * included. */
@@ -37,46 +89,147 @@ static size_t points_left(const scl_chain *c) {
   return 1;
 }
 
-/* Whether the chain is still where it was in the trajectory of these points. */
-static bool is_along(const scl_ahead *a, const scl_chain *c) {
-  return a->next < a->count && a->iteration == c->iteration && a->depth == c->depth &&
-         a->left == points_left(c) + a->next;
+/* Steps of a transition that is done, counted back from the last one. */
+static int steps_of(const scl_chain *c, int back) {
+  enum { STEPS = 3 }; /* of the figures */
+  return (int)c->figures[(size_t)(c->done - 1 - back) * SCL_CHAIN_FIGURES + STEPS];
 }
 
-static bool is_next(const scl_ahead *a, const scl_chain *c) {
-  const size_t d = c->options.dimension;
-  const double *next = a->record + (a->next - 1) * (2 * d + 1) + 1 + d;
-  return memcmp(next, c->at, d * sizeof *next) == 0;
+/* The points that it will probably ask for. */
+static size_t points_wanted(const scl_chain *c) {
+  const size_t left = points_left(c);
+  if (c->stage != SCL_STAGE_LEAF || c->done < 2) return left;
+  const int last = steps_of(c, 0), before = steps_of(c, 1), usual = last < before ? last : before;
+  const int more = usual - c->leapfrog;
+  return more > 0 && (size_t)more > left ? (size_t)more : left;
 }
 
-static void take(scl_ahead *a, scl_chain *c) {
-  const size_t d = c->options.dimension;
-  memcpy(c->answer, a->record + a->next * (2 * d + 1), (d + 1) * sizeof *c->answer);
-  a->next++;
-}
-
-static scl_status fill(scl_ahead *a, scl_chain *c, const scl_target *target, size_t points) {
-  const scl_walk w = {points, c->at, c->p, a->step, a->record};
-  for (size_t k = 0; k < c->options.dimension; k++) {
-    const double step = c->step_size * c->scale[k];
-    a->step[k] = c->direction * step;
+/* So many points that the time for each that is needed is least: a request takes as long as `wait`
+ * evaluations, and all chains are evaluated as often. */
+static size_t points_together(const scl_ahead *a, size_t count) {
+  size_t best = 1;
+  double rate = 0.0;
+  for (size_t k = 0; k < count; k++) {
+    const size_t points = scl_min(a->lane[k].wanted, a->most);
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) used += scl_min(a->lane[i].wanted, points);
+    const double here = (double)used / ((double)points + a->target->wait);
+    if (here <= rate) continue;
+    rate = here;
+    best = points;
   }
-  a->next = a->count = 0;
-  a->left = points_left(c);
-  a->iteration = c->iteration;
-  a->depth = c->depth;
-  return target->walk(target->self, &w, &a->count);
+  return best;
 }
 
-scl_status scl_ahead_evaluate(scl_ahead *a, scl_chain *c, const scl_target *target) {
-  const bool along = is_along(a, c), found = along && is_next(a, c);
-  a->off = a->off || (along && !found);
-  if (!a->off && !found) {
-    const size_t points = scl_min(points_left(c), a->most);
-    a->next = a->count = 0;
-    if (points > 1) SCL_TRY(fill(a, c, target, points));
+/* ---- which points --------------------------------------------------------------------------- */
+
+static int side_of(const scl_chain *c) {
+  return c->direction > 0.0;
+}
+
+/* Of `points` points the number of those on the side where the chain is. */
+static scl_status count_this_side(scl_ahead *a, const scl_chain *c, size_t points, size_t *out) {
+  const double *u;
+  size_t left = points_left(c);
+  *out = points;
+  if (c->stage != SCL_STAGE_LEAF || left >= points) return SCL_OK;
+  *out = left;
+  SCL_TRY(scl_random_copy(&c->stream, &a->stream));
+  for (int depth = c->depth + 1; left < points && depth < c->options.max_depth; depth++) {
+    const size_t size = (size_t)1 << depth, here = scl_min(size, points - left);
+    SCL_TRY(scl_random_uniform(&a->stream, size + 2, &u));
+    if ((u[0] > 0.5) == side_of(c)) *out += here;
+    left += here;
   }
-  if (a->off || a->count == 0) return target->run(target->self, c->at, 1, c->answer);
-  take(a, c);
+  if (left < points) *out += points - left; /* of no use, as the tree ends here */
   return SCL_OK;
+}
+
+/* Where the chain's trajectory begins, and where it goes on when it turns. The operations of
+ * sample/state.h, for equal bits. */
+static void write_starts(scl_ahead *a, const scl_chain *c, size_t lane) {
+  const size_t part = a->vectors * a->d;
+  double *to = a->start + lane * a->d;
+  const scl_phase_point *end = &c->end[!side_of(c)];
+  for (size_t k = 0; k < a->d; k++) {
+    const double size = c->step_size * c->scale[k];
+    to[k] = c->at[k];
+    to[part + k] = c->p[k];
+    to[2 * part + k] = c->direction * size;
+    if (c->stage != SCL_STAGE_LEAF) continue;
+    const double step = -c->direction * size;
+    const double p = end->p[k] + 0.5 * step * end->g[k];
+    to[3 * part + k] = end->q[k] + step * p;
+    to[4 * part + k] = p;
+    to[5 * part + k] = step;
+  }
+}
+
+static void keep(lane *l, const scl_chain *c, size_t points, size_t turn, size_t valid) {
+  side *here = &l->side[side_of(c)], *there = &l->side[!side_of(c)];
+  l->iteration = c->iteration;
+  *here = (side){0, 0, scl_min(turn, valid)};
+  *there = (side){turn, turn, scl_min(points, valid)};
+  if (there->end < turn) there->end = turn;
+}
+
+scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count, bool *done) {
+  bool off = false;
+  *done = false;
+  if (a == NULL) return SCL_OK;
+  a->filled = false;
+  for (size_t k = 0; k < count; k++) {
+    a->lane[k].wanted = points_wanted(chain[k]);
+    off = off || a->lane[k].off;
+  }
+  if (off) return SCL_OK;
+  const size_t points = points_together(a, count);
+  if (points < 2) return SCL_OK;
+  for (size_t k = 0; k < a->vectors; k++) {
+    const size_t from = scl_min(k, count - 1); /* lanes without a chain */
+    SCL_TRY(count_this_side(a, chain[from], points, &a->turn[k]));
+    write_starts(a, chain[from], k);
+  }
+  const scl_walk w = {points, a->vectors, a->start, a->turn, a->record};
+  SCL_TRY(a->target->walk(a->target->self, &w, a->valid));
+  a->filled = true;
+  for (size_t k = 0; k < count; k++) {
+    keep(&a->lane[k], chain[k], points, a->turn[k], a->valid[k]);
+    a->filled = a->filled && a->valid[k] > 0;
+  }
+  *done = a->filled;
+  return SCL_OK;
+}
+
+bool scl_ahead_filled(const scl_ahead *a) {
+  return a != NULL && a->filled;
+}
+
+/* ---- taking them ---------------------------------------------------------------------------- */
+
+static const double *record_of(const scl_ahead *a, size_t lane, size_t point) {
+  return a->record + (point * a->vectors + lane) * (2 * a->d + 1);
+}
+
+/* The position of the next point of this side. */
+static const double *position_of(const scl_ahead *a, size_t lane, const side *s) {
+  const size_t start = s->begin > 0 ? 3 * a->vectors * a->d : 0;
+  if (s->next == s->begin) return a->start + start + lane * a->d;
+  return record_of(a, lane, s->next - 1) + 1 + a->d;
+}
+
+bool scl_ahead_take(scl_ahead *a, size_t lane, scl_chain *c) {
+  if (a == NULL) return false;
+  side *s = &a->lane[lane].side[side_of(c)];
+  if (s->next >= s->end) return false;
+  const double *position = position_of(a, lane, s);
+  if (memcmp(position, c->at, a->d * sizeof *position) != 0) {
+    const bool along = c->stage == SCL_STAGE_LEAF || c->stage == SCL_STAGE_STATIC;
+    if (along && s->next > s->begin && a->lane[lane].iteration == c->iteration)
+      a->lane[lane].off = true;
+    return false;
+  }
+  memcpy(c->answer, record_of(a, lane, s->next), (a->d + 1) * sizeof *c->answer);
+  s->next++;
+  return true;
 }

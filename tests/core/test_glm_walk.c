@@ -32,40 +32,61 @@ static scl_glm_parameters at_vectors(const double *alpha, const double *beta, si
       .vectors = vectors, .alpha = alpha, .beta = beta, .n_alpha = vectors, .n_beta = vectors * p};
 }
 
-/* Points a leapfrog step apart, evaluated together by this layout: positions are those of the same
- * steps made here, bit for bit, and values and gradients those of one evaluation at each of them.
- */
-static void check_walk(scl_context *ctx, size_t p) {
-  const size_t d = 1 + p, row = 2 * d + 1;
-  double at[MOST], momentum[MOST], step[MOST], record[POINTS * (2 * MOST + 1)], d_beta[MOST];
-  scl_glm *glm = make_glm(ctx, p);
-  size_t valid = 0;
-  if (glm == NULL) return;
-  test_fill(at, d);
-  for (size_t k = 0; k < d; k++) {
-    momentum[k] = test_random() - 0.5;
-    step[k] = k % 2 == 0 ? 0.01 : -0.02;
+/* The next position of a chain by the steps of leapfrog.h, each operation rounded by itself. */
+static void step_on(const double *slope, const double *step, size_t d, double *at,
+                    double *momentum) {
+  for (size_t i = 0; i < d; i++) {
+    for (int half = 0; half < 2; half++) {
+      const volatile double kick = 0.5 * step[i] * slope[i];
+      momentum[i] += kick;
+    }
+    const volatile double move = step[i] * momentum[i];
+    at[i] += move;
   }
-  const scl_glm_walk_task task = {POINTS, at, momentum, step, record};
-  CHECK_OK(scl_glm_walk(glm, &task, &valid));
-  CHECK(valid == POINTS);
-  for (size_t k = 0; k < valid; k++) {
-    const double *got = record + k * row;
-    double value, d_alpha;
-    const scl_glm_parameters parameters = at_vectors(at, at + 1, 1, p);
-    const scl_glm_results results = {.value = &value, .d_alpha = &d_alpha, .d_beta = d_beta};
-    CHECK_OK(scl_glm_evaluate(glm, &parameters, SCL_GLM_ALPHA | SCL_GLM_BETA, &results));
-    CHECK_NEAR(got[0], value, 1e-10 * fabs(value));
-    CHECK_NEAR(got[1], d_alpha, 1e-10 * N);
-    for (size_t j = 0; j < p; j++) CHECK_NEAR(got[2 + j], d_beta[j], 1e-10 * N);
-    for (size_t i = 0; i < d && k + 1 < valid; i++) {
-      for (int half = 0; half < 2; half++) {
-        const volatile double kick = 0.5 * step[i] * got[1 + i];
-        momentum[i] += kick;
+}
+
+/* Value and gradient are those of one evaluation at the position. */
+static void check_point(scl_glm *glm, size_t p, const double *at, const double *got) {
+  double value, d_alpha, d_beta[MOST];
+  const scl_glm_parameters parameters = at_vectors(at, at + 1, 1, p);
+  const scl_glm_results results = {.value = &value, .d_alpha = &d_alpha, .d_beta = d_beta};
+  CHECK_OK(scl_glm_evaluate(glm, &parameters, SCL_GLM_ALPHA | SCL_GLM_BETA, &results));
+  CHECK_NEAR(got[0], value, 1e-10 * fabs(value));
+  CHECK_NEAR(got[1], d_alpha, 1e-10 * N);
+  for (size_t j = 0; j < p; j++) CHECK_NEAR(got[2 + j], d_beta[j], 1e-10 * N);
+}
+
+/* Points of several chains, a leapfrog step apart but where a chain turns, evaluated together by
+ * this layout: positions are those of the same steps made here, bit for bit. */
+static void check_walk(scl_context *ctx, size_t p, size_t vectors) {
+  const size_t d = 1 + p, row = 2 * d + 1, part = vectors * d;
+  double start[6 * VECTORS * MOST], record[POINTS * VECTORS * (2 * MOST + 1)];
+  size_t valid[VECTORS], turn[VECTORS];
+  scl_glm *glm = make_glm(ctx, p);
+  if (glm == NULL) return;
+  test_fill(start, 6 * part);
+  for (size_t k = 0; k < part; k++) {
+    start[2 * part + k] = k % 2 == 0 ? 0.01 : -0.02;
+    start[5 * part + k] = -start[2 * part + k];
+  }
+  for (size_t v = 0; v < vectors; v++) turn[v] = vectors == 1 ? POINTS : 1 + v % POINTS;
+  const scl_glm_walk_task task = {POINTS, vectors, start, turn, record};
+  CHECK_OK(scl_glm_walk(glm, &task, valid));
+  for (size_t v = 0; v < vectors; v++) {
+    double at[MOST], momentum[MOST], step[MOST];
+    CHECK(valid[v] == POINTS);
+    for (size_t k = 0; k < valid[v]; k++) {
+      const double *got = record + (k * vectors + v) * row;
+      const double *from = start + (k == turn[v] ? 3 : 0) * part + v * d;
+      if (k == 0 || k == turn[v]) {
+        memcpy(at, from, d * sizeof *at);
+        memcpy(momentum, from + part, d * sizeof *at);
+        memcpy(step, from + 2 * part, d * sizeof *at);
+      } else {
+        step_on(got - vectors * row + 1, step, d, at, momentum);
       }
-      const volatile double move = step[i] * momentum[i];
-      at[i] += move;
-      CHECK(at[i] == got[1 + d + i]);
+      if (k > 0) CHECK(memcmp(at, got - vectors * row + 1 + d, d * sizeof *at) == 0);
+      check_point(glm, p, at, got);
     }
   }
   scl_glm_release(glm);
@@ -110,12 +131,15 @@ static void check_slots(scl_context *ctx, size_t p) {
 
 void test_glm_walk(scl_context *ctx) {
 #ifdef SCL_TEST_OPENCL
-  const char *names[] = {NULL, "10f", "10", "32", "split"};
+  const char *names[] = {NULL, "10f", "10", "32", "10x4f", "10x2", "16m8", "split"};
   for (size_t i = 0; i < sizeof names / sizeof *names && !scl_context_is_host(ctx); i++) {
     scl_cl_glm_force(names[i]);
-    check_walk(ctx, 9);
-    check_walk(ctx, 0);
-    check_walk(ctx, 30);
+    check_walk(ctx, 9, 1);
+    check_walk(ctx, 0, 1);
+    check_walk(ctx, 30, 1);
+    check_walk(ctx, 9, 4);
+    check_walk(ctx, 0, 2);
+    check_walk(ctx, 9, VECTORS);
   }
   scl_cl_glm_force(NULL);
 #endif

@@ -187,72 +187,6 @@ static void check_step_sizes(void) {
   }
 }
 
-/* ---- points evaluated in advance ------------------------------------------------------------ */
-
-/* A normal density whose points a device computes, which may round otherwise, or fail at some. */
-typedef struct {
-  gauss g;
-  long walks, points;
-  double nudge;
-  size_t valid;
-} device;
-
-static scl_status run_device(void *self, const double *x, size_t vectors, double *to) {
-  return run_gauss(&((device *)self)->g, x, vectors, to);
-}
-
-static scl_status walk_device(void *self, const scl_walk *w, size_t *valid) {
-  device *d = self;
-  double q[D], p[D];
-  memcpy(q, w->position, sizeof q);
-  memcpy(p, w->momentum, sizeof p);
-  d->walks++;
-  for (size_t k = 0; k < w->points; k++) {
-    double *row = w->record + k * (2 * D + 1);
-    row[0] = density(&d->g, q, row + 1);
-    d->points++;
-    if (k + 1 == w->points) break;
-    for (int i = 0; i < D; i++) {
-      for (int half = 0; half < 2; half++) p[i] += 0.5 * w->step[i] * row[1 + i];
-      q[i] = (q[i] + w->step[i] * p[i]) * (1.0 + d->nudge);
-      row[1 + D + i] = q[i];
-    }
-  }
-  *valid = d->valid < w->points ? d->valid : w->points;
-  return SCL_OK;
-}
-
-static void check_ahead(bool static_steps) {
-  const struct {
-    double nudge;
-    size_t valid;
-  } ways[] = {{0.0, 99}, {1e-15, 99}, {0.0, 3}, {0.0, 0}};
-  gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY};
-  const scl_target plain = {.dimension = D, .run = run_gauss, .self = &g};
-  scl_chain_options o = options(100, 200);
-  scl_chain *a, *b;
-  scl_chain_stop stop;
-  o.static_steps = static_steps;
-  REQUIRE_OK(make(&o, &a));
-  CHECK_OK(scl_chain_run(a, &plain, 300, INFINITY, &stop));
-  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-    device d = {.g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY},
-                .nudge = ways[i].nudge,
-                .valid = ways[i].valid};
-    const scl_target ahead = {
-        .dimension = D, .run = run_device, .self = &d, .walk = walk_device, .most = 6};
-    REQUIRE_OK(make(&o, &b));
-    CHECK_OK(scl_chain_run(b, &ahead, 300, INFINITY, &stop));
-    CHECK(stop == SCL_CHAIN_ENDED && equal_draws(a, b));
-    if (i == 0) CHECK(d.walks + d.g.calls < g.calls / 2);                   /* requests */
-    if (i == 0 && static_steps) CHECK(d.points + d.g.calls < g.calls + 60); /* divergences */
-    if (i == 1) CHECK(d.walks == 1); /* one difference is enough */
-    if (i == 3) CHECK(d.g.calls == g.calls);
-    scl_chain_free(b);
-  }
-  scl_chain_free(a);
-}
-
 /* ---- several chains over a program ---------------------------------------------------------- */
 
 /* A normal density through a product, a Cholesky factor and its solve, which use memory of the
@@ -400,8 +334,6 @@ void test_sample(scl_context *ctx) {
   check_answers(false);
   check_answers(true);
   check_step_sizes();
-  check_ahead(false);
-  check_ahead(true);
   check_several(ctx);
 #ifdef SCL_TEST_ALLOC
   check_memory();

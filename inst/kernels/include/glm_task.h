@@ -40,7 +40,7 @@ SCL_SAME_LAYOUT(glm_layout, 80)
 enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_AUX = 4, GLM_FEW = 8, GLM_WEIGHTED = 16 };
 
 /* Residuals and slopes are not written where theirs is negative. With a record the group that adds
- * the sums makes a leapfrog step (leapfrog.h): momentum and step stand behind alpha and beta. */
+ * the sums makes the leapfrog steps to a point (leapfrog.h), whose numbers begin at alpha. */
 typedef struct {
   glm_layout at;
   scl_long results, partials, residuals, slopes, scratch;
@@ -52,8 +52,10 @@ typedef struct {
   int flags;
   int family;  /* scl_glm_family, of glm_rows and glm_split */
   int has_eta; /* of glm_split: the predictors start from X beta, else from 0 */
+  int point;   /* of the leapfrog steps: its number, the first being 0 */
+  int unused;
 } glm_task;
-SCL_SAME_LAYOUT(glm_task, 168)
+SCL_SAME_LAYOUT(glm_task, 176)
 
 /* The first numbers of `work`, where these are all parameters. */
 enum { GLM_FEW_MOST = 64 };

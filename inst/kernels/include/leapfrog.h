@@ -1,8 +1,12 @@
-/* A leapfrog step between two evaluations of a log density, of a chain whose point stays on the
- * device. `result` has the density at q and its gradient g, p is the momentum half a step before,
- * e the step of each of d parameters:
+/* Leapfrog steps between two evaluations of a log density, of chains whose points stay on the
+ * device. There are n numbers of all chains: number i has position q, momentum p half a step before
+ * it, step e, and gradient g, and belongs to one of `vectors` chains:
  *
- *   p <- p + e g / 2, twice    q <- q + e p    record <- density, g, new q
+ *   p <- p + e g / 2, twice    q <- q + e p    record <- densities, all g, all new q
+ *
+ * A chain may go on from a second start, in the other direction of time, at the point whose number
+ * stands in its turn. From `q` on there are, n numbers each: q, p, e; q, p and e of the second
+ * start; and the chains' turns. `result` has the densities, and behind them the gradients.
  *
  * Every operation is rounded by itself, in the order of the host (sample/state.h): both make the
  * same bits, which the host relies on for speed alone. */
@@ -28,16 +32,27 @@ SCL_INLINE real leapfrog_plus(real a, real b) {
 }
 #endif
 
-/* Of parameter k; position, momentum and step behind each other at `q`. */
-SCL_INLINE void leapfrog(const int d, const int k, volatile __global const real *result,
-                         __global real *q, __global real *record) {
-  const real g = result[1 + k], e = q[2 * d + k];
+/* Number i, of the chain `vector`, on the way to the point number `point`. */
+SCL_INLINE void leapfrog(const int vectors, const int n, const int i, const int vector,
+                         const int point, volatile __global const real *result, __global real *q,
+                         __global real *record) {
+  const real g = result[vectors + i], e = q[2 * n + i];
   const real change = leapfrog_times(leapfrog_times(0.5, e), g);
-  const real p = leapfrog_plus(leapfrog_plus(q[d + k], change), change);
-  const real next = leapfrog_plus(q[k], leapfrog_times(e, p));
-  if (k == 0) record[0] = result[0];
-  record[1 + k] = g;
-  record[1 + d + k] = next;
-  q[d + k] = p;
-  q[k] = next;
+  real p = leapfrog_plus(leapfrog_plus(q[n + i], change), change);
+  real next = leapfrog_plus(q[i], leapfrog_times(e, p));
+  if (q[6 * n + vector] == point) {
+    next = q[3 * n + i];
+    p = q[4 * n + i];
+    q[2 * n + i] = q[5 * n + i];
+  }
+  if (i < vectors) record[i] = result[i];
+  record[vectors + i] = g;
+  record[vectors + n + i] = next;
+  q[n + i] = p;
+  q[i] = next;
+}
+
+/* The chain of number i: alphas come first, one for each chain, then the p coefficients of each. */
+SCL_INLINE int leapfrog_vector(const int vectors, const int p, const int i) {
+  return i < vectors ? i : (i - vectors) / p;
 }

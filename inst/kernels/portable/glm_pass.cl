@@ -299,8 +299,9 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
  */
 SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last, int item,
                                         __global real *work, __global const real *partials,
-                                        __global real *results, int rows, int groups, int p,
-                                        __global real *alpha, long record) {
+                                        __global real *results, int rows, int groups,
+                                        int vectors, int p, __global real *alpha, long record,
+                                        int point) {
   volatile __global int *done = (volatile __global int *)work;
   GLM_FENCE();
   barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
@@ -309,10 +310,11 @@ SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last
   if (!*is_last) return;
   GLM_FENCE();
   glm_finish(pool, item, partials, results, rows, groups);
-  const int parameters = record >= 0 ? 1 + p : 0;
+  const int numbers = record >= 0 ? vectors * (1 + p) : 0;
   barrier(CLK_GLOBAL_MEM_FENCE);
-  for (int k = item; k < parameters; k += GLM_ITEMS) {
-    leapfrog(parameters, k, results, alpha, work + record);
+  for (int i = item; i < numbers; i += GLM_ITEMS) {
+    leapfrog(vectors, numbers, i, leapfrog_vector(vectors, p, i), point, results, alpha,
+             work + record);
   }
   if (item == 0) *done = 0;
 }
@@ -392,6 +394,7 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   glm_write_sums(&t, total, sum, &at, pool, work + task.partials + group, groups);
 #if GLM_FINISH
   glm_finish_last(pool, &is_last, at.item, work, work + task.partials, work + task.results,
-                  (int)task.at.results, groups, p, work + task.at.alpha, task.record);
+                  (int)task.at.results, groups, predictors, p, work + task.at.alpha, task.record,
+                  task.point);
 #endif
 }

@@ -1,7 +1,10 @@
-/* A leapfrog step after the pass of a GLM likelihood that has not made it itself (leapfrog.h), a
- * work-item a parameter. */
-__kernel void leapfrog_step(const int d, __global real *work, const long result, const long q,
-                            const long record) {
-  const int k = get_global_id(0);
-  if (k < d) leapfrog(d, k, work + result, work + q, work + record);
+/* Leapfrog steps after the pass of a GLM likelihood that has not made them itself (leapfrog.h), a
+ * work-item a number. */
+__kernel void leapfrog_step(const int vectors, const int p, const int point, __global real *work,
+                            const long result, const long q, const long record) {
+  const int i = get_global_id(0), n = vectors * (1 + p);
+  if (i < n) {
+    leapfrog(vectors, n, i, leapfrog_vector(vectors, p, i), point, work + result, work + q,
+             work + record);
+  }
 }

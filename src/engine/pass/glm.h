@@ -34,10 +34,10 @@ typedef struct scl_glm_pass {
   bool row_alpha, row_aux;    /* one for each row and predictor, or row and vector */
   bool gradient;              /* the derivatives by beta are wanted */
   bool weighted;              /* each observation's terms are multiplied by its weight */
-  /* 0; or, of one predictor with one alpha and no auxiliary parameter, so many evaluations, each
+  /* 0; or, of vectors with one alpha each and no auxiliary parameter, so many evaluations, each
    * but the first a leapfrog step after the last (kernels/include/leapfrog.h). Alpha and beta are
-   * the position, behind them are momentum and step. The results are those of the last evaluation,
-   * and behind them are the records of the others. */
+   * the positions, behind them are the other numbers of the walk. The results are those of the last
+   * evaluation, and behind them are the records of the others. */
   size_t points;
   const double *parameters; /* in host memory, laid out as scl_glm_layout says */
   double *results;          /* likewise; d_beta undefined unless wanted */
@@ -67,12 +67,16 @@ static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {
   return at;
 }
 
-/* Numbers of momentum and step behind the parameters, and of all records behind the results. */
+/* Numbers of a walk behind the parameters, of one of its records, and of all of them behind the
+ * results. */
 static inline size_t scl_glm_walk_numbers(const scl_glm_pass *pass) {
-  return pass->points > 0 ? 2 * (1 + pass->x.ncol) : 0;
+  return pass->points > 0 ? pass->vectors * (5 * (1 + pass->x.ncol) + 1) : 0;
+}
+static inline size_t scl_glm_record_size(const scl_glm_pass *pass) {
+  return pass->vectors * (2 * (1 + pass->x.ncol) + 1);
 }
 static inline size_t scl_glm_record_numbers(const scl_glm_pass *pass) {
-  return pass->points > 0 ? (pass->points - 1) * (2 * (1 + pass->x.ncol) + 1) : 0;
+  return pass->points > 0 ? (pass->points - 1) * scl_glm_record_size(pass) : 0;
 }
 
 #endif

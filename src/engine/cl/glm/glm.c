@@ -30,7 +30,8 @@ typedef struct {
   bool finish, keeps_residuals;
   bool quick;     /* so short that an event would cost more than waiting in the driver */
   bool few;       /* the parameters come with the launch */
-  int64_t record; /* of one evaluation: where its leapfrog step goes, or -1 */
+  int64_t record; /* of one evaluation: where its leapfrog steps go, or -1 */
+  int point;      /* to which they lead */
 } plan;
 
 static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) {
@@ -156,7 +157,8 @@ static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
                     .aux_sums = (int)s->aux_sums,
                     .flags = flags_of(pass) | (s->few ? GLM_FEW : 0),
                     .family = (int)pass->family,
-                    .has_eta = s->p > 0};
+                    .has_eta = s->p > 0,
+                    .point = s->point};
 }
 
 static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
@@ -234,11 +236,12 @@ static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass 
 
 /* From one evaluation to the next, where the pass has not done it. */
 static scl_status launch_leapfrog(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  const size_t d = 1 + s->p;
+  const size_t numbers = s->vectors * (1 + s->p);
   if (s->finish || s->record < 0) return SCL_OK;
-  return scl_launch_leapfrog_step(op, scl_cl_range_1(scl_round_up(d, SPLIT_ITEMS), SPLIT_ITEMS),
-                                  (int)d, scl_inout_buffer(pass->state->work.buffer),
-                                  (int64_t)s->results, scl_glm_layout_of(pass).alpha, s->record);
+  return scl_launch_leapfrog_step(
+      op, scl_cl_range_1(scl_round_up(numbers, SPLIT_ITEMS), SPLIT_ITEMS), (int)s->vectors,
+      (int)s->p, s->point, scl_inout_buffer(pass->state->work.buffer), (int64_t)s->results,
+      scl_glm_layout_of(pass).alpha, s->record);
 }
 
 /* ---- results ------------------------------------------------------------------------------ */
@@ -283,9 +286,11 @@ static scl_status enqueue_pass(scl_cl_op *op, const plan *s, const scl_glm_pass 
   op->timing = SCL_CL_TIME_NONE;
   if (!s->few) SCL_TRY(send_parameters(op, pass));
   op->timing = SCL_CL_TIME_EACH;
-  for (size_t k = 0, d = 1 + s->p; k == 0 || k < pass->points; k++) {
+  const size_t records = s->results + s->vectors * (2 + s->p), size = scl_glm_record_size(pass);
+  for (size_t k = 0; k == 0 || k < pass->points; k++) {
     plan one = *s;
-    one.record = k + 1 < pass->points ? (int64_t)(s->results + 1 + d + k * (2 * d + 1)) : -1;
+    one.record = k + 1 < pass->points ? (int64_t)(records + k * size) : -1;
+    one.point = (int)k + 1;
     SCL_TRY(launch_pass(op, &one, pass));
     SCL_TRY(launch_combine(op, &one, pass));
     SCL_TRY(launch_leapfrog(op, &one, pass));

@@ -5,7 +5,8 @@
 /* ---- layouts ------------------------------------------------------------------------------ */
 
 static const scl_cl_glm_shape layouts[] = {
-#define LAYOUT(NAME, family, layout, predictors, eighths, groups, groups_lean, least, columns)     \
+#define LAYOUT(NAME, family, layout, predictors, eighths, groups, groups_lean, least, columns,     \
+               least_rows)                                                                         \
   {#layout,                                                                                        \
    (predictors),                                                                                   \
    32,                                                                                             \
@@ -13,7 +14,7 @@ static const scl_cl_glm_shape layouts[] = {
    8 * (eighths),                                                                                  \
    false,                                                                                          \
    {(groups), (groups_lean)},                                                                      \
-   {(least), (columns)},                                                                           \
+   {(least), (columns), (least_rows)},                                                             \
    true},
     SCL_GLM_MMA_LAYOUTS(LAYOUT, , )
 #undef LAYOUT
@@ -26,7 +27,7 @@ static const scl_cl_glm_shape layouts[] = {
    (size_t)(lanes) * (columns),                                                                    \
    (finish) != 0,                                                                                  \
    {(groups), (groups_lean)},                                                                      \
-   {0, 0},                                                                                         \
+   {0, 0, 0},                                                                                      \
    false},
         SCL_GLM_LAYOUTS(LAYOUT, , )
 #undef LAYOUT
@@ -118,7 +119,8 @@ static size_t most_predictors(const scl_glm_pass *pass, const scl_cl_glm_shape *
 
 static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const scl_cl_glm_shape *l) {
   size_t predictors = pass->vectors * pass->classes;
-  bool worth = predictors >= l->least[0] && pass->x.ncol >= l->least[1];
+  bool worth =
+      predictors >= l->least[0] && pass->x.ncol >= l->least[1] && pass->x.nrow >= l->least[2];
   if (wanted_layout != NULL ? strcmp(wanted_layout, l->name) != 0 : !worth) return false;
   /* Only on known devices does a fence order memory between groups. */
   if (l->finish && cl->info.capability < 70 && wanted_layout == NULL) return false;

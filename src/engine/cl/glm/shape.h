@@ -11,8 +11,8 @@ typedef struct {
   size_t slots;                   /* columns */
   bool finish;                    /* the pass adds the groups' sums itself */
   size_t groups_of_unit[2];       /* of a lean family: the second */
-  size_t least[2]; /* the least numbers of predictors and columns for which it is used */
-  bool mma;        /* needs matrix instructions */
+  size_t least[3];                /* of predictors, columns and rows, from which on it is used */
+  bool mma;                       /* needs matrix instructions */
 } scl_cl_glm_shape;
 
 /* The first layout that suits the pass, or -1. */

@@ -1,0 +1,107 @@
+/* Leapfrog trajectories of several chains, each evaluated with one request to a device. */
+#include <math.h>
+
+#include "ops/glm_private.h"
+#include "ops/operation.h"
+
+/* An evaluation as long as this one is worth starting only if it is surely needed. */
+enum { WALK_ELEMENTS = 1 << 25, WALK_MANY = 32, WALK_FEW = 2 };
+
+static size_t elements_of(const scl_glm *glm) {
+  return scl_glm_nrow(glm) * (1 + scl_glm_ncol(glm));
+}
+
+size_t scl_glm_walk_most(const scl_glm *glm) {
+  const bool simple =
+      GLM_FAMILY_AUX(glm->family) == SCL_GLM_NONE && !GLM_FAMILY_COUPLED(glm->family);
+  if (!simple || scl_glm_nrow(glm) == 0 || scl_traits(scl_glm_context(glm))->synchronous) return 1;
+  return elements_of(glm) <= WALK_ELEMENTS ? WALK_MANY : WALK_FEW;
+}
+
+/* In microseconds, on an H100: a request and its answer; a launch, and elements of X. */
+double scl_glm_walk_wait(const scl_glm *glm) {
+  return 25.0 / (10.0 + (double)elements_of(glm) / 375000.0);
+}
+
+/* ---- layouts ------------------------------------------------------------------------------- */
+
+/* Alpha and beta of each chain, to all alphas and behind them all betas; or back, each chain `row`
+ * numbers apart. */
+static void to_device(size_t d, size_t vectors, const double *from, double *to) {
+  for (size_t v = 0; v < vectors; v++) {
+    to[v] = from[v * d];
+    for (size_t k = 1; k < d; k++) to[vectors + v * (d - 1) + k - 1] = from[v * d + k];
+  }
+}
+
+static void from_device(size_t d, size_t vectors, const double *from, double *to, size_t row) {
+  for (size_t v = 0; v < vectors; v++) {
+    to[v * row] = from[v];
+    for (size_t k = 1; k < d; k++) to[v * row + k] = from[vectors + v * (d - 1) + k - 1];
+  }
+}
+
+/* Densities, gradients, and next points unless this is the last. */
+static void read_record(size_t d, size_t vectors, const double *from, bool last, double *to) {
+  const size_t row = 2 * d + 1, numbers = vectors * d;
+  for (size_t v = 0; v < vectors; v++) to[v * row] = from[v];
+  from_device(d, vectors, from + vectors, to + 1, row);
+  if (!last) from_device(d, vectors, from + vectors + numbers, to + 1 + d, row);
+}
+
+/* ---- the request --------------------------------------------------------------------------- */
+
+/* -infinity is a density, with any gradient. */
+static bool is_number(const double *record, size_t d) {
+  const double value = record[0];
+  if (isnan(value) || value == INFINITY) return false;
+  return value == -INFINITY || scl_glm_count_finite(record + 1, d) == d;
+}
+
+static void read_walk(const scl_glm *glm, const scl_glm_walk_task *w, const scl_glm_pass *pass,
+                      size_t *valid) {
+  const size_t d = 1 + pass->x.ncol, row = 2 * d + 1, size = scl_glm_record_size(pass);
+  const double *records = pass->results + w->vectors * (1 + d);
+  for (size_t k = 0; k < w->points; k++) {
+    const bool last = k + 1 == w->points;
+    read_record(d, w->vectors, last ? pass->results : records + k * size, last,
+                w->record + k * w->vectors * row);
+  }
+  for (size_t v = 0; v < w->vectors; v++) {
+    for (valid[v] = 0; valid[v] < w->points; ++valid[v]) {
+      double *record = w->record + (valid[v] * w->vectors + v) * row;
+      if (!is_number(record, d)) break;
+      record[0] += glm->summary.constant;
+    }
+  }
+}
+
+scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid) {
+  scl_context *ctx = scl_glm_context(glm);
+  const size_t d = 1 + scl_glm_ncol(glm), numbers = w->vectors * d;
+  for (size_t v = 0; v < w->vectors; v++) valid[v] = 0;
+  if (scl_glm_count_finite(w->start, numbers) < numbers) return SCL_OK;
+  SCL_TRY(scl_context_check(ctx));
+  scl_glm_slot *o = &glm->slot[0];
+  scl_glm_pass pass = {.family = glm->family,
+                       .x = scl_mat_block(glm->x),
+                       .y = scl_mat_block(glm->y),
+                       .vectors = w->vectors,
+                       .classes = 1,
+                       .weighted = glm->weighted,
+                       .gradient = true,
+                       .points = w->points,
+                       .state = &o->state};
+  const size_t given = 1 + numbers + scl_glm_walk_numbers(&pass);
+  SCL_TRY(scl_glm_reserve(o, given + w->vectors * (1 + d) + scl_glm_record_numbers(&pass)));
+  o->memory[0] = 0.0;
+  for (size_t k = 0; k < 6; k++)
+    to_device(d, w->vectors, w->start + k * numbers, o->memory + 1 + k * numbers);
+  for (size_t v = 0; v < w->vectors; v++) o->memory[1 + 6 * numbers + v] = (double)w->turn[v];
+  pass.parameters = o->memory;
+  pass.results = o->memory + given;
+  const scl_status status = ctx->engine->glm(ctx, &pass);
+  if (status == SCL_OK) read_walk(glm, w, &pass, valid);
+  scl_glm_leave_abandoned(o);
+  return status;
+}

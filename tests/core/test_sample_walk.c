@@ -1,0 +1,162 @@
+/* Points of trajectories evaluated in advance: chains draw as without them. */
+#include "sample_chains.h"
+#include "test.h"
+
+enum { CHAINS = 5, ITERATIONS = 150 };
+
+/* A normal density whose points a device computes, which may round otherwise, or fail at some. */
+typedef struct {
+  gauss g;
+  long walks, points; /* points: of all chains */
+  double nudge;
+  size_t valid;
+} device;
+
+static scl_status run_device(void *self, const double *x, size_t vectors, double *to) {
+  for (size_t v = 0; v < vectors; v++)
+    SCL_TRY(run_gauss(&((device *)self)->g, x + v * D, 1, to + v * (D + 1)));
+  return SCL_OK;
+}
+
+static void walk_chain(device *d, const scl_walk *w, size_t v) {
+  const size_t part = w->vectors * D;
+  const double *from = w->start + v * D;
+  double q[D], p[D], step[D];
+  for (size_t k = 0; k < w->points; k++) {
+    double *row = w->record + (k * w->vectors + v) * (2 * D + 1);
+    const double *start = k == 0 ? from : k == w->turn[v] ? from + 3 * part : NULL;
+    for (size_t i = 0; i < D; i++) {
+      if (start != NULL) {
+        q[i] = start[i];
+        p[i] = start[part + i];
+        step[i] = start[2 * part + i];
+      } else {
+        const double *slope = row - w->vectors * (2 * D + 1) + 1;
+        for (int half = 0; half < 2; half++) p[i] += 0.5 * step[i] * slope[i];
+        q[i] = (q[i] + step[i] * p[i]) * (1.0 + d->nudge);
+      }
+      if (k > 0) (row - w->vectors * (2 * D + 1))[1 + D + i] = q[i];
+    }
+    row[0] = density(&d->g, q, row + 1);
+    d->points++;
+  }
+}
+
+static scl_status walk_device(void *self, const scl_walk *w, size_t *valid) {
+  device *d = self;
+  d->walks++;
+  for (size_t v = 0; v < w->vectors; v++) {
+    CHECK(w->turn[v] >= 1 && w->turn[v] <= w->points);
+    walk_chain(d, w, v);
+    valid[v] = d->valid < w->points ? d->valid : w->points;
+  }
+  return SCL_OK;
+}
+
+static device make_device(double nudge, size_t valid) {
+  return (device){.g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY}, .nudge = nudge, .valid = valid};
+}
+
+static scl_target target_of(device *d, bool walks) {
+  scl_target t = {.dimension = D, .run = run_device, .self = d, .wait = 2.0};
+  if (walks) t.walk = walk_device;
+  if (walks) t.most = 12;
+  return t;
+}
+
+static const struct {
+  double nudge;
+  size_t valid;
+} ways[] = {{0.0, 99}, {1e-15, 99}, {0.0, 3}, {0.0, 0}};
+
+static void check_alone(bool static_steps) {
+  device d = make_device(0.0, 0);
+  const scl_target plain = target_of(&d, false);
+  scl_chain_options o = options(ITERATIONS, ITERATIONS);
+  scl_chain *a, *b;
+  scl_chain_stop stop;
+  o.static_steps = static_steps;
+  REQUIRE_OK(make(&o, &a));
+  CHECK_OK(scl_chain_run(a, &plain, 2 * ITERATIONS, INFINITY, &stop));
+  const long calls = d.g.calls;
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    d = make_device(ways[i].nudge, ways[i].valid);
+    const scl_target ahead = target_of(&d, true);
+    REQUIRE_OK(make(&o, &b));
+    CHECK_OK(scl_chain_run(b, &ahead, 2 * ITERATIONS, INFINITY, &stop));
+    CHECK(stop == SCL_CHAIN_ENDED && equal_draws(a, b));
+    if (i == 0) CHECK(d.walks + d.g.calls < calls / 3);      /* requests */
+    if (i == 0) CHECK(d.points + d.g.calls < calls * 5 / 4); /* in vain */
+    if (i == 1) CHECK(d.walks <= 2);                         /* one difference is enough */
+    if (i == 3) CHECK(d.g.calls == calls);
+    scl_chain_free(b);
+  }
+  scl_chain_free(a);
+}
+
+static void make_chains(const scl_chain_options *o, scl_chain **chain) {
+  for (int k = 0; k < CHAINS; k++) {
+    const double centre[D] = {0.1 * k, 0.0, 0.3};
+    CHECK_OK(make(o, &chain[k]));
+    CHECK_OK(scl_chain_place(chain[k], centre, 0.5));
+  }
+}
+
+static void free_chains(scl_chain **chain) {
+  for (int k = 0; k < CHAINS; k++) scl_chain_free(chain[k]);
+}
+
+/* As the caller does: chains that have ended leave. */
+static void run_together(scl_chain *const *all, const scl_target *target, size_t vectors) {
+  scl_chain *chain[CHAINS];
+  scl_chain_stop stop[CHAINS];
+  int goal[CHAINS], count = CHAINS, step = 40;
+  memcpy(chain, all, sizeof chain);
+  for (long round = 0; count > 0 && round < 100000; round++) {
+    for (int k = 0; k < count; k++) {
+      goal[k] = scl_chain_view_of(chain[k]).done / step * step + step;
+      if (goal[k] > 2 * ITERATIONS) goal[k] = 2 * ITERATIONS;
+    }
+    CHECK_OK(scl_chains_run(chain, count, target, NULL, vectors, goal, INFINITY, stop));
+    int left = 0;
+    for (int k = 0; k < count; k++) {
+      CHECK(stop[k] == SCL_CHAIN_RUNS || stop[k] == SCL_CHAIN_ENDED);
+      if (stop[k] != SCL_CHAIN_ENDED) chain[left++] = chain[k];
+    }
+    count = left;
+  }
+  CHECK(count == 0);
+}
+
+/* In lockstep, all at once or in parts, each chain draws as alone. */
+static void check_together(size_t vectors) {
+  const scl_chain_options o = options(ITERATIONS, ITERATIONS);
+  scl_chain *alone[CHAINS], *chain[CHAINS];
+  device d = make_device(0.0, 0);
+  const scl_target plain = target_of(&d, false);
+  make_chains(&o, alone);
+  for (int k = 0; k < CHAINS; k++) {
+    scl_chain_stop stop;
+    CHECK_OK(scl_chain_run(alone[k], &plain, 2 * ITERATIONS, INFINITY, &stop));
+  }
+  const long calls = d.g.calls;
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    d = make_device(ways[i].nudge, ways[i].valid);
+    const scl_target ahead = target_of(&d, true);
+    make_chains(&o, chain);
+    run_together(chain, &ahead, vectors);
+    for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], chain[k]));
+    if (i == 0) CHECK(d.walks < calls / (long)vectors / 2);
+    if (i == 0) CHECK(d.points < 2 * calls);
+    free_chains(chain);
+  }
+  free_chains(alone);
+}
+
+void test_sample_walk(scl_context *ctx) {
+  (void)ctx;
+  check_alone(false);
+  check_alone(true);
+  check_together(CHAINS);
+  check_together(2);
+}
