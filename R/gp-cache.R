@@ -8,9 +8,14 @@ gp_states <- new.env(parent = emptyenv())
 gp_states$list <- list()
 gp_states$count <- 0L
 
-# Limit of the sum of squared numbers of observations in the cache: one large state or a few small
-# ones.
+# Limit of the numbers that all states in the cache have: one large state or a few small ones.
 gp_states_limit <- 4096^2
+
+# About how many numbers the state of a fit has: a factor of the covariance matrix, or neighbours.
+gp_state_size <- function(object) {
+  n <- length(object$y)
+  if (is.null(object$vecchia)) n^2 else n * (object$vecchia$neighbours + 4)
+}
 
 new_gp_id <- function() {
   gp_states$count <- gp_states$count + 1L
@@ -31,10 +36,19 @@ gp_state <- function(object) {
 keep_gp_state <- function(object, state) {
   key <- list(object$par, object$kernel$terms, session$engine, Sys.getpid())
   old <- Filter(function(entry) !identical(entry$id, object$id), gp_states$list)
-  all <- c(list(list(id = object$id, key = key, n = length(object$y), state = state)), old)
-  size <- cumsum(vapply(all, function(entry) entry$n^2, 0))
+  all <- c(list(list(id = object$id, key = key, size = gp_state_size(object), state = state)), old)
+  size <- cumsum(vapply(all, function(entry) entry$size, 0))
   gp_states$list <- all[seq_along(all) == 1L | (size <= gp_states_limit & seq_along(all) <= 8L)]
   invisible()
+}
+
+# The likelihood of a fit: by Vecchia's approximation that of its state, whose order and neighbours
+# take longer than a likelihood.
+gp_state_likelihood <- function(object) {
+  problem <- gp_problem(object)
+  if (!is.null(object$vecchia) && is.null(problem$response)) return(gp_state(object)$likelihood)
+  clear_gp_states(length(object$y)) # two more n x n matrices will be allocated
+  gp_function(problem)
 }
 
 drop_gp_state <- function(object) {

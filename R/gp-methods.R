@@ -199,8 +199,7 @@ log_vcov <- function(object) {
             call. = FALSE)
     return(empty)
   }
-  clear_gp_states(length(object$y)) # two more n x n matrices will be allocated
-  f <- gp_function(gp_problem(object))
+  f <- gp_state_likelihood(object)
   prior <- if (object$method == "map") prior_of_fit(object)
   logged <- log_scale(object, free)
   slope <- function(at) {

@@ -129,6 +129,7 @@ vecchia_condition <- function(f, par) {
          scaled = if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE)))
   }
   structure(list(
+    likelihood = f,
     value = first$value[1L] - if (trend$integrate) trend$log_det * ncol(data$y) else 0,
     weights = shape(first$weights), beta = state_beta(trend, first$b),
     beta_cov = state_beta_cov(trend, first$a_inverse),
