@@ -52,6 +52,8 @@ some_rows <- function(problem, rows) {
   problem
 }
 
+on_host <- function(expr) if (session$engine == "auto") with_cl(expr, engine = "host") else expr
+
 # As gp_search(), with the element `vecchia`: the approximation in which it ended. The search starts
 # from a fit of some rows, whose lengthscales are the units of distances; if the final ones have
 # another ratio, there is a second search with new neighbours.
@@ -67,7 +69,8 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
     abort_argument("mean", "the columns of the mean are too rare among the observations")
   }
   if (progress) message(sprintf("cl_gp: first a fit of %d observations", length(some$y)))
-  first <- gp_search(some, space, prior, "ml", starts, control, progress, workers)
+  # on the host: a device would first build kernels, for seconds, that the rest does not need
+  first <- on_host(gp_search(some, space, prior, "ml", starts, control, progress, workers))
   par <- first$par
   bounds <- search_bounds(space)
   counts <- c(first$evaluations, first$not_pd)
@@ -78,7 +81,8 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
     if (!is.finite(target$screen(from))) stop(target$fault())
     # without the information, the curvature of the first fit
     scale <- if (!is.null(target$hessian)) 1 else
-      curvature_scale(gp_target(some, space, prior, "ml", function(...) NULL), from, bounds)
+      on_host(curvature_scale(gp_target(some, space, prior, "ml", function(...) NULL), from,
+                              bounds))
     best <- tryCatch(stats::nlminb(from, target$value, target$gradient, target$hessian,
                                    scale = scale, lower = bounds$lower, upper = bounds$upper,
                                    control = control),
