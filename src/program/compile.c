@@ -60,6 +60,7 @@ scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block in
   SCL_TRY(scl_lower(t, outputs, output, pass_limits(data->ctx), &c.lowered));
   scl_status status = scl_schedule_make(&c.lowered, &c.schedule);
   if (status == SCL_OK) status = add_steps(&c);
+  if (status == SCL_OK) status = scl_routine_ready(&routine);
   scl_storage_end(&c);
   scl_schedule_end(&c.schedule);
   scl_lowered_end(&c.lowered);

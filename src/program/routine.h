@@ -35,8 +35,9 @@ uint64_t scl_residents_bytes(const scl_residents *r, const scl_residents *others
 
 /* One step: a plan, or a call. */
 typedef struct {
-  scl_plan *plan;      /* NULL: a call of this kind, on blocks */
-  scl_scan_pass *scan; /* of a SCAN */
+  scl_plan *plan;               /* NULL: a call of this kind, on blocks */
+  struct scl_ready_plan *ready; /* the engine's form of it, or NULL */
+  scl_scan_pass *scan;          /* of a SCAN */
   scl_value_kind kind;
   bool flag[2];
   size_t most; /* elements of a group, of sums over groups */
@@ -70,6 +71,9 @@ scl_status scl_routine_add(scl_routine *r, scl_routine_step **out);
 scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer);
 
 uint64_t scl_routine_bytes(const scl_routine *r);
+
+/* What the engine needs to run its plans again and again; once all steps are there. */
+scl_status scl_routine_ready(scl_routine *r);
 
 /* The same steps over memory of their own; `input` is replaced. Not with recursions, whose sums
  * depend on the number of threads. */

@@ -98,6 +98,9 @@ const scl_engine scl_host_engine = {
 #include "base/engine.def"
     .buffer_wrap = scl_host_buffer_wrap,
     .buffer_offer = offer,
+    .expr_ready = scl_host_expr_ready,
+    .expr_repeat = scl_host_expr_repeat,
+    .expr_forget = scl_host_expr_forget,
     .transpose_lower = scl_host_transpose_lower,
     .gram = scl_host_gram,
     .lu = scl_host_lu,

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "engine/host/thin.h"
+
 scl_host_blas scl_host_lib;
 
 void scl_host_set_blas(const scl_host_blas *blas) {
@@ -40,6 +42,11 @@ static scl_status scale_result(scl_context *ctx, double beta, scl_block c) {
 /* One column or one row. */
 static scl_status product_vector(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
                                  scl_trans trans_b, scl_block b, double beta, scl_block c) {
+  if (c.ncol == 1 && alpha == 1.0 && beta == 0.0 && (!trans_b || b.ld == 1) &&
+      scl_host_is_thin(a)) {
+    scl_host_thin_product(trans_a, a, scl_host_at(b), scl_host_at(c));
+    return SCL_OK;
+  }
   /* Some versions of gemv multiply y by zero instead of clearing it. */
   if (beta == 0.0) SCL_TRY(scl_host_fill(ctx, 0.0, c));
   if (c.ncol == 1) {

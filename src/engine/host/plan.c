@@ -14,9 +14,10 @@
 
 #include "base/sizes.h"
 #include "base/threads.h"
+#include "engine/host/thin.h"
 
 enum {
-  BLOCK = 512,          /* 4 KiB: some of them fit the first-level cache */
+  BLOCK = SCL_RUN_BLOCK,
   TILE = 16384,         /* elements of a tile */
   ACROSS_ROWS = 256,    /* rows of a tile if an operand is read across columns */
   TALL = 65536,         /* rows of a tile of a reduction by columns, at most */
@@ -91,26 +92,12 @@ static scl_run load_leaf(const thread *t, const scl_leaf *l, double *to) {
   return (scl_run){to, 0.0};
 }
 
-/* Four columns in their order at a time, so that sums are read and written less often. */
-static void add_columns(size_t n, size_t columns, const double *x, size_t ld, const double *weight,
-                        double *restrict to) {
-  size_t l = 0;
-  for (; l + 4 <= columns; l += 4) {
-    const double *a = x + l * ld, *b = a + ld, *c = b + ld, *d = c + ld;
-    const double u = weight[l], v = weight[l + 1], w = weight[l + 2], z = weight[l + 3];
-    for (size_t k = 0; k < n; k++) to[k] = (((to[k] + a[k] * u) + b[k] * v) + c[k] * w) + d[k] * z;
-  }
-  for (; l < columns; l++) {
-    for (size_t k = 0; k < n; k++) to[k] += x[l * ld + k] * weight[l];
-  }
-}
-
 static scl_run matvec(const thread *t, const scl_leaf *x, const scl_leaf *b, double *to) {
   const double *matrix = ((const scl_host_buffer *)x->buffer)->data + x->at + t->i * x->step_i;
   const double *vector = ((const scl_host_buffer *)b->buffer)->data + b->at;
   memset(to, 0, t->n * sizeof *to);
   if (x->step_i == 1) {
-    add_columns(t->n, x->length, matrix, x->inner, vector, to);
+    scl_host_add_columns(t->n, x->length, matrix, x->inner, vector, to);
     return (scl_run){to, 0.0};
   }
   for (size_t l = 0; l < x->length; l++) {
@@ -253,8 +240,9 @@ static void reduce_block(thread *t, const scl_output *o, totals to) {
   if (scl_reduces_to_index(o->op)) {
     reduce_elements(t, o, to, x);
   } else if (t->j->plan->margin != SCL_BY_ROW) {
-    const double next =
-        o->op == SCL_REDUCE_COUNT ? fold_block(t, o, x) : scl_host_reductions[o->op].run(t->n, x);
+    const double next = o->op == SCL_REDUCE_COUNT
+                            ? fold_block(t, o, x)
+                            : scl_run_reduction((scl_reduction)o->op, t->n, x);
     to.number[0] = combine_numbers(t, o, to.number[0], next);
   } else if (o->op == SCL_REDUCE_COUNT) {
     combine_block(t, o, t->n, to.number, x);
@@ -352,30 +340,6 @@ static void run_part(void *arg, int part, int parts) {
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* Blocks for steps: a block is reused after the last use of its step. */
-static void give_slots(job *j) {
-  const scl_plan *p = j->plan;
-  int last[SCL_PLAN_STEPS], free_slot[SCL_PLAN_STEPS], free_count = 0;
-  for (int s = 0; s < p->steps; s++) last[s] = s < p->body ? s : p->steps;
-  for (int s = 0; s < p->body; s++) {
-    if (p->step[s].kind != SCL_STEP_APPLY) continue;
-    for (int k = 0; k < scl_op_arity((scl_op)p->step[s].op); k++) last[p->step[s].arg[k]] = s;
-  }
-  for (int k = 0; k < p->outputs; k++) last[p->output[k].step] = p->steps;
-  j->slots = 0;
-  for (int s = 0; s < p->steps; s++) {
-    j->slot[s] = (int16_t)(free_count > 0 ? free_slot[--free_count] : j->slots++);
-    if (last[s] == s) free_slot[free_count++] = j->slot[s];
-    if (s >= p->body || p->step[s].kind != SCL_STEP_APPLY) continue;
-    for (int k = 0; k < scl_op_arity((scl_op)p->step[s].op); k++) {
-      const int before = p->step[s].arg[k];
-      if (last[before] != s) continue;
-      free_slot[free_count++] = j->slot[before];
-      last[before] = -1; /* an operand may be there twice */
-    }
-  }
-}
-
 static void cut_tiles(job *j) {
   const scl_plan *p = j->plan;
   size_t most_rows = TILE;
@@ -467,7 +431,7 @@ scl_status scl_host_expr(scl_context *ctx, const scl_plan *plan) {
   double small[SMALL];
   int parts;
   cut_tiles(&j);
-  give_slots(&j);
+  j.slots = scl_give_slots(plan, j.slot);
   SCL_GO(scl_poll());
   SCL_GO(make_totals(&j));
   team = start_team(&j, &parts);

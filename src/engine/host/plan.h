@@ -11,6 +11,12 @@ typedef struct {
   double number;
 } scl_run;
 
+enum { SCL_RUN_BLOCK = 512 }; /* numbers of a run: 4 KiB, some of which fit the first-level cache */
+
+/* One operation other than a vector function (engine/host/vector_math.h). */
+typedef void scl_op_loop(size_t n, const scl_run *arg, double *dst);
+scl_op_loop *scl_op_loop_of(scl_op op);
+
 /* dst = op(arg[0], ...), n times; one of the arguments is an array. dst may be one of them. */
 void scl_run_op(scl_op op, size_t n, const scl_run *arg, double *dst);
 
@@ -21,5 +27,10 @@ typedef struct {
 } scl_host_reduction;
 
 extern const scl_host_reduction scl_host_reductions[SCL_REDUCE_COUNT];
+double scl_run_reduction(scl_reduction op, size_t n, const double *x); /* to one number */
+
+/* Blocks for a plan's steps: slot[s] is that of step s, which others take after its last use.
+ * Returns how many there are. */
+int scl_give_slots(const scl_plan *p, int16_t *slot);
 
 #endif

@@ -2,6 +2,7 @@
 #include "engine/host/plan.h"
 
 #include "engine/host/vector_math.h"
+#include "engine/host/wide.h"
 
 #include "kernels/include/port.h"
 #include "kernels/include/special_functions.h"
@@ -11,8 +12,6 @@
 
 /* Partial results of a run: hide the latency of an addition. */
 enum { LANES = 8 };
-
-typedef void op_run(size_t n, const scl_run *arg, double *dst);
 
 /* Several loops, so that the common cases have no test inside. Operands are copied to a stack block
  * where a loop of its own is not worth it. */
@@ -60,7 +59,7 @@ typedef void op_run(size_t n, const scl_run *arg, double *dst);
 #undef SCL_BINARY
 #undef SCL_TERNARY
 
-static op_run *const op_table[SCL_OP_COUNT] = {
+static scl_op_loop *const op_table[SCL_OP_COUNT] = {
 #define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = run_##name,
 #define SCL_BINARY(NAME, name, expression, da, db) [SCL_OP_##NAME] = run_##name,
 #define SCL_TERNARY(NAME, name, expression, da, db, dc) [SCL_OP_##NAME] = run_##name,
@@ -69,15 +68,6 @@ static op_run *const op_table[SCL_OP_COUNT] = {
 #undef SCL_BINARY
 #undef SCL_TERNARY
 };
-
-void scl_run_op(scl_op op, size_t n, const scl_run *arg, double *dst) {
-  scl_vector_function *vectors = scl_vector_function_of(op);
-  if (vectors != NULL) {
-    vectors(n, arg[0].array, dst);
-  } else {
-    op_table[op](n, arg, dst);
-  }
-}
 
 #define SCL_REDUCTION(NAME, name, identity, map, combine)                                          \
   static double combine_##name(double u, double v) {                                               \
@@ -117,3 +107,139 @@ const scl_host_reduction scl_host_reductions[SCL_REDUCE_COUNT] = {
 #include "kernels/include/reduce.def"
 #undef SCL_REDUCTION
 };
+
+/* ---- vectors -------------------------------------------------------------------------------- */
+
+/* The same numbers, four at a time: compilers leave the loops above as they are, for their rest
+ * would have to be a loop of its own. */
+#ifdef SCL_WIDE
+
+#define WIDE_LOOP(load_a, load_b, one_a, one_b, expression)                                        \
+  size_t k = 0;                                                                                    \
+  for (; k + SCL_WIDE_LANES <= n; k += SCL_WIDE_LANES) {                                           \
+    load_a load_b *(scl_wide *)(dst + k) = expression;                                             \
+  }                                                                                                \
+  for (; k < n; k++) {                                                                             \
+    one_a one_b dst[k] = expression;                                                               \
+  }
+
+#define FOUR(x) const scl_wide x = *(const scl_wide *)(array_##x + k);
+#define ONE(x) const double x = array_##x[k];
+
+#define WIDE_UNARY(name, expression)                                                               \
+  SCL_WIDE static void wide_##name(size_t n, const scl_run *arg, double *dst) {                    \
+    const double *array_a = arg[0].array;                                                          \
+    WIDE_LOOP(FOUR(a), , ONE(a), , expression)                                                     \
+  }
+#define WIDE_BINARY(name, expression)                                                              \
+  SCL_WIDE static void wide_##name(size_t n, const scl_run *arg, double *dst) {                    \
+    const double *array_a = arg[0].array, *array_b = arg[1].array;                                 \
+    if (array_a != NULL && array_b != NULL) {                                                      \
+      WIDE_LOOP(FOUR(a), FOUR(b), ONE(a), ONE(b), expression)                                      \
+    } else if (array_a != NULL) {                                                                  \
+      const double b = arg[1].number;                                                              \
+      WIDE_LOOP(FOUR(a), , ONE(a), , expression)                                                   \
+    } else {                                                                                       \
+      const double a = arg[0].number;                                                              \
+      WIDE_LOOP(FOUR(b), , ONE(b), , expression)                                                   \
+    }                                                                                              \
+  }
+
+/* In the order of reduce_sum(). */
+SCL_WIDE static double wide_sum(size_t n, const double *x) {
+  union {
+    scl_wide vector[LANES / SCL_WIDE_LANES];
+    double lane[LANES];
+  } sum = {.lane = {0.0}};
+  size_t k = 0;
+  for (; k + LANES <= n; k += LANES) {
+    sum.vector[0] += *(const scl_wide *)(x + k);
+    sum.vector[1] += *(const scl_wide *)(x + k + SCL_WIDE_LANES);
+  }
+  for (size_t l = 0; k < n; k++, l++) sum.lane[l] += x[k];
+  const scl_wide half = sum.vector[0] + sum.vector[1];
+  return (half[0] + half[2]) + (half[1] + half[3]);
+}
+
+WIDE_BINARY(add, a + b)
+WIDE_BINARY(sub, a - b)
+WIDE_BINARY(mul, a *b)
+WIDE_BINARY(div, a / b)
+WIDE_UNARY(neg, -a)
+WIDE_UNARY(square, a *a)
+
+static scl_op_loop *wide_loop_of(scl_op op) {
+  if (!scl_host_has_wide()) return NULL;
+  switch (op) {
+  case SCL_OP_ADD:
+    return wide_add;
+  case SCL_OP_SUB:
+    return wide_sub;
+  case SCL_OP_MUL:
+    return wide_mul;
+  case SCL_OP_DIV:
+    return wide_div;
+  case SCL_OP_NEG:
+    return wide_neg;
+  case SCL_OP_SQUARE:
+    return wide_square;
+  default:
+    return NULL;
+  }
+}
+
+#else
+
+static scl_op_loop *wide_loop_of(scl_op op) {
+  (void)op;
+  return NULL;
+}
+
+static double wide_sum(size_t n, const double *x) {
+  return reduce_sum(n, x);
+}
+
+#endif
+
+scl_op_loop *scl_op_loop_of(scl_op op) {
+  scl_op_loop *wide = wide_loop_of(op);
+  return wide != NULL ? wide : op_table[op];
+}
+
+void scl_run_op(scl_op op, size_t n, const scl_run *arg, double *dst) {
+  scl_vector_function *vectors = scl_vector_function_of(op);
+  if (vectors != NULL) {
+    vectors(n, arg[0].array, dst);
+  } else {
+    scl_op_loop_of(op)(n, arg, dst);
+  }
+}
+
+double scl_run_reduction(scl_reduction op, size_t n, const double *x) {
+  const bool wide = op == SCL_REDUCE_SUM && scl_host_has_wide();
+  return wide ? wide_sum(n, x) : scl_host_reductions[op].run(n, x);
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+int scl_give_slots(const scl_plan *p, int16_t *slot) {
+  int last[SCL_PLAN_STEPS], free_slot[SCL_PLAN_STEPS], free_count = 0, slots = 0;
+  for (int s = 0; s < p->steps; s++) last[s] = s < p->body ? s : p->steps;
+  for (int s = 0; s < p->body; s++) {
+    if (p->step[s].kind != SCL_STEP_APPLY) continue;
+    for (int k = 0; k < scl_op_arity((scl_op)p->step[s].op); k++) last[p->step[s].arg[k]] = s;
+  }
+  for (int k = 0; k < p->outputs; k++) last[p->output[k].step] = p->steps;
+  for (int s = 0; s < p->steps; s++) {
+    slot[s] = (int16_t)(free_count > 0 ? free_slot[--free_count] : slots++);
+    if (last[s] == s) free_slot[free_count++] = slot[s];
+    if (s >= p->body || p->step[s].kind != SCL_STEP_APPLY) continue;
+    for (int k = 0; k < scl_op_arity((scl_op)p->step[s].op); k++) {
+      const int before = p->step[s].arg[k];
+      if (last[before] != s) continue;
+      free_slot[free_count++] = slot[before];
+      last[before] = -1; /* an operand may be there twice */
+    }
+  }
+  return slots;
+}

@@ -11,9 +11,9 @@
 
 #ifdef SCL_WIDE
 
-enum { LANES = 4, ROUND = 4 }; /* lanes of a vector; vectors between two tests of the range */
+enum { LANES = SCL_WIDE_LANES, ROUND = 4 }; /* vectors between two tests of the range */
 
-typedef double lanes __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+typedef scl_wide lanes;
 typedef int64_t bits __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 
 #define INLINED static inline __attribute__((always_inline)) SCL_WIDE

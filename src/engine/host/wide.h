@@ -1,5 +1,6 @@
 /* Functions compiled a second time for processors with vectors of four doubles and fused
- * multiply-adds, which would otherwise be function calls. */
+ * multiply-adds, which would otherwise be function calls. Only such functions have values of type
+ * scl_wide; the vectors need not be aligned. */
 #ifndef SCL_ENGINE_HOST_WIDE_H
 #define SCL_ENGINE_HOST_WIDE_H
 
@@ -7,6 +8,8 @@
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #define SCL_WIDE __attribute__((target("avx2,fma")))
+enum { SCL_WIDE_LANES = 4 };
+typedef double scl_wide __attribute__((vector_size(32), aligned(8), may_alias));
 static inline bool scl_host_has_wide(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
