@@ -34,14 +34,10 @@ looking_up <- function(f, overrides = list()) {
     place <- new.env(parent = below)
     homes <<- c(homes, list(home))
     inner <<- c(inner, list(place))
-    for (name in names(masks)) {
-      value <- get0(name, envir = home, mode = "function")
-      if (is.null(value) || is_original(value, name)) {
-        assign(name, masks[[name]], envir = below)
-        # Data may have the name of a function, such as sd: calls skip it, as in R.
-        if (has_data(name, home)) assign(name, get(name, envir = home), envir = place)
-      }
-    }
+    replaced <- masks[are_original(names(masks), home)]
+    list2env(replaced, envir = below)
+    # Data may have the name of a function, such as sd: calls skip it, as in R.
+    list2env(data_among(names(replaced), home), envir = place)
     for (name in names(overrides)) {
       if (identical(home_of(name, home), overrides[[name]]$home)) {
         assign(name, overrides[[name]]$value, envir = place)
@@ -92,6 +88,34 @@ looking_up <- function(f, overrides = list()) {
     g
   }
   copy(f)
+}
+
+# Whether these names refer to original functions, or to none. Those that were found to be so are
+# kept, as most are the same in all environments.
+are_original <- function(names, home) {
+  if (is.null(tracing$originals)) tracing$originals <- new.env(parent = emptyenv())
+  known <- tracing$originals
+  found <- mget(names, envir = home, mode = "function", inherits = TRUE, ifnotfound = list(NULL))
+  original <- logical(length(found))
+  for (k in seq_along(found)) {
+    value <- found[[k]]
+    original[k] <- is.null(value) || identical(value, known[[names[k]]])
+    if (original[k] || !is_original(value, names[k])) next
+    original[k] <- TRUE
+    assign(names[k], value, envir = known)
+  }
+  original
+}
+
+# What these names refer to, where that is not a function.
+data_among <- function(names, home) {
+  tryCatch({
+    found <- mget(names, envir = home, inherits = TRUE, ifnotfound = list(is.null))
+    found[!vapply(found, is.function, NA)]
+  }, error = function(e) { # of a promise, or an argument that is missing
+    data <- names[vapply(names, has_data, NA, home)]
+    mget(data, envir = home, inherits = TRUE)
+  })
 }
 
 # Whether a name refers to something other than a function, and has a value.

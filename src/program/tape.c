@@ -1,7 +1,7 @@
-/* Values of a program: checks, folding, search for equal values. */
+/* Values of a program: checks, search for equal values. program/tape_arithmetic.c has arithmetic.
+ */
 #include "program/tape.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,86 +173,12 @@ int scl_tape_data_value(scl_tape *t, int data) {
   return scl_tape_add_value(t, v, NULL);
 }
 
-/* ---- elementwise ---------------------------------------------------------------------------- */
-
 int scl_tape_number(scl_tape *t, double number) {
   return scl_tape_add_value(t, (scl_value){.kind = SCL_VALUE_NUMBER, .number = number, .length = 1},
                             NULL);
 }
 
-static bool is_number(const scl_tape *t, int value) {
-  return t->value[value].kind == SCL_VALUE_NUMBER;
-}
-
-int scl_tape_apply(scl_tape *t, scl_op op, int count, const int *operand) {
-  scl_value v = {.kind = SCL_VALUE_APPLY, .op = (uint8_t)op, .operands = count, .length = 1};
-  bool numbers = true;
-  double a[3] = {0.0, 0.0, 0.0};
-  if (t->status != SCL_OK) return 0;
-  for (int k = 0; k < count; k++) {
-    const size_t length = t->value[operand[k]].length;
-    if (length != 1) v.length = length;
-    if (is_number(t, operand[k])) {
-      a[k] = t->value[operand[k]].number;
-    } else {
-      numbers = false;
-    }
-  }
-  if (numbers) return scl_tape_number(t, scl_op_value(op, a[0], a[1], a[2]));
-  return scl_tape_add_value(t, v, operand);
-}
-
-int scl_tape_unary(scl_tape *t, scl_op op, int a) {
-  if (t->status != SCL_OK) return 0;
-  const scl_value *v = &t->value[a];
-  if (op == SCL_OP_NEG && v->kind == SCL_VALUE_APPLY && v->op == SCL_OP_NEG) {
-    return scl_tape_operand(t, a, 0);
-  }
-  return scl_tape_apply(t, op, 1, &a);
-}
-
-/* a^b for a number b that has its own operation; -1 for any other. */
-static int power(scl_tape *t, int a, double b) {
-  if (b == 1.0) return a;
-  if (b == 2.0) return scl_tape_unary(t, SCL_OP_SQUARE, a);
-  if (b == -1.0) return scl_tape_binary(t, SCL_OP_DIV, scl_tape_number(t, 1.0), a);
-  return -1;
-}
-
-/* Simplifies operations that have no effect; -1 for all others. A zero factor stays: zero times NaN
- * is NaN. */
-static int simpler(scl_tape *t, scl_op op, int a, int b) {
-  const bool whole = scl_tape_length(t, a) >= scl_tape_length(t, b);
-  if (op == SCL_OP_POW && is_number(t, b)) return power(t, a, t->value[b].number);
-  if (whole && op == SCL_OP_ADD && scl_tape_is_number(t, b, 0.0)) return a;
-  if (whole && op == SCL_OP_SUB && scl_tape_is_number(t, b, 0.0)) return a;
-  if (whole && (op == SCL_OP_MUL || op == SCL_OP_DIV) && scl_tape_is_number(t, b, 1.0)) return a;
-  if (op == SCL_OP_MUL && scl_tape_is_number(t, b, -1.0)) return scl_tape_unary(t, SCL_OP_NEG, a);
-  if (op == SCL_OP_ADD && scl_tape_is_number(t, a, 0.0)) return b;
-  if (op == SCL_OP_SUB && scl_tape_is_number(t, a, 0.0)) return scl_tape_unary(t, SCL_OP_NEG, b);
-  if (op == SCL_OP_MUL && scl_tape_is_number(t, a, 1.0)) return b;
-  if (op == SCL_OP_MUL && scl_tape_is_number(t, a, -1.0)) return scl_tape_unary(t, SCL_OP_NEG, b);
-  return -1;
-}
-
-static bool commutes(scl_op op) {
-  return op == SCL_OP_ADD || op == SCL_OP_MUL;
-}
-
-int scl_tape_binary(scl_tape *t, scl_op op, int a, int b) {
-  if (t->status != SCL_OK) return 0;
-  const int same = simpler(t, op, a, b);
-  if (same >= 0) return same;
-  const int forth[] = {a, b}, back[] = {b, a};
-  return scl_tape_apply(t, op, 2, commutes(op) && b < a ? back : forth);
-}
-
-int scl_tape_ifelse(scl_tape *t, int test, int yes, int no) {
-  const int operand[] = {test, yes, no};
-  return scl_tape_apply(t, SCL_OP_IFELSE, 3, operand);
-}
-
-/* ---- all others, of operands that fit -------------------------------------------------------- */
+/* ---- views and calls, of operands that fit --------------------------------------------------- */
 
 static int one(scl_tape *t, scl_value_kind kind, int x, const size_t *at, size_t length) {
   scl_value v = {.kind = (uint8_t)kind, .operands = 1, .length = length};
@@ -316,30 +242,6 @@ int scl_tape_part(scl_tape *t, int x, size_t from, size_t length) {
   if (t->status != SCL_OK) return 0;
   const size_t at[] = {scl_tape_length(t, x), from, 0, length, 1};
   return scl_tape_block_part(t, x, at);
-}
-
-int scl_tape_reduce(scl_tape *t, scl_reduction op, int x, size_t m, size_t n, scl_margin margin) {
-  if (t->status != SCL_OK) return 0;
-  if (m * n == 0) {
-    const size_t length = margin == SCL_TOTAL ? 1 : margin == SCL_BY_ROW ? m : n;
-    return scl_tape_fill(t, scl_tape_number(t, scl_reduction_identity(op)), length);
-  }
-  if (m * n == 1 || (margin == SCL_BY_ROW && n == 1) || (margin == SCL_BY_COLUMN && m == 1)) {
-    return x; /* sums, products and extremes of one element */
-  }
-  if ((margin == SCL_BY_ROW && m == 1) || (margin == SCL_BY_COLUMN && n == 1)) margin = SCL_TOTAL;
-  if (margin == SCL_TOTAL) {
-    m *= n;
-    n = 1;
-  }
-  scl_value v = {.kind = SCL_VALUE_REDUCE,
-                 .op = (uint8_t)op,
-                 .operands = 1,
-                 .at = {m, n, margin},
-                 .length = margin == SCL_TOTAL    ? 1
-                           : margin == SCL_BY_ROW ? m
-                                                  : n};
-  return scl_tape_add_value(t, v, &x);
 }
 
 int scl_tape_gather(scl_tape *t, int x, int data) {
