@@ -278,6 +278,7 @@ scl_status scl_routine_run(scl_routine *r, double *to) {
 
 scl_status scl_routine_run_vectors(scl_routine *r) {
   SCL_TRY(scl_context_check(r->ctx));
+  SCL_TRY(scl_poll());
   for (int k = 0; k < r->steps; k++) SCL_TRY(run_step(r->ctx, &r->step[k]));
   return scl_read_block(r->ctx, r->out, SCL_WAIT_QUEUE, r->answer);
 }

@@ -10,10 +10,6 @@ static double log_add(double a, double b) {
   return b == -INFINITY ? b : b + log1p(exp(a - b));
 }
 
-static bool goes_on(size_t n, const double *first, const double *last, const double *rho) {
-  return scl_sum_of_products(n, first, rho) > 0.0 && scl_sum_of_products(n, last, rho) > 0.0;
-}
-
 static void add(size_t n, const double *a, const double *b, double *to) {
   for (size_t k = 0; k < n; k++) to[k] = a[k] + b[k];
 }
@@ -23,12 +19,12 @@ static void add(size_t n, const double *a, const double *b, double *to) {
 static bool turns(const scl_chain *c, scl_subtree a, scl_subtree b, bool points) {
   const size_t n = c->options.dimension;
   add(n, a.rho, b.rho, c->room);
-  if (!goes_on(n, a.first, b.last, c->room)) return true;
+  if (!scl_both_positive(n, a.first, b.last, c->room)) return true;
   if (points) return false;
   add(n, a.rho, b.first, c->room);
-  if (!goes_on(n, a.first, b.first, c->room)) return true;
+  if (!scl_both_positive(n, a.first, b.first, c->room)) return true;
   add(n, a.last, b.rho, c->room);
-  return !goes_on(n, a.last, b.last, c->room);
+  return !scl_both_positive(n, a.last, b.last, c->room);
 }
 
 /* Doubles the trajectory on one side. */
