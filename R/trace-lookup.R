@@ -107,20 +107,10 @@ are_original <- function(names, home) {
   original
 }
 
-# What these names refer to, where that is not a function.
+# What these names refer to, where that is not a function and not an argument without a value.
 data_among <- function(names, home) {
-  tryCatch({
-    found <- mget(names, envir = home, inherits = TRUE, ifnotfound = list(is.null))
-    found[!vapply(found, is.function, NA)]
-  }, error = function(e) { # of a promise, or an argument that is missing
-    data <- names[vapply(names, has_data, NA, home)]
-    mget(data, envir = home, inherits = TRUE)
-  })
-}
-
-# Whether a name refers to something other than a function, and has a value.
-has_data <- function(name, home) {
-  tryCatch(!is.function(get0(name, envir = home, ifnotfound = is.null)), error = function(e) FALSE)
+  found <- mget(names, envir = home, inherits = TRUE, ifnotfound = list(is.null))
+  found[!vapply(found, function(x) missing(x) || is.function(x), NA)]
 }
 
 # The replacement of `::` and `:::`.

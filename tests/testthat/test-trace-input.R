@@ -372,3 +372,15 @@ each_engine({
     expect_true(all(is.nan(c(none, unlist(attr(none, "gradient"))))))
   })
 })
+
+test_that("variables and missing arguments may have the names of replaced functions", {
+  inside <- function(mean, sd = c(1, 2)) function(x) sum(x * sd) + sd(c(1, 2, 4))
+  other <- local({
+    dnorm <- function(x) -x^2
+    function(x) sum(dnorm(x))
+  })
+  p <- c(0.5, -1)
+  for (f in list(inside(), inside(3, 5:6), other)) {
+    expect_close(as.numeric(cl_gradient(f)(p)), f(p))
+  }
+})
