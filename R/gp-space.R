@@ -94,7 +94,10 @@ parameter_range <- function(part, term, x, given, scale) {
     lengthscale = if (part$type == "periodic") c(1e-2, 100, 0.3, 3) else
       if (all(used %in% factor_columns(term, ncol(x), colnames(x)))) c(0.02, 1e4, 0.15, 5) else
       reach * c(1e-3, 100, least_start(x, used, reach), 1),
-    period = reach * c(1e-3, 10, 0.05, 0.7),
+    period = {
+      least <- least_period(x, used, reach, given)
+      c(least, 10 * reach, max(least, 0.05 * reach), 0.7 * reach)
+    },
     alpha = c(1e-2, 1e3, 0.3, 5),
     user = if (part$positive) given * c(1e-3, 1e3, 0.3, 3) else
       c(-Inf, Inf, given - 0.5 * max(abs(given), 1), given + 0.5 * max(abs(given), 1)),
@@ -109,6 +112,19 @@ least_start <- function(x, used, reach) {
   least <- if (length(used) == 1L) typical_gap(x[, used]) / reach else
     3 * nrow(x)^(-1 / length(used))
   min(max(least, 3e-3), 0.05)
+}
+
+# The smallest period of a search: two steps if values are multiples of one step. A shorter one has
+# the same covariances at the data as a longer one, and others between them. A shorter one that was
+# given is kept in reach.
+least_period <- function(x, used, reach, given) {
+  if (length(used) == 1L) {
+    t <- sort(unique(x[, used])) - min(x[, used])
+    step <- min(diff(t), reach)
+    even <- all(abs(t / step - round(t / step)) < 1e-3)
+    if (even && 2 * step < 0.5 * reach && (given == 1 || given >= 2 * step)) return(2 * step)
+  }
+  1e-3 * reach
 }
 
 # The sd of a linear kernel is in units of y divided by units of x.

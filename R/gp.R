@@ -22,8 +22,11 @@
 #' are then posterior means, and predictions average over draws.
 #'
 #' The values of the parameters in `kernel` are not used, except the period of a periodic kernel,
-#' which is a first guess besides peaks of the periodogram of y. Starting values and bounds follow
-#' from the spread of x and y, so that a fit does not depend on their units. The search ([nlminb()],
+#' which is a first guess besides peaks of the periodogram of y. If the values of an input are
+#' multiples of one step, its period is at least two steps (unless the kernel has a shorter one): a
+#' shorter one would have the same likelihood as a longer one, and curves that swing between
+#' observations. Starting values and bounds follow from the spread of x and y, so that a fit does
+#' not depend on their units. The search ([nlminb()],
 #' a quasi-Newton method with bounds) works on the logarithms of the parameters. It makes a few
 #' steps from each of many starting points, continues from the best of these, and looks for better
 #' points around the result; with more than 375 observations it uses subsets for this. With up to

@@ -27,6 +27,25 @@ test_that("short lengthscales and seasons are found", {
   })
 })
 
+test_that("a period is at least two steps of inputs with equal steps", {
+  on_host({
+    kernel <- k_periodic() * k_exp_quad() + k_matern32()
+    d <- data.frame(t = 1:192, y = as.vector(log(UKDriverDeaths)))
+    fit <- cl_gp(y ~ t, d, kernel) # 12 / 11 and 12 have the same likelihood
+    expect_equal(coef(fit)[["period1"]], 12, tolerance = 0.01)
+    months <- data.frame(t = as.vector(time(ldeaths)), y = as.vector(log(ldeaths)))
+    fit <- cl_gp(y ~ t, months[-c(5, 6, 20), ], kernel, fixed = c(noise = 0.05))
+    expect_equal(coef(fit)[["period1"]], 1, tolerance = 0.02)
+  })
+  least <- function(t, given = 1) least_period(cbind(0, t), 2L, diff(range(t)), given)
+  expect_equal(least(c(9, 3, 1:30) / 7), 2 / 7)
+  expect_equal(least(1:30, 0.5), 0.029) # it was asked for
+  expect_equal(least(1:30, 7), 2)
+  expect_equal(least(c(0, sqrt(1:30))), 1e-3 * sqrt(30))
+  expect_equal(least_period(cbind(1:9, 1:9), 1:2, 8, 1), 0.008)
+  expect_equal(least_period(cbind(rep(2, 5)), 1L, 1, 1), 1e-3)
+})
+
 test_that("fits find the best known optima of real data", {
   skip_if(full_or_quick(FALSE, TRUE), "long")
   script <- test_path("..", "..", "bench", "gp-optima.R")
