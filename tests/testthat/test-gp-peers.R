@@ -78,6 +78,31 @@ test_that("predictions and likelihoods agree with fields", {
   }
 })
 
+test_that("expected improvement and its gradient are those of DiceOptim", {
+  design <- peer_data()
+  at <- design$at
+  colnames(at) <- c("u", "v")
+  frame <- data.frame(design$x, y = design$y)[1:20, ]
+  theirs <- peer("DiceOptim", "EI")
+  slope <- peer("DiceOptim", "EI.grad")
+  for (mean in c("estimate", "linear")) {
+    model <- peer("DiceKriging", "km")(
+      if (mean == "linear") ~ u + v else ~1, frame[1:2], frame$y, "matern5_2",
+      coef.cov = c(0.4, 0.7), coef.var = 1.69, control = list(trace = FALSE))
+    # their covariance function is a product over the columns
+    kernel <- k_matern52(columns = "u") * k_matern52(columns = "v")
+    par <- c(sd1 = 1.3, lengthscale1 = 0.4, sd2 = 1, lengthscale2 = 0.7, noise = 0)
+    want <- apply(at, 1L, theirs, model = model, type = "UK")
+    by <- t(apply(at, 1L, slope, model = model, type = "UK"))
+    each_engine({
+      fit <- cl_gp(y ~ u + v, frame, kernel, mean = mean, fixed = par)
+      got <- cl_acquisition(fit)(at)
+      expect_close(as.vector(got), want, 1e-8)
+      expect_close(unname(attr(got, "gradient")), unname(by), 1e-8)
+    })
+  }
+})
+
 test_that("estimates are at least as likely as those of other packages", {
   table <- read.csv(test_path("..", "reference", "gp-peers.csv"), stringsAsFactors = FALSE)
   expect_gte(nrow(table), 9)

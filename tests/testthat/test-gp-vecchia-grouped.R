@@ -274,3 +274,32 @@ test_that("'grouped' without an approximation, or with other observations, is an
   expect_fault(cl_gp(d$x, rpois(20, 3), k_matern32(), approx = "vecchia", grouped = TRUE,
                      family = "poisson_log"), "argument", argument = "grouped")
 })
+
+test_that("value, gradient and information are GpGp's for the same order and blocks", {
+  skip_if_not(nzchar(system.file(package = "GpGp")), "GpGp is not installed")
+  d <- settings(300L)
+  f <- cl_gp_likelihood(d$y, d$x, k_matern32(), mean = "constant", approx = "vecchia",
+                        neighbours = 12, grouped = TRUE)
+  blocks <- blocks_of(f)
+  each <- function(of) lapply(blocks, of)
+  order <- vecchia_graph(f)$order
+  peer <- getExportedValue("GpGp", "vecchia_grouped_profbeta_loglik_grad_info")(
+    c(1.44, 0.3 / sqrt(3), 0.04 / 1.44), "matern15_isotropic", d$y[order], matrix(1, 300),
+    d$x[order, ],
+    list(all_inds = unlist(each(function(b) b$at)),
+         last_ind_of_block = cumsum(lengths(each(function(b) b$at))),
+         global_resp_inds = unlist(each(function(b) b$at[b$member])),
+         local_resp_inds = unlist(each(function(b) which(b$member))),
+         last_resp_of_block = cumsum(unlist(each(function(b) sum(b$member))))))
+  # variance, range and ratio of the nugget by sd, lengthscale and noise
+  by <- rbind(c(1 / 2.4, 0, 0), c(0, sqrt(3), 0), c(0.2 / 2.88, 0, 0.5 * 1.44 / 0.2))
+  each_engine({
+    g <- cl_gp_likelihood(d$y, d$x, k_matern32(), mean = "constant", approx = "vecchia",
+                          neighbours = 12, grouped = TRUE)
+    found <- g(c(sd = 1.2, lengthscale = 0.3, noise = 0.2), information = TRUE)
+    expect_close(as.numeric(found), peer$loglik, 1e-9)
+    expect_equal(drop(t(by) %*% attr(found, "gradient")), as.vector(peer$grad), tolerance = 1e-9)
+    expect_equal(unname(t(by) %*% attr(found, "information") %*% by), peer$info,
+                 tolerance = 1e-9)
+  })
+})
