@@ -108,8 +108,8 @@ noise_curvature <- function(d, at) {
   w
 }
 
-# The maximum of J over g = G b: steps by the expected information, near the end by the observed
-# one, halved until J rises.
+# The maximum of J over g = G b, from 0 or from `from`: steps by the observed information, or, where
+# these do not raise J, by the expected one, halved until it rises.
 noise_mode <- function(d, par, from) {
   i <- seq_along(coef(d$kernel))
   j <- length(i) + seq_along(coef(d$noise_kernel))
@@ -118,15 +118,25 @@ noise_mode <- function(d, par, from) {
   own <- with_parameters(d$noise_kernel, par[j])
   k <- as.matrix(cl_cov(d$x, kernel = kernel))
   prior <- as.matrix(cl_cov(d$x, kernel = own))
-  b <- if (is.null(from)) numeric(length(d$y)) else from
-  g <- as.vector(prior %*% b)
+  b <- numeric(length(d$y))
+  g <- b
   at <- noise_likelihood(d, k, g, noise)
   if (is.null(at) || !is.finite(at$value)) return(NULL)
-  joint <- at$value - sum(g * b) / 2
-  moved <- Inf
+  joint <- at$value
+  if (!is.null(from)) { # parameters may be far from those of `from`
+    g_from <- as.vector(prior %*% from)
+    other <- noise_likelihood(d, k, g_from, noise)
+    value <- if (is.null(other)) -Inf else other$value - sum(g_from * from) / 2
+    if (is.finite(value) && value > joint) {
+      b <- from
+      g <- g_from
+      at <- other
+      joint <- value
+    }
+  }
   for (count in 1:200) {
     stepped <- FALSE
-    for (exact in if (moved < 0.5) c(TRUE, FALSE) else FALSE) {
+    for (exact in c(TRUE, FALSE)) {
       w <- if (exact) noise_curvature(d, at) else at$w
       inner <- w %*% prior
       diag(inner) <- diag(inner) + 1
@@ -141,7 +151,7 @@ noise_mode <- function(d, par, from) {
         change <- max(abs(g_new - g))
         stepped <- is.finite(found) && (found >= joint || (change < 1e-6 && found > joint - 1e-8))
         size <- size / 2
-        if (stepped || size < (if (exact) 0.4 else 1e-8)) break
+        if (stepped || size < (if (exact) 0.1 else 1e-8)) break
       }
       if (stepped) break
     }

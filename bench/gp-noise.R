@@ -1,18 +1,21 @@
 # Ten-fold cross-validation of MASS::mcycle: log score (mean log density of held-out observations,
 # of accel divided by its standard deviation) with constant noise, with a process of the noise, and
-# by hetGP::mleHetGP(), if that package is installed. Run by itself: Rscript bench/gp-noise.R
+# by hetGP::mleHetGP(), if that package is installed, and processor seconds of each. Run by itself:
+# Rscript bench/gp-noise.R [number of divisions into folds, 5]
 
 library(statcl)
 d <- MASS::mcycle
 d$y <- d$accel / sd(d$accel)
-scores <- lapply(1:5, function(seed) {
+given <- commandArgs(TRUE)
+scores <- lapply(seq_len(if (length(given) > 0L) as.integer(given[1L]) else 5L), function(seed) {
   set.seed(seed)
   fold <- sample(rep_len(1:10, nrow(d)))
   each <- function(predicted) {
-    mean(unlist(lapply(1:10, function(k) {
+    used <- system.time(density <- unlist(lapply(1:10, function(k) {
       p <- predicted(d[fold != k, ], d[fold == k, ])
       dnorm(d$y[fold == k], p$mean, sqrt(p$variance), log = TRUE)
     })))
+    c(score = mean(density), seconds = sum(used[1:2]))
   }
   by_statcl <- function(...) {
     each(function(train, test) {
@@ -21,15 +24,16 @@ scores <- lapply(1:5, function(seed) {
       list(mean = p$fit, variance = p$se.fit^2 + p$residual.scale^2)
     })
   }
-  found <- c(constant = by_statcl(), process = by_statcl(noise = k_exp_quad()))
+  found <- rbind(constant = by_statcl(), process = by_statcl(noise = k_exp_quad()))
   if (requireNamespace("hetGP", quietly = TRUE)) {
-    found["hetGP"] <- each(function(train, test) {
+    theirs <- each(function(train, test) {
       fit <- hetGP::mleHetGP(as.matrix(train$times), train$y, covtype = "Matern5_2")
       p <- predict(fit, as.matrix(test$times))
       list(mean = p$mean, variance = p$sd2 + p$nugs)
     })
+    found <- rbind(found, hetGP = theirs)
   }
+  print(found, digits = 3)
   found
 })
-print(do.call(rbind, scores), digits = 3)
-print(colMeans(do.call(rbind, scores)), digits = 3)
+print(Reduce(`+`, scores) / length(scores), digits = 3)
