@@ -205,16 +205,20 @@ noise_condition <- function(f, par) {
   problem$weights <- e$w * exp(-mode$g[e$d$index])
   state <- gp_condition(gp_function(problem), c(unname(coef(mode$kernel)), mode$noise))
   state$value <- as.numeric(f(par, FALSE))
+  inner <- mode$prior %*% mode$w
+  diag(inner) <- diag(inner) + 1
   state$noise_process <- list(kernel = mode$own, x = e$d$x, b = mode$b, log_variance = mode$g,
-                              weights = e$problem$weights)
+                              spread = mode$w %*% solve(inner), weights = e$problem$weights)
   state$effective <- problem$weights
   state
 }
 
-# exp(g) at the rows of x.
+# The mean of exp(g) at the rows of x, where g has the variance G - G W (I + G W)^-1 G.
 noise_factor <- function(fit, x) {
   own <- fit$noise_process
   if (is.null(own)) return(1)
   x <- structure(unname(x), dimnames = list(NULL, colnames(own$x)))
-  exp(as.vector(as.matrix(cl_cov(x, own$x, own$kernel)) %*% own$b))
+  g <- as.matrix(cl_cov(x, own$x, own$kernel))
+  variance <- kernel_variance(own$kernel, x) - rowSums((g %*% own$spread) * g)
+  exp(as.vector(g %*% own$b) + pmax(variance, 0) / 2)
 }

@@ -12,7 +12,8 @@
 #' weighted mean, and their sum of squares enters separately (Binois, Gramacy and Ludkovski, 2018).
 #' Results are the same, and time depends on the number of different inputs. This holds for exact
 #' fits of normal observations by `method` "ml", "map" and "mcmc", without [k_white()] and
-#' [k_user()]; known variances must be inversely proportional to the weights within a group.
+#' [k_user()]; known variances must be inversely proportional to the weights within a group. `"loo"`
+#' predicts single observations, so it takes all of them.
 #'
 #' @section Methods:
 #' `"ml"` maximises the log marginal likelihood (Rasmussen and Williams, 2006, section 5.4.1),
@@ -69,9 +70,10 @@
 #' Laplace's approximation, with the expected information, and the exact derivative of that
 #' approximation. Observations at the same inputs enter by their mean and sum of squares, so that
 #' the search takes n^3 operations for n different inputs. The fit then has the estimated variances
-#' in its `weights`, which its predictions, and its leave-one-out predictions, take as known; new
-#' observations have the noise at their inputs. With `method = "ml"` only, without `variance`,
-#' `approx` and `family`; [update()][update.cl_gp] cannot add observations.
+#' in its `weights`, which its predictions, and its leave-one-out predictions, take as known. The
+#' noise of a new observation has the mean of the variance at its inputs, given the data. With
+#' `method = "ml"` only, without `variance`, `approx` and `family`; [update()][update.cl_gp] cannot
+#' add observations.
 #'
 #' @section Any number of observations:
 #' An exact fit takes n^3 operations. With `approx = "vecchia"` a fit takes time and memory in

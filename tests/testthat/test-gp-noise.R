@@ -93,6 +93,19 @@ test_that("without variance of its logarithm the noise is constant, with replica
   })
 })
 
+# The mean noise variance at points: its logarithm has the variance G - G (G + W^-1)^-1 G with the
+# expected information W, the sums over observations at each input.
+mean_noise <- function(fit, at, noise) {
+  own <- fit$noise_process
+  c <- as.matrix(cl_cov(fit$x, kernel = fit$kernel)) + diag(noise)
+  of <- match(fit$x, own$x)
+  w <- rowsum(t(rowsum(tcrossprod(noise) * solve(c)^2 / 2, of)), of)
+  g <- as.matrix(cl_cov(own$x, kernel = own$kernel))
+  near <- as.matrix(cl_cov(at, own$x, own$kernel))
+  spread <- as.matrix(cl_cov(at, kernel = own$kernel)) - near %*% solve(g + solve(w), t(near))
+  fit$noise^2 * exp(drop(near %*% own$b) + diag(spread) / 2)
+}
+
 test_that("a fit has noise by its inputs, and the methods of others", {
   d <- noise_data(40)
   data <- data.frame(t = d$x[, 1], y = d$y)
@@ -107,7 +120,7 @@ test_that("a fit has noise by its inputs, and the methods of others", {
     expect_close(got$fit[, "upr"], got$fit[, "fit"] + half, 1e-10)
     # given the variances, the formulas of any process
     noise <- fit$noise^2 / weights(fit)
-    expect_close(noise, new_noise(fit, fit$x), 1e-6)
+    expect_close(unname(got$residual.scale^2), mean_noise(fit, as.matrix(at), noise), 1e-6)
     plain <- plain_gp(fit$y, fit$x, fit$kernel, NA, "estimate", noise)
     want <- plain$predict(as.matrix(at))
     expect_close(unname(got$se.fit), sqrt(diag(want$covariance)), 1e-7)
