@@ -189,16 +189,18 @@ best_of <- function(found, count, least = 0.3) {
 search_trials <- function(space, levels, starts, run, trials) {
   target <- levels$target
   rough <- levels$rough
-  wide <- starts * (1L + sum(space$free))
+  few <- !is.null(target$problem$noise_kernel) # whose likelihood takes long
+  wide <- starts * if (few) 2L else 1L + sum(space$free)
   if (isTRUE(rough$problem$toeplitz)) return(toeplitz_trials(space, rough, starts, trials))
   points <- search_screen(space, rough, if (starts > 1L) wide else 1L, trials)
   if (starts == 1L) return(list(from = points[1L, ]))
   steps <- function(points, count) run_steps(trials, points, count)
-  first <- steps(best_of(steps(points, 4L), 2L * starts, 0.1), 6L)
-  best <- steps(best_of(first, 3L), 30L)
+  first <- steps(best_of(steps(points, 4L), if (few) starts else 2L * starts, 0.1), 6L)
+  best <- steps(best_of(first, if (few) 2L else 3L), 30L)
   for (again in 1:3) {
     around <- search_around(space, best$points[1L, ], again)
     if (is.null(around)) break
+    if (few) around <- around[seq(again, nrow(around), by = 4L), , drop = FALSE]
     near <- order_finite(trials$screen(around))
     others <- steps(around[apart_rows(around, near, 3L), , drop = FALSE], 15L)
     if (others$values[1L] > best$values[1L] - 1e-3 / rough$n) break

@@ -1,5 +1,5 @@
 # Ten-fold cross-validation of MASS::mcycle: log score (mean log density of held-out observations,
-# of accel divided by its standard deviation) with constant noise, with a process of the noise, and
+# of accel divided by its standard deviation) with constant noise, with processes of the noise, and
 # by hetGP::mleHetGP(), if that package is installed, and processor seconds of each. Run by itself:
 # Rscript bench/gp-noise.R [number of divisions into folds, 5]
 
@@ -24,7 +24,8 @@ scores <- lapply(seq_len(if (length(given) > 0L) as.integer(given[1L]) else 5L),
       list(mean = p$fit, variance = p$se.fit^2 + p$residual.scale^2)
     })
   }
-  found <- rbind(constant = by_statcl(), process = by_statcl(noise = k_exp_quad()))
+  found <- rbind(constant = by_statcl(), exp_quad = by_statcl(noise = k_exp_quad()),
+                 matern52 = by_statcl(noise = k_matern52())) # as hetGP's
   if (requireNamespace("hetGP", quietly = TRUE)) {
     theirs <- each(function(train, test) {
       fit <- hetGP::mleHetGP(as.matrix(train$times), train$y, covtype = "Matern5_2")
