@@ -99,17 +99,24 @@ acquire_climb <- function(f, to_x, value, from, width) {
 
 acquire_around <- function(value, top) {
   p <- length(top$at)
-  offsets <- rbind(2 * even_points(40L * p, p) - 1, diag(p), -diag(p))
+  count <- 60L * p
+  offsets <- 2 * even_points(8L * count, p) - 1
   radius <- 0.2
-  while (radius > 1e-6) {
-    u <- matrix(t(pmin(pmax(top$at + radius * t(offsets), 0), 1)), ncol = p)
+  round <- 0L
+  while (radius > 1e-6 && round < 400L) {
+    # other directions each time, as few of them are allowed and better
+    rows <- count * (round %% 8L) + seq_len(count)
+    move <- rbind(offsets[rows, , drop = FALSE], diag(p), -diag(p))
+    u <- matrix(t(pmin(pmax(top$at + radius * t(move), 0), 1)), ncol = p)
     values <- value(u)
     best <- which.max(values)
     if (values[best] > top$value) {
       top <- list(at = u[best, ], value = values[best])
+      radius <- min(1.5 * radius, 0.2)
     } else {
-      radius <- radius / 2
+      radius <- 0.7 * radius
     }
+    round <- round + 1L
   }
   top
 }

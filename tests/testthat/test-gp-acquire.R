@@ -178,6 +178,33 @@ test_that("the best point is that of a fine grid, with and without constraints",
   })
 })
 
+test_that("narrow peaks, optima on a constraint and in other units are found", {
+  d <- some_data(20)
+  fit <- on_host(cl_gp(d$x, d$y, k_matern52(), fixed = some_par))
+  angle <- seq(0, 2 * pi, length.out = 4001)
+  for (radius in c(0.35, 0.5)) for (type in c("ei", "bound")) {
+    got <- on_host(cl_acquire(fit, type = type, lower = c(0, 0), upper = c(1, 1),
+                              constraint = function(x) rowSums((x - 0.5)^2) < radius^2))
+    border <- cbind(a = 0.5 + radius * cos(angle), b = 0.5 + radius * sin(angle))
+    best <- max(on_host(cl_acquisition(fit, type)(border)))
+    expect_gte(got$value, best - 3e-3 * abs(best))
+  }
+  units <- c(1e4, 1e-3)
+  scaled <- replace(some_par, 2:3, some_par[2:3] * units)
+  other <- on_host(cl_gp(t(t(d$x) * units), d$y, k_matern52(), fixed = scaled))
+  for (type in c("ei", "bound", "variance")) {
+    expect_close(on_host(cl_acquire(other, type = type, starts = 1))$value,
+                 on_host(cl_acquire(fit, type = type, starts = 1))$value, 1e-7)
+  }
+  # improvement is likely within a lengthscale of the best observation, 0.0005 of the range
+  d <- data.frame(x = c(0, 100, 250, 500.3, 800, 1000), y = c(1, 0.4, 0.7, -1, 0.2, 0.9))
+  d <- rbind(d, data.frame(x = 500.5, y = -1.1))
+  fit <- on_host(cl_gp(y ~ x, d, fixed = c(sd = 1, lengthscale = 0.5, noise = 0)))
+  near <- cbind(x = seq(495, 505, by = 0.01))
+  want <- max(on_host(cl_acquisition(fit)(near)))
+  each_engine(expect_gte(cl_acquire(fit, starts = 1)$value, want * (1 - 1e-6)))
+})
+
 test_that("the minimum of Branin's function is found in 30 evaluations", {
   branin <- function(x1, x2) {
     (x2 - 5.1 / (4 * pi^2) * x1^2 + 5 / pi * x1 - 6)^2 + 10 * (1 - 1 / (8 * pi)) * cos(x1) + 10
