@@ -58,8 +58,8 @@
 #' @seealso [cl_gp()]; [update()][update.cl_gp], which adds the new observations
 #' @export
 #' @examples
-#' f <- function(x) sin(3 * x) + x^2 / 4
-#' d <- data.frame(x = c(-2, -1, 0.5, 2))
+#' f <- function(x) x * sin(x)
+#' d <- data.frame(x = seq(0, 9, by = 1.5))
 #' d$y <- f(d$x)
 #' fit <- cl_gp(y ~ x, d, fixed = c(noise = 0), starts = 1)
 #' cl_acquire(fit)
@@ -72,8 +72,8 @@
 #' }
 #' fit$x[which.min(fit$y), ]
 #'
-#' cl_acquire(fit, type = "variance", constraint = function(x) x[, "x"] > 0)
-#' cl_acquisition(fit)(cbind(x = c(-0.6, 1)))
+#' cl_acquire(fit, type = "variance", constraint = function(x) x[, "x"] < 4)
+#' cl_acquisition(fit, "bound")(cbind(x = c(2, 6)))
 cl_acquire <- function(object, lower = NULL, upper = NULL, type = c("ei", "bound", "variance"),
                        maximise = FALSE, count = 1, batch = c("believer", "liar"), kappa = 2,
                        at = NULL, constraint = NULL, starts = 10) {
