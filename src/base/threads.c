@@ -53,6 +53,10 @@ static long core_count(void) {
   return 1;
 }
 
+void scl_signals_hold(void) {}
+
+void scl_signals_release(void) {}
+
 #else
 
 long scl_process_id(void) {
@@ -88,6 +92,18 @@ void scl_pause(unsigned times) {
 
 static long core_count(void) {
   return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static _Thread_local sigset_t taken; /* before scl_signals_hold() */
+
+void scl_signals_hold(void) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &taken);
+}
+
+void scl_signals_release(void) {
+  pthread_sigmask(SIG_SETMASK, &taken, NULL);
 }
 
 #endif
@@ -287,10 +303,7 @@ static void *serve(void *arg) {
 }
 
 static void make_members(scl_team *team, int count) {
-  /* Signals are handled by the caller's thread alone. */
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  scl_signals_hold();
   for (int i = 0; i < count; i++) {
     struct member *m = &team->member[i];
     m->team = team;
@@ -298,7 +311,7 @@ static void make_members(scl_team *team, int count) {
     if (pthread_create(&m->thread, NULL, serve, m) != 0) break;
     team->members++;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  scl_signals_release();
 }
 
 /* With `work`, the members begin the first round as soon as they are created. */

@@ -11,6 +11,12 @@
 
 long scl_process_id(void);
 void scl_sleep_us(unsigned microseconds);
+
+/* Between these two calls, which do not nest, this thread takes no signals, and threads that a
+ * library makes meanwhile never will: R's handlers may jump, so they must run in R's thread. */
+void scl_signals_hold(void);
+void scl_signals_release(void);
+
 uint64_t scl_clock_us(void); /* monotonic; its zero means nothing */
 
 /* The value of an environment variable; NULL when it is unset or empty, which mean the same. */

@@ -90,3 +90,20 @@ test_that("a time limit is an error that tryCatch() catches, and the session goe
   expect_match(tail(result$output, 1L), "goes on")
   expect_false(any(grepl("^Error", result$output)))
 })
+
+test_that("threads of a driver take no signals: R's handlers jump, and must run in R's thread", {
+  skip_if_not(dir.exists("/proc/self/task"))
+  require_device()
+  in_new_session(c(
+    "threads <- function() list.files('/proc/self/task')",
+    "blocked <- function(thread) {",
+    "  text <- readLines(file.path('/proc/self/task', thread, 'status'))",
+    "  mask <- sub('.*\\t', '', grep('^SigBlk', text, value = TRUE))",
+    "  (strtoi(substring(mask, nchar(mask)), 16L) %/% 2L) %% 2L == 1L # SIGINT is number 2",
+    "}",
+    "before <- threads()",
+    sprintf("cl_use('%s', engine = 'device')", test_device_id()),
+    "stopifnot(sum(as_cl(1:10)) == 55)",
+    "made <- setdiff(threads(), before)",
+    "stopifnot(vapply(made, blocked, NA), !blocked(Sys.getpid()))"))
+})

@@ -155,9 +155,11 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                         (cl_context_properties)handle->platform, 0};
   cl_int code = CL_SUCCESS;
+  scl_signals_hold(); /* drivers make threads */
   cl->context = scl_cl.clCreateContext(properties, 1, &cl->device, notice, cl, &code);
   scl_status status =
       cl->context != NULL ? make_queues(cl) : scl_cl_fail(NULL, code, "clCreateContext");
+  scl_signals_release();
   if (status != SCL_OK) {
     free_context(cl);
     return status;

@@ -159,7 +159,9 @@ static void make_list(void) {
 scl_status scl_device_list(const scl_device_info **out, size_t *count) {
   if (!list.made) {
     list.made_by = scl_process_id();
+    scl_signals_hold(); /* drivers make threads */
     make_list();
+    scl_signals_release();
     list.made = true;
   }
   *out = list.info;
