@@ -18,10 +18,10 @@ open_checkpoint <- function(file, seconds, job, seed) {
   kept$last <- seconds_now()
   kept$chains <- vector("list", length(job$points))
   control <- job$control[setdiff(names(job$control), c("refresh", "announce", "check_gradient"))]
-  kept$header <- list(version = as.character(utils::packageVersion("statcl")),
-                      platform = R.version$platform, parameters = job$layout$names,
-                      bounds = job$layout$bounds, chains = length(job$points), control = control,
-                      jitter = job$jitter, seed = seed)
+  kept$header <- list(version = own_version(), platform = R.version$platform,
+                      parameters = job$layout$names, bounds = job$layout$bounds,
+                      chains = length(job$points), control = control, jitter = job$jitter,
+                      seed = seed)
   if (file.exists(file)) kept$saved <- read_checkpoint(file, kept$header)
   for (part in c("points", "states")) {
     kept[[part]] <- if (is.null(kept$saved)) job[[part]] else kept$saved[[part]]

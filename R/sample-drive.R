@@ -265,20 +265,25 @@ begin_chains <- function(job) {
 global_objects_of <- function(x) {
   if (is.function(x)) return(global_objects(x))
   if (!is.list(x)) return(list())
-  found <- do.call(c, lapply(unname(x), global_objects_of))
-  found[!duplicated(names(found))]
+  each <- lapply(unname(x), global_objects_of)
+  found <- as.list(do.call(c, each))
+  structure(found[!duplicated(names(found))],
+            packages = unique(unlist(lapply(each, attr, "packages"))))
 }
 
 # The objects of the global environment that a function uses, directly or through functions it
-# calls, as a named list.
+# calls, as a named list with the attribute "packages": those attached by the user whose functions
+# it calls.
 global_objects <- function(f) {
   found <- list()
+  packages <- character()
   seen <- character()
   visit <- function(f) {
     home <- environment(f)
     body <- if (inherits(f, "formula")) f else body(f)
     if (is.null(home)) return()
     if (inherits(f, "cl_log_posterior")) for (term in home$terms) visit(term)
+    if (inherits(f, "cl_gradient")) return(visit(home$f))
     while (!isNamespace(home) && !identical(home, globalenv()) && !identical(home, emptyenv())) {
       home <- parent.env(home)
     }
@@ -288,11 +293,15 @@ global_objects <- function(f) {
       if (is.function(here) && !is.primitive(here) && !isNamespace(topenv(environment(here)))) {
         seen <<- c(seen, name)
         visit(here)
+      } else if (is.function(here) && !is.primitive(here)) {
+        packages <<- c(packages, environmentName(topenv(environment(here))))
       }
       object <- get0(name, globalenv(), inherits = FALSE)
       if (!is.null(object) && identical(object, here)) found[[name]] <<- object
     }
   }
   visit(f)
-  found
+  usual <- c("base", "statcl", getOption("defaultPackages"))
+  attached <- paste0("package:", packages) %in% search()
+  structure(found, packages = setdiff(packages[attached], usual))
 }

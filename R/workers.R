@@ -11,8 +11,8 @@ worker <- new.env(parent = emptyenv()) # in a worker process: the job that it ha
 
 # Sent to a worker as it is, so nothing of this package is used before versions are compared.
 answer_task <- function(task) {
-  if (!is.null(task$libraries)) .libPaths(task$libraries)
-  version <- tryCatch(as.character(utils::packageVersion("statcl")), error = function(e) "none")
+  if (!is.null(task$libraries)) .libPaths(c(task$libraries, .libPaths()))
+  version <- tryCatch(as.character(getNamespaceVersion("statcl")), error = function(e) "none")
   if (version != task$version || R.version$platform != task$platform) {
     return(list(version = version, platform = R.version$platform))
   }
@@ -35,25 +35,33 @@ run_task <- function(task) {
 
 # Whether this process has the task's job: from before, with the task, or in a file.
 find_job <- function(task) {
-  if (identical(worker$key, task$key)) { # between futures the global environment is emptied
-    lost <- setdiff(names(worker$globals), names(globalenv()))
-    if (length(lost) > 0L) list2env(worker$globals[lost], globalenv())
-    return(TRUE)
+  if (!identical(worker$key, task$key)) {
+    sent <- if (is.null(task$job)) tryCatch(suppressWarnings(readRDS(task$file)),
+                                            error = function(e) NULL) else task$job
+    if (!identical(sent$key, task$key)) return(FALSE)
+    worker$setting <- if (!isTRUE(task$here)) sent[c("globals", "options", "attached")]
+    if (!isTRUE(task$here)) {
+      list2env(sent$session, session)
+      restore_setting(sent$globals)
+      deal_device(task$slot)
+    }
+    worker$run <- sent$begin(sent$work)
+    worker$key <- sent$key
+  } else if (!is.null(worker$setting)) {
+    globals <- worker$setting$globals
+    restore_setting(globals[setdiff(names(globals), names(globalenv()))])
   }
-  sent <- if (is.null(task$job)) tryCatch(suppressWarnings(readRDS(task$file)),
-                                          error = function(e) NULL) else task$job
-  if (!identical(sent$key, task$key)) return(FALSE)
-  if (!isTRUE(task$here)) {
-    worker$globals <- sent$globals
-    if (length(sent$globals) > 0L) list2env(sent$globals, globalenv()) # of the worker
-    list2env(sent$session, session)
-    options(sent$options)
-    if (sent$attached && !"package:statcl" %in% search()) attachNamespace("statcl")
-    deal_device(task$slot)
-  }
-  worker$run <- sent$begin(sent$work)
-  worker$key <- sent$key
   TRUE
+}
+
+# What the job needs of a worker outside of this package. Between tasks future empties the global
+# environment, and mirai detaches packages and resets options.
+restore_setting <- function(globals) {
+  if (length(globals) > 0L) list2env(globals, globalenv())
+  options(worker$setting$options)
+  for (package in setdiff(paste0("package:", worker$setting$attached), c("package:", search()))) {
+    try(attachNamespace(sub("package:", "", package, fixed = TRUE)), silent = TRUE)
+  }
 }
 
 # ---- pools ---------------------------------------------------------------------------------------
@@ -260,21 +268,28 @@ begin_map <- function(sent) {
 }
 
 describe_job <- function(key, sent) {
-  list(key = key, begin = sent$begin, work = sent$work, globals = global_objects_of(sent$uses),
+  globals <- global_objects_of(sent$uses)
+  used <- c(if ("package:statcl" %in% search()) "statcl", attr(globals, "packages"))
+  list(key = key, begin = sent$begin, work = sent$work, globals = globals,
        session = list(device = session$device, engine = session$engine,
                       tuned = session$tuned, settled = list()),
-       options = options()["statcl.device"], attached = "package:statcl" %in% search())
+       options = options()["statcl.device"], attached = used)
 }
 
-# `whole`: with the job, for a worker that cannot read its file.
+# `whole`: with the job, for a worker that cannot read its file. A slot is busy only if it has been
+# sent something to answer.
 send_share <- function(crew, slot, share, whole = FALSE) {
+  task <- c(list(key = crew$key, file = crew$file, libraries = own_libraries(), slot = slot,
+                 platform = R.version$platform, version = own_version()), crew$task(share),
+            if (whole) list(job = crew$job))
   crew$busy[slot] <- share
-  task <- list(key = crew$key, file = crew$file, libraries = .libPaths(), slot = slot,
-               platform = R.version$platform,
-               version = as.character(utils::packageVersion("statcl")))
-  tryCatch(crew$pool$send(slot, c(task, crew$task(share), if (whole) list(job = crew$job))),
-           error = function(e) lose_share(crew, slot, e))
+  tryCatch(crew$pool$send(slot, task), error = function(e) lose_share(crew, slot, e))
 }
+
+# The version that is loaded: the library may have a newer one by now.
+own_version <- function() as.character(getNamespaceVersion(topenv()))
+
+own_libraries <- function() c(dirname(getNamespaceInfo(topenv(), "path")), .libPaths())
 
 receive_share <- function(crew, slot) {
   share <- crew$busy[slot]
@@ -327,10 +342,11 @@ drain_crew <- function(crew) {
 }
 
 other_version <- function(answer) {
-  statcl_abort("worker", sprintf("a worker has version %s of statcl on %s, this session %s on %s",
-                                 answer$version, answer$platform,
-                                 as.character(utils::packageVersion("statcl")),
-                                 R.version$platform), argument = "workers")
+  version <- answer$version
+  has <- if (version == "none") "no statcl" else sprintf("version %s of statcl", version)
+  statcl_abort("worker", sprintf("a worker has %s on %s, this session version %s on %s", has,
+                                 answer$platform, own_version(), R.version$platform),
+               argument = "workers")
 }
 
 # Where there are several devices like the one in use, workers use them in turn.

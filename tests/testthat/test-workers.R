@@ -36,6 +36,11 @@ test_that("daemons of mirai", {
     "stopifnot(grepl('no daemons', conditionMessage(e)))",
     "mirai::daemons(2)",
     "same(run(workers = 'mirai'))",
+    "simulate <- function() list(parameters = list(a = rnorm(1)), data = rnorm(1))",
+    "model <- function(y) cl_gradient(function(a) dnorm(a, log = TRUE))",
+    "ranks <- function(workers) cl_calibrate(simulate, model, 12, draws = 4, warmup = 20,",
+    "                                        seed = 1, refresh = 0, workers = workers)$ranks",
+    "stopifnot(identical(ranks('mirai'), ranks(1)))",
     "mirai::daemons(0)"))
 })
 
@@ -91,9 +96,8 @@ test_that("errors of one worker only, and another version, are classed; the clus
     "same(run(workers = cluster, checkpoint = file))",
     "same(run(workers = cluster))",
     "parallel::clusterCall(cluster[2], function() {",
-    "  home <- asNamespace('utils')",
-    "  unlockBinding('packageVersion', home)",
-    "  assign('packageVersion', function(...) as.package_version('9.9'), home)",
+    "  about <- asNamespace('statcl')[['.__NAMESPACE__.']]",
+    "  assign('spec', c(name = 'statcl', version = '9.9'), about)",
     "})",
     "e <- tryCatch(run(workers = cluster), statcl_error_worker = identity)",
     "stopifnot(grepl('has version 9.9', conditionMessage(e)))",
@@ -112,6 +116,69 @@ test_that("calibration: new processes find this package's functions", {
     "cluster <- parallel::makePSOCKcluster(2)",
     "stopifnot(identical(run(cluster)$ranks, run(1)$ranks))",
     "parallel::stopCluster(cluster)"))
+})
+
+test_that("workers attach the packages whose functions a density calls", {
+  skip_if_not_installed("MASS")
+  in_new_session(c(
+    "library(MASS); cl_use(engine = 'host')",
+    "half <- function(x) ginv(matrix(2))[1] * x",
+    "f <- function(x) structure(-sum(half(x^2)), gradient = -x)",
+    "run <- function(...) cl_sample(f, 0, chains = 2, warmup = 30, iter = 30, seed = 1, ...)$draws",
+    "cluster <- parallel::makePSOCKcluster(2)",
+    "stopifnot(identical(run(workers = cluster), run()))",
+    "before <- run()",
+    "half <- function(x) x / 2 + x^2 * 0", # the workers have one of this name from before
+    "f <- function(x) structure(-half(x^2) - x^4, gradient = -x - 4 * x^3)",
+    "now <- run(workers = cluster)",
+    "stopifnot(identical(now, run()), !identical(now, before))",
+    "y <- c(1, 3); f <- cl_gradient(function(m) sum(dnorm(y, m, log = TRUE)))",
+    "for (density in list(f, cl_log_posterior(f, ~ dnorm(m, log = TRUE)))) {",
+    "  run <- function(...) cl_sample(density, list(m = 0), chains = 2, warmup = 30, iter = 30,",
+    "                                 seed = 1, ...)$draws",
+    "  stopifnot(identical(run(workers = cluster), run()))",
+    "}",
+    "parallel::stopCluster(cluster)"))
+})
+
+test_that("an error before a task is sent ends the run: nobody waits for its answer", {
+  in_new_session(c(
+    "begin <- function(work) function(task) list(value = task$i)",
+    "cluster <- parallel::makePSOCKcluster(2)",
+    "run <- function(last) {",
+    "  got <- 0",
+    "  statcl:::run_shares(3, cluster, list(begin = begin, work = 1, uses = list()), function(i) {",
+    "    if (i > last) stop('no such task') else list(i = i)",
+    "  }, function(id, value) {",
+    "    got <<- got + value",
+    "    TRUE",
+    "  })",
+    "  got",
+    "}",
+    "setTimeLimit(elapsed = 60)",
+    "stopifnot(run(3) == 6)",
+    "e <- tryCatch(run(1), error = identity)",
+    "stopifnot(conditionMessage(e) == 'no such task', run(3) == 6)",
+    "parallel::stopCluster(cluster)"))
+})
+
+test_that("what a task needs is there again after the packages of workers have cleaned up", {
+  in_new_session(c(
+    "precision <- 4",
+    "begin <- function(work) function(task) {",
+    "  found <- exists('cl_gradient', globalenv()) && get('precision', globalenv()) == 4",
+    "  list(value = found && getOption('statcl.device') == 'host')",
+    "}",
+    "options(statcl.device = 'host')",
+    "job <- statcl:::describe_job('key', list(begin = begin, work = 1,",
+    "                                         uses = function(x) x * precision))",
+    "run <- function() {", # as mirai leaves a daemon
+    "  detach('package:statcl')",
+    "  rm(precision, envir = globalenv())",
+    "  options(statcl.device = NULL)",
+    "  statcl:::run_task(list(key = 'key', job = job, slot = 1L))$value",
+    "}",
+    "stopifnot(run(), run())"))
 })
 
 test_that("a checkpoint of workers is one of chains in turn, and the other way round", {
