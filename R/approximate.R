@@ -18,7 +18,9 @@
 #' `cl_vi()`: mean-field variational inference, the independent normal distributions that maximise
 #' the evidence lower bound, as a deterministic problem with fixed random numbers (Giordano, Ingram
 #' and Broderick, 2024, *JMLR* 25(18)). Its standard deviations are too small where parameters are
-#' correlated.
+#' correlated. With `rank`, the covariance matrix is a diagonal one plus one of that rank, for a few
+#' strongly correlated combinations of parameters (Ong, Nott and Smith, 2018, *JCGS* 27(3)):
+#' `rank + 2` numbers for each parameter are optimised.
 #'
 #' The importance weight of a draw is the ratio of the target's density to the approximation's. With
 #' the package loo, large weights are smoothed (Vehtari, Simpson, Gelman, Yao and Gabry, 2024,
@@ -35,7 +37,9 @@
 #'   on the unconstrained scale.
 #' @param history Number of steps from which second derivatives are estimated.
 #' @param max_iter Maximum number of iterations of the optimiser.
-#' @param samples Number of fixed points at which the bound is computed.
+#' @param samples Number of fixed points at which the bound is computed. `NULL`: 30; with `rank`,
+#'   100, or four times `rank` if that is more.
+#' @param rank The rank of the part of the covariance matrix that is not diagonal; 0: mean field.
 #' @param seed An integer, or `NULL`: the state of R's generator.
 #' @return An object of classes `"cl_approximation"` and `"cl_sample"`: methods for
 #'   [samples][cl_sample-methods] accept it, with one chain. Its elements are `draws`, `log_weights`
@@ -109,31 +113,35 @@ cl_pathfinder <- function(log_density, init, transform = NULL, draws = 1000, pat
 
 #' @rdname cl_laplace
 #' @export
-cl_vi <- function(log_density, init, transform = NULL, draws = 1000, samples = 30,
-                  max_iter = 1000, resample = FALSE, seed = NULL, check_gradient = TRUE) {
+cl_vi <- function(log_density, init, transform = NULL, draws = 1000, samples = NULL,
+                  max_iter = 1000, resample = FALSE, seed = NULL, check_gradient = TRUE, rank = 0) {
   call <- sys.call()
   draws <- check_count(draws, "draws", 1)
-  samples <- check_count(samples, "samples", 2)
+  rank <- as.integer(check_count(rank, "rank"))
+  if (is.null(samples)) samples <- if (rank == 0L) 30 else max(100, 4 * rank)
+  samples <- check_count(samples, "samples", max(2, 2 * rank + 2))
   max_iter <- check_count(max_iter, "max_iter", 1)
   with_model_seed(seed, {
     m <- open_model(log_density, init, transform, check_gradient = check_gradient)
     m$call <- call
     d <- length(m$starts[[1L]])
-    start <- best_on_path(m, climb(m$at, m$starts[[1L]], max_iter, keep = TRUE))
+    start <- list(elbo = -Inf)
+    for (jitter in c(0, 1)) { # a mode has no path
+      if (is.finite(start$elbo)) next
+      first <- m$starts[[1L]] + stats::runif(d, -jitter, jitter)
+      start <- best_on_path(m, climb(m$at, first, max_iter, keep = TRUE))
+    }
     if (!is.finite(start$elbo)) abort_no_approximation()
-    n <- start$normal
-    first <- path_draws(n, 200L)$u
-    z <- fixed_points(d, samples)
-    spread <- 0.5 * log(rowMeans((first - n$mean)^2))
-    path <- climb(mean_field(m$many, z), c(n$mean, spread), max_iter)
-    found <- path[[1L]]
+    rank <- min(rank, d)
+    begin <- start_of_bound(start$normal, rank)
+    path <- climb(bound_of(m$many, fixed_points(d, samples, rank)), begin, max_iter)
     if (attr(path, "iterations") >= max_iter) {
       statcl_warning("convergence", "the search has not converged: 'max_iter' was reached")
     }
-    z <- matrix(stats::rnorm(d * draws), d)
-    spread <- found$u[d + seq_len(d)]
-    approximation(m, found$u[seq_len(d)] + exp(spread) * z, normal_log_density(z) - sum(spread),
-                  resample, "mean-field variational inference")
+    drawn <- bound_draws(path[[1L]]$u, d, draws)
+    approximation(m, drawn$u, drawn$log_q, resample,
+                  if (rank == 0L) "mean-field variational inference" else
+                    sprintf("variational inference of rank %d", rank))
   })
 }
 
@@ -202,28 +210,91 @@ path_draws <- function(normal, n) {
 
 # ---- variational inference -----------------------------------------------------------------------
 
-# Standard normal numbers, d in each column, in pairs of opposite sign and with variance 1: with
-# enough columns, also uncorrelated, so that the bound is exact for quadratic densities.
-fixed_points <- function(d, count) {
-  half <- matrix(stats::rnorm(d * ceiling(count / 2)), d)
+# The approximation is the distribution of m + exp(s) z + L w, where z and w, a number for each
+# column of L, are standard normal; its parameters are c(m, s, L).
+
+# list(z, w): standard normal numbers in columns, in pairs of opposite sign and with variance 1:
+# with enough columns, also uncorrelated, so that the bound is exact for quadratic densities. Those
+# of w are always uncorrelated, with those of z too.
+fixed_points <- function(d, count, rank = 0L) {
+  half <- matrix(stats::rnorm((d + rank) * ceiling(count / 2)), d + rank)
   n <- ncol(half)
-  if (n > d) {
+  own <- seq_len(d)
+  if (n > d + rank) {
     half <- forwardsolve(t(chol.default(tcrossprod(half) / n)), half)
   } else {
+    if (rank > 0L) {
+      basis <- qr.Q(qr(t(half[-own, , drop = FALSE])))
+      half[own, ] <- half[own, ] - half[own, ] %*% basis %*% t(basis)
+      half[-own, ] <- t(basis)
+    }
     half <- half / sqrt(rowMeans(half^2))
   }
-  cbind(half, -half)
+  both <- cbind(half, -half)
+  list(z = both[own, , drop = FALSE], w = both[-own, , drop = FALSE])
 }
 
-# The bound and its gradient as a function of means and logarithms of standard deviations.
-mean_field <- function(many, z) {
-  own <- seq_len(nrow(z))
+# list(m, s, l, v: L / exp(s), root: the Cholesky factor of I + v' v).
+bound_parts <- function(par, d) {
+  s <- par[d + seq_len(d)]
+  l <- matrix(par[-seq_len(2L * d)], d)
+  v <- l / exp(s)
+  list(m = par[seq_len(d)], s = s, l = l, v = v,
+       root = if (ncol(v) > 0L) chol.default(diag(1, ncol(v)) + crossprod(v)))
+}
+
+# The bound and its gradient as a function of the parameters.
+bound_of <- function(many, points) {
+  d <- nrow(points$z)
+  n <- ncol(points$z)
   function(par) {
-    step <- exp(par[-own]) * z
-    answers <- many(par[own] + step)
+    p <- bound_parts(par, d)
+    step <- exp(p$s) * points$z
+    answers <- many(p$m + step + p$l %*% points$w)
     slopes <- answers[-1L, , drop = FALSE]
-    list(mean(answers[1L, ]) + sum(par[-own]), c(rowMeans(slopes), rowMeans(slopes * step) + 1))
+    by_l <- tcrossprod(slopes, points$w) / n
+    entropy <- sum(p$s)
+    by_s <- rep(1, d)
+    if (ncol(p$v) > 0L) {
+      solved <- p$v %*% chol2inv(p$root)
+      entropy <- entropy + sum(log(diag(p$root)))
+      by_s <- by_s - rowSums(solved * p$v)
+      by_l <- by_l + solved / exp(p$s)
+    }
+    list(mean(answers[1L, ]) + entropy,
+         c(rowMeans(slopes), rowMeans(slopes * step) + by_s, as.vector(by_l)))
   }
+}
+
+# Where the search begins, from the normal distribution of Pathfinder: its variances if `rank` is 0;
+# else its diagonal part, and the directions in which it is wider than that, or small random ones.
+start_of_bound <- function(normal, rank) {
+  d <- length(normal$mean)
+  if (rank == 0L) {
+    return(c(normal$mean, 0.5 * log(rowMeans((path_draws(normal, 200L)$u - normal$mean)^2))))
+  }
+  l <- matrix(stats::rnorm(d * rank, sd = 0.1 / sqrt(d)), d)
+  if (!is.null(normal$q)) {
+    wide <- eigen(tcrossprod(normal$root), symmetric = TRUE)
+    k <- seq_len(min(rank, sum(wide$values > 1.01)))
+    l[, k] <- normal$q %*% wide$vectors[, k, drop = FALSE] %*%
+      diag(sqrt(wide$values[k] - 1), length(k))
+  }
+  c(normal$mean, log(normal$scale), normal$scale * l)
+}
+
+# list(u: draws in columns, log_q: their log densities).
+bound_draws <- function(par, d, draws) {
+  p <- bound_parts(par, d)
+  e <- matrix(stats::rnorm(d * draws), d)
+  log_det <- sum(p$s)
+  inside <- 0
+  if (ncol(p$v) > 0L) {
+    e <- e + p$v %*% matrix(stats::rnorm(ncol(p$v) * draws), ncol(p$v))
+    log_det <- log_det + sum(log(diag(p$root)))
+    inside <- colSums(base::backsolve(p$root, crossprod(p$v, e), transpose = TRUE)^2)
+  }
+  list(u = p$m + exp(p$s) * e, log_q = normal_log_density(e) + 0.5 * inside - log_det)
 }
 
 # ---- results -------------------------------------------------------------------------------------

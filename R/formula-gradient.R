@@ -288,9 +288,7 @@ formula_batch <- function(term, layout) {
   program <- tryCatch(formula_program(term, used), statcl_error_argument = function(e) NULL)
   indices <- lapply(layout$arguments[match(used, names)], `[[`, "index")
   one_by_one <- column_caller(function(x) {
-    parts <- lapply(layout$arguments, function(a) {
-      if (is.null(a$dim)) x[a$index] else array(x[a$index], a$dim)
-    })
+    parts <- lapply(layout$arguments, function(a) as_argument(x[a$index], a))
     answer <- alone(stats::setNames(parts, names))
     slope <- numeric(length(x))
     for (i in seq_along(used)) {

@@ -76,10 +76,7 @@ draw_caller <- function(f, names, arguments) {
   plain <- whole && !as_list
   function(x) {
     if (plain) return(f(x))
-    given <- lapply(chosen, function(a) {
-      part <- x[a$index]
-      if (is.null(a$dim)) as.vector(part) else array(part, a$dim)
-    })
+    given <- lapply(chosen, function(a) as_argument(as.vector(x[a$index]), a))
     names(given) <- used
     if (whole) f(given) else do.call("f", given, quote = TRUE)
   }

@@ -271,8 +271,7 @@ list_assembler <- function(layout) {
   function(u, constrained) {
     parameters <- lapply(seq_along(arguments), function(i) {
       value <- if (is.na(block[i])) u[free[[i]]] else constrained[[block[i]]]
-      if (!is.null(arguments[[i]]$dim)) dim(value) <- arguments[[i]]$dim
-      value
+      as_argument(value, arguments[[i]])
     })
     names(parameters) <- names
     parameters

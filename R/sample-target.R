@@ -6,10 +6,10 @@
 
 # ---- where parameters are ------------------------------------------------------------------------
 
-# How a starting value is split: `arguments`: NULL for one vector, else a list with name, index and
-# dim of each argument; `names` of all parameters; `blocks`: transforms with the indices of their
-# constrained (`x`) and unconstrained (`u`) numbers; `free_x`, `free_u`: indices of the others;
-# `bounds` of the constrained numbers.
+# How a starting value is split: `arguments`: NULL for one vector, else a list with name, index, dim
+# and `given`, the names or dimnames, of each argument; `names` of all parameters; `blocks`:
+# transforms with the indices of their constrained (`x`) and unconstrained (`u`) numbers; `free_x`,
+# `free_u`: indices of the others; `bounds` of the constrained numbers.
 parameter_layout <- function(init, transform) {
   layout <- if (is.list(init)) list_layout(init) else vector_layout(init)
   blocks <- transform_blocks(layout, transform)
@@ -42,11 +42,23 @@ list_layout <- function(init) {
   ends <- cumsum(lengths(init))
   arguments <- lapply(seq_along(init), function(i) {
     list(name = names(init)[i], index = ends[i] - length(init[[i]]) + seq_along(init[[i]]),
-         dim = dim(init[[i]]))
+         dim = dim(init[[i]]), given = if (is.null(dim(init[[i]]))) names(init[[i]]) else
+           dimnames(init[[i]]))
   })
   list(n = sum(lengths(init)), arguments = arguments, given = NULL,
        names = unlist(Map(element_names, names(init), init), use.names = FALSE),
        indices = stats::setNames(lapply(arguments, `[[`, "index"), names(init)))
+}
+
+# The value of an argument from its numbers.
+as_argument <- function(x, argument) {
+  if (is.null(argument$dim)) {
+    if (!is.null(argument$given)) names(x) <- argument$given
+  } else {
+    dim(x) <- argument$dim
+    if (!is.null(argument$given)) dimnames(x) <- argument$given
+  }
+  x
 }
 
 # "beta" for a number, else "beta[1]", "beta[age]" or "beta[2,1]".
@@ -225,15 +237,14 @@ argument_caller <- function(log_density, layout) {
   }
   names <- vapply(layout$arguments, `[[`, "", "name")
   indices <- lapply(layout$arguments, `[[`, "index")
-  dims <- lapply(layout$arguments, `[[`, "dim")
+  plain <- vapply(layout$arguments, function(a) is.null(a$dim) && is.null(a$given), NA)
   extra <- if (inherits(log_density, "cl_likelihood")) list(gradient = names)
   function(x) {
     arguments <- vector("list", length(names))
     names(arguments) <- names
     for (i in seq_along(names)) {
       part <- x[indices[[i]]]
-      if (!is.null(dims[[i]])) dim(part) <- dims[[i]]
-      arguments[[i]] <- part
+      arguments[[i]] <- if (plain[i]) part else as_argument(part, layout$arguments[[i]])
     }
     answer <- do.call(log_density, c(arguments, extra), quote = TRUE)
     slope <- attr(answer, "gradient", exact = TRUE)
@@ -393,6 +404,7 @@ argument_batch <- function(log_density, layout) {
     arguments <- lapply(seq_along(used), function(i) {
       part <- x[indices[[i]], , drop = FALSE]
       if (!is.null(dims[[i]])) dim(part) <- c(dims[[i]], ncol(x))
+      else rownames(part) <- used[[i]]$given
       part
     })
     names(arguments) <- names

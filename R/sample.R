@@ -13,9 +13,9 @@
 #'   names, and the gradient is a vector of the same length, in the same order or with the same
 #'   names.
 #' - If `init` is a named list, such as `list(alpha = 0, beta = numeric(10))`, `log_density(alpha =
-#'   , beta = )` is called with its elements as arguments, and the gradient is a list with these
-#'   names. A [cl_likelihood()] is such a function, and so is the result of [cl_log_posterior()],
-#'   which adds priors.
+#'   , beta = )` is called with its elements as arguments, with their dimensions and names, and the
+#'   gradient is a list with these names. A [cl_likelihood()] is such a function, and so is the
+#'   result of [cl_log_posterior()], which adds priors.
 #'
 #' `transform` declares which parameters are constrained ([transforms]). The function is called with
 #' constrained values and returns their density; do not add a Jacobian.
@@ -431,10 +431,7 @@ starts_of_fit <- function(fit, chains) {
   if (identical(colnames(x), element_names("par", numeric(ncol(x))))) colnames(x) <- NULL
   lapply(round(seq(1, nrow(x), length.out = chains + 1L))[-1L], function(row) {
     if (is.null(fit$arguments)) return(x[row, ])
-    parts <- lapply(fit$arguments, function(a) {
-      part <- unname(x[row, a$index])
-      if (is.null(a$dim)) part else array(part, a$dim)
-    })
+    parts <- lapply(fit$arguments, function(a) as_argument(unname(x[row, a$index]), a))
     stats::setNames(parts, vapply(fit$arguments, `[[`, "", "name"))
   })
 }

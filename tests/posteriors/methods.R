@@ -19,7 +19,8 @@ methods <- list(
   Pathfinder = function(f, model, ...) {
     cl_pathfinder(f, model$init, jitter = c(model$jitter, 2)[1], ...)
   },
-  VI = function(f, model, ...) cl_vi(f, model$init, ...))
+  VI = function(f, model, ...) cl_vi(f, model$init, ...),
+  `VI, rank 5` = function(f, model, ...) cl_vi(f, model$init, rank = 5, ...))
 
 # Modes of densities with respect to unconstrained parameters, which are nearer to the means.
 mode_of <- function(f, model, transform) {
@@ -62,8 +63,8 @@ row_of <- function(name, folder) {
 given <- commandArgs(TRUE)
 names <- sub("\\.R$", "", grep("-.*\\.R$", list.files(here), value = TRUE))
 if (length(given) > 1) names <- grep(given[2], names, value = TRUE)
-cat("| posterior | quantities | NUTS | Laplace | Pathfinder | VI | mode |\n")
-cat("|---|---:|---|---|---|---|---|\n")
+cat("| posterior | quantities | NUTS | Laplace | Pathfinder | VI | VI, rank 5 | mode |\n")
+cat("|---|---:|---|---|---|---|---|---|\n")
 for (name in names) {
   row <- tryCatch(row_of(name, given[1]), error = function(e) {
     sprintf("| %s | %s |", name, conditionMessage(e))

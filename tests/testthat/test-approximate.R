@@ -46,6 +46,52 @@ test_that("normal targets are exact", {
   })
 })
 
+test_that("variational inference of low rank is exact for covariance matrices of that form", {
+  set.seed(1)
+  d <- 12
+  scale <- exp(rnorm(d, 0, 0.5))
+  wide <- qr.Q(qr(matrix(rnorm(d * 2), d))) %*% diag(c(15, 5))
+  v <- scale * t(scale * t(diag(d) + tcrossprod(wide)))
+  precision <- solve(v)
+  f <- function(x) {
+    slope <- -as.vector(precision %*% (x - 1))
+    structure(sum((x - 1) * slope) / 2, gradient = slope)
+  }
+  best <- as.numeric(determinant(2 * pi * v)$modulus) / 2
+  vi <- cl_vi(f, numeric(d), rank = 3, draws = 4000, seed = 1) # a rank more than is needed
+  expect_lt(max(abs(vi$log_weights + log(4000))), 0.05)
+  expect_equal(vi$elbo, best, tolerance = 1e-4)
+  expect_output(print(vi), "by variational inference of rank 3")
+  draws <- as.matrix(vi)
+  expect_lt(max(abs(colMeans(draws) - 1) / sqrt(diag(v))), 0.1)
+  expect_equal(unname(cov(draws)), v, tolerance = 0.1)
+  mean_field <- suppressWarnings(cl_vi(f, numeric(d), draws = 4000, seed = 1))
+  expect_lt(mean_field$elbo, best - 1)
+  # fewer points than parameters, and a rank that the distribution does not need
+  few <- suppressWarnings(cl_vi(standard_normal, numeric(60), rank = 2, samples = 20, seed = 1))
+  expect_equal(range(apply(as.matrix(few), 2, sd)), c(1, 1), tolerance = 0.3)
+  expect_fault(cl_vi(f, numeric(d), rank = -1), "argument", argument = "rank")
+  expect_fault(cl_vi(f, numeric(d), rank = 3, samples = 5), "argument", argument = "samples")
+})
+
+test_that("the gradient of the bound of variational inference is right", {
+  set.seed(2)
+  many <- function(u) rbind(-colSums(u^4) / 4 - u[1, ] * u[2, ], -u^3 - rbind(u[2:1, ], 0))
+  bound <- bound_of(many, fixed_points(3, 10, 2))
+  par <- rnorm(12) / 2
+  numbers <- vapply(1:12, function(i) {
+    h <- replace(numeric(12), i, 1e-5)
+    (bound(par + h)[[1]] - bound(par - h)[[1]]) / 2e-5
+  }, 0)
+  expect_equal(bound(par)[[2]], numbers, tolerance = 1e-7)
+  # densities of draws
+  drawn <- bound_draws(par, 3, 50)
+  l <- matrix(par[7:12], 3)
+  v <- diag(exp(2 * par[4:6])) + tcrossprod(l)
+  expect_equal(drawn$log_q, -0.5 * mahalanobis(t(drawn$u), par[1:3], v) -
+                 as.numeric(determinant(2 * pi * v)$modulus) / 2)
+})
+
 test_that("modes agree with glm(), standard errors with transforms", {
   on_host({
     f <- cl_likelihood("bernoulli_logit", mtcars$am, cbind(mtcars$wt))

@@ -42,3 +42,36 @@ test_that("a start that is impossible is refused", {
   refused("start", 0, start = "anywhere")
   refused("init", function(chain) chain, start = "mode")
 })
+
+test_that("arguments keep their names, however the density is evaluated, and for approximations", {
+  init <- list(b = c(u = 0, v = 0), m = matrix(0, 2, 1, dimnames = list(c("p", "q"), "r")))
+  value <- function(b, m) {
+    dnorm(b["u"], 1, log = TRUE) + dnorm(b[["v"]], -1, log = TRUE) - m["p", 1]^2 / 2 -
+      m[["q", "r"]]^2 / 2
+  }
+  by_hand <- function(b, m) {
+    structure(unname(value(b, m)), gradient = list(b = c(1 - b["u"], -1 - b["v"]), m = -m))
+  }
+  several <- function(b, m) {
+    value <- -colSums((b - c(1, -1))^2) / 2 - colSums(m^2, dims = 2) / 2 + 0 * b["u", ]
+    structure(value, gradient = list(b = c(1, -1) - b, m = -m))
+  }
+  run <- function(f, ...) {
+    cl_sample(f, init, chains = 2, warmup = 100, iter = 400, seed = 1, ...)
+  }
+  compiled <- cl_gradient(value)
+  fits <- list(run(by_hand), run(compiled), run(several, batch = TRUE), run(compiled, batch = TRUE),
+               run(cl_log_posterior(by_hand, ~ 0 * sum(b))),
+               run(cl_log_posterior(~ dnorm(b["u"], 1, log = TRUE) - (b["v"] + 1)^2 / 2,
+                                    ~ -sum(m^2) / 2)))
+  for (fit in fits) {
+    expect_identical(colnames(as.matrix(fit))[1:2], c("b[u]", "b[v]"))
+    expect_equal(unname(colMeans(as.matrix(fit))), c(1, -1, 0, 0), tolerance = 0.2)
+  }
+  mode <- cl_optimise(compiled, init)
+  laplace <- cl_laplace(compiled, mode, seed = 1)
+  expect_identical(colnames(as.matrix(laplace)), names(coef(mode)))
+  expect_identical(names(coef(mode))[1:2], c("b[u]", "b[v]"))
+  made <- as.matrix(cl_generate(laplace, function(b) b[["v"]]))
+  expect_equal(as.vector(made), as.vector(as.matrix(laplace)[, "b[v]"]))
+})
