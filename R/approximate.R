@@ -134,11 +134,12 @@ cl_vi <- function(log_density, init, transform = NULL, draws = 1000, samples = N
     if (!is.finite(start$elbo)) abort_no_approximation()
     rank <- min(rank, d)
     begin <- start_of_bound(start$normal, rank)
-    path <- climb(bound_of(m$many, fixed_points(d, samples, rank)), begin, max_iter)
+    least <- if (rank == 0L) numeric(d) else least_part * start$normal$scale
+    path <- climb(bound_of(m$many, fixed_points(d, samples, rank), least), begin, max_iter)
     if (attr(path, "iterations") >= max_iter) {
       statcl_warning("convergence", "the search has not converged: 'max_iter' was reached")
     }
-    drawn <- bound_draws(path[[1L]]$u, d, draws)
+    drawn <- bound_draws(path[[1L]]$u, least, draws)
     approximation(m, drawn$u, drawn$log_q, resample,
                   if (rank == 0L) "mean-field variational inference" else
                     sprintf("variational inference of rank %d", rank))
@@ -211,7 +212,10 @@ path_draws <- function(normal, n) {
 # ---- variational inference -----------------------------------------------------------------------
 
 # The approximation is the distribution of m + exp(s) z + L w, where z and w, a number for each
-# column of L, are standard normal; its parameters are c(m, s, L).
+# column of L, are standard normal; its parameters are c(m, t, L). With columns of L, exp(2 s) =
+# exp(2 t) + least^2, else s = t: where L has more columns than the target needs, elements of exp(t)
+# tend to zero, and the numbers would become too extreme.
+least_part <- 0.02 # of the scale of Pathfinder
 
 # list(z, w): standard normal numbers in columns, in pairs of opposite sign and with variance 1:
 # with enough columns, also uncorrelated, so that the bound is exact for quadratic densities. Those
@@ -234,21 +238,25 @@ fixed_points <- function(d, count, rank = 0L) {
   list(z = both[own, , drop = FALSE], w = both[-own, , drop = FALSE])
 }
 
-# list(m, s, l, v: L / exp(s), root: the Cholesky factor of I + v' v).
-bound_parts <- function(par, d) {
-  s <- par[d + seq_len(d)]
+# list(m, s, by_t: the derivatives of s, l, v: L / exp(s), root: the Cholesky factor of I + v' v, or
+# NULL if the numbers are too extreme for it).
+bound_parts <- function(par, least) {
+  d <- length(least)
+  s <- 0.5 * log(exp(2 * par[d + seq_len(d)]) + least^2)
   l <- matrix(par[-seq_len(2L * d)], d)
   v <- l / exp(s)
-  list(m = par[seq_len(d)], s = s, l = l, v = v,
-       root = if (ncol(v) > 0L) chol.default(diag(1, ncol(v)) + crossprod(v)))
+  list(m = par[seq_len(d)], s = s, by_t = exp(2 * (par[d + seq_len(d)] - s)), l = l, v = v,
+       root = if (ncol(v) == 0L) v else
+         tryCatch(chol.default(diag(1, ncol(v)) + crossprod(v)), error = function(e) NULL))
 }
 
 # The bound and its gradient as a function of the parameters.
-bound_of <- function(many, points) {
+bound_of <- function(many, points, least) {
   d <- nrow(points$z)
   n <- ncol(points$z)
   function(par) {
-    p <- bound_parts(par, d)
+    p <- bound_parts(par, least)
+    if (is.null(p$root)) return(list(-Inf, par))
     step <- exp(p$s) * points$z
     answers <- many(p$m + step + p$l %*% points$w)
     slopes <- answers[-1L, , drop = FALSE]
@@ -262,7 +270,7 @@ bound_of <- function(many, points) {
       by_l <- by_l + solved / exp(p$s)
     }
     list(mean(answers[1L, ]) + entropy,
-         c(rowMeans(slopes), rowMeans(slopes * step) + by_s, as.vector(by_l)))
+         c(rowMeans(slopes), (rowMeans(slopes * step) + by_s) * p$by_t, as.vector(by_l)))
   }
 }
 
@@ -284,8 +292,9 @@ start_of_bound <- function(normal, rank) {
 }
 
 # list(u: draws in columns, log_q: their log densities).
-bound_draws <- function(par, d, draws) {
-  p <- bound_parts(par, d)
+bound_draws <- function(par, least, draws) {
+  p <- bound_parts(par, least)
+  d <- length(least)
   e <- matrix(stats::rnorm(d * draws), d)
   log_det <- sum(p$s)
   inside <- 0

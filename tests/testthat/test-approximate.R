@@ -77,7 +77,7 @@ test_that("variational inference of low rank is exact for covariance matrices of
 test_that("the gradient of the bound of variational inference is right", {
   set.seed(2)
   many <- function(u) rbind(-colSums(u^4) / 4 - u[1, ] * u[2, ], -u^3 - rbind(u[2:1, ], 0))
-  bound <- bound_of(many, fixed_points(3, 10, 2))
+  bound <- bound_of(many, fixed_points(3, 10, 2), c(0.1, 0.2, 2))
   par <- rnorm(12) / 2
   numbers <- vapply(1:12, function(i) {
     h <- replace(numeric(12), i, 1e-5)
@@ -85,9 +85,9 @@ test_that("the gradient of the bound of variational inference is right", {
   }, 0)
   expect_equal(bound(par)[[2]], numbers, tolerance = 1e-7)
   # densities of draws
-  drawn <- bound_draws(par, 3, 50)
+  drawn <- bound_draws(par, c(0.1, 0.2, 2), 50)
   l <- matrix(par[7:12], 3)
-  v <- diag(exp(2 * par[4:6])) + tcrossprod(l)
+  v <- diag(exp(2 * par[4:6]) + c(0.1, 0.2, 2)^2) + tcrossprod(l)
   expect_equal(drawn$log_q, -0.5 * mahalanobis(t(drawn$u), par[1:3], v) -
                  as.numeric(determinant(2 * pi * v)$modulus) / 2)
 })
