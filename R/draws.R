@@ -56,7 +56,13 @@ figures_of <- function(object, names) {
 # ---- loo -----------------------------------------------------------------------------------------
 
 #' @exportS3Method loo::loo
-loo.cl_sample <- function(x, log_lik, ...) loo_of(cl_generate(x, log_lik), ...)
+loo.cl_sample <- function(x, log_lik, ...) {
+  if (missing(log_lik)) {
+    abort_argument("log_lik", paste("'log_lik' must be a function of the parameters that returns",
+                                    "the log likelihood of each observation"))
+  }
+  loo_of(cl_generate(x, log_lik), ...)
+}
 
 #' @exportS3Method loo::loo
 loo.cl_glm <- function(x, ...) {

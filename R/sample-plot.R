@@ -12,7 +12,7 @@ plot.cl_sample <- function(x, parameters = NULL, max = if (is.null(parameters)) 
     draws <- matrix(x$draws[, , name], nrow(x$draws))
     graphics::matplot(draws, type = "l", lty = 1, lwd = 0.5, col = colours, xlab = "", ylab = "",
                       main = name, ...)
-    graphics::rug(divergent, col = "red")
+    if (length(divergent) > 0L) graphics::rug(divergent, col = "red")
     plot_densities(draws, bounds_of(x, name), colours, name)
   }
   invisible(x)

@@ -45,12 +45,23 @@ collect_draws <- function(job, chains, complete) {
     elapsed = seconds_now() - job$started, complete = complete, bounds = job$layout$bounds,
     transform = job$layout$transform,
     arguments = job$layout$arguments, control = job$control, call = job$call)
+  result$remote <- names[remote_parameters(result$draws, job)]
   if (job$control$save_warmup && warmup > 0L) {
     result$warmup <- list(draws = draws[!in_sampling, , , drop = FALSE],
                           diagnostics = lapply(diagnostics,
                                                function(m) m[!in_sampling, , drop = FALSE]))
   }
   structure(result, class = "cl_sample")
+}
+
+# Whether the median of a parameter is four powers of ten further from zero than its starts.
+remote_parameters <- function(draws, job) {
+  starts <- vapply(job$points, function(u) {
+    x <- constrain(job$layout, u)
+    if (is.null(x)) rep(NA_real_, job$layout$n) else abs(as.vector(x))
+  }, numeric(job$layout$n))
+  near <- apply(matrix(starts, job$layout$n), 1L, max)
+  which(apply(abs(draws), 3L, stats::median) > 1e4 * (1 + near))
 }
 
 # Diagonals in columns, or an array of matrices, or a list of the parts of metrics of low rank.
@@ -95,6 +106,13 @@ sample_problems <- function(x) {
     problems <- c(problems, sprintf(paste("low energy fraction (below 0.3) in chain %s: the chains",
                                           "may not explore the tails"),
                                     paste(low, collapse = ", ")))
+  }
+  if (length(problems) > 0L && length(x$remote) > 0L) {
+    problems <- c(problems, sprintf(paste("draws of %s are far from their starts (medians above",
+                                          "10000 times as large): without priors, or with data",
+                                          "that leave a parameter free, the distribution may be",
+                                          "improper"),
+                                    paste(utils::head(x$remote, 5L), collapse = ", ")))
   }
   problems
 }
@@ -150,6 +168,7 @@ count_of <- function(n, what) {
 #'     `upper`,
 #'   * `arguments`: name, columns and dimensions of each argument of the density; `NULL` if it has
 #'     one vector,
+#'   * `remote`: names of parameters whose draws are far from their starts, which may be improper,
 #'   * `control`, `call`,
 #'   * `warmup`: draws and diagnostics of the warm-up, with `save_warmup`.
 #'

@@ -177,3 +177,16 @@ test_that("R-hat detects chains that differ in location or scale, and drift", {
   expect_lt(rhat(heavy), 1.01)
   expect_gt(ess_bulk(heavy), 3000)
 })
+
+test_that("draws far from their starts hint at an improper distribution, if there are problems", {
+  separated <- cl_likelihood("bernoulli_logit", c(0, 0, 1, 1), cbind(1:4))
+  run <- function(f, init) cl_sample(f, init, chains = 2, warmup = 200, iter = 200, seed = 1)
+  expect_warning(fit <- run(separated, list(alpha = 0, beta = 0)), "may be improper",
+                 class = "statcl_warning_sampling")
+  expect_identical(fit$remote, c("alpha", "beta"))
+  expect_output(print(fit), "draws of alpha, beta are far from their starts")
+  # a scale of that size is no problem by itself
+  wide <- function(a) structure(-(a / 1e6)^2 / 2, gradient = -a / 1e12)
+  expect_warning(fit <- run(wide, c(a = 0)), NA)
+  expect_identical(fit$remote, "a")
+})

@@ -155,6 +155,9 @@ cl_laplace(function(a) structure(-abs(a)^0.5, gradient = list(a = -sign(a) * abs
 cl_pathfinder(function(a) if (a == 1) structure(0, gradient = list(a = 1)) else
   structure(-Inf, gradient = list(a = 0)), list(a = 1), jitter = 0, check_gradient = FALSE)
 cl_vi(normal, list(a = 1), max_iter = 1, seed = 1)
+loo::loo(draws)
+cl_sample(function(a) structure(-(a / 1e6)^2 / 2, gradient = -a / 1e12), c(a = 0), chains = 1,
+          warmup = 100, iter = 40, max_depth = 1, seed = 1)
 bayesplot::nuts_params(cl_laplace(normal, list(a = 1), seed = 1))
 cl_sample(flat, list(a = 1, b = 1), chains = 1, warmup = 5, iter = 5, seed = 1)
 
