@@ -149,7 +149,10 @@ mirai_pool <- function(most) {
        },
        receive = function(slot) {
          value <- sent[[slot]]$data
-         if (of("is_error_value")(value)) stop(paste(format(value), collapse = " "))
+         if (of("is_error_value")(value)) {
+           if (is.integer(value)) value <- getExportedValue("nanonext", "nng_error")(value)
+           stop(paste(format(value), collapse = " "))
+         }
          value
        },
        close = function() NULL)
