@@ -105,9 +105,10 @@ search_all <- function(space, levels, starts, control, trials) {
   scale <- curvature_scale(middle, from, bounds, curvature)
   if (starts > 1L && middle$n < target$n && !anyNA(curvature)) {
     # the curvature of many observations is about that of a subset
-    from <- stats::nlminb(from, target$value, target$gradient, function(at) curvature,
-                          lower = bounds$lower, upper = bounds$upper,
-                          control = utils::modifyList(list(iter.max = 8L), control))$par
+    from <- stats::nlminb(from, target$value, target$gradient,
+                          learnt_curvature(target, curvature), lower = bounds$lower,
+                          upper = bounds$upper,
+                          control = utils::modifyList(list(iter.max = 20L), control))$par
   }
   best <- run(target, from, control, scale)
   # a search that stopped at a matrix that could not be factored may continue from there
@@ -209,20 +210,26 @@ search_trials <- function(space, levels, starts, run, trials) {
   from <- best$points[1L, ]
   values <- utils::head(first$values, starts)
   if (!identical(rough, target)) {
-    values <- apply(utils::head(first$points, starts), 1L, target$screen)
-    least <- min(values)
-    of_best <- target$screen(from)
-    if (is.infinite(min(least, of_best))) stop(target$fault())
-    if (least < of_best) from <- first$points[which.min(values), ]
-    from <- finer_start(space, levels, from, run)
+    tried <- utils::head(first$points, starts)
+    # most end at the same optimum
+    like <- vapply(seq_len(nrow(tried)), function(i) {
+      which(colSums(abs(t(tried) - tried[i, ])) < 0.02)[1L]
+    }, 0L)
+    values <- numeric(nrow(tried))
+    for (i in unique(like)) values[i] <- target$screen(tried[i, ])
+    values <- values[like]
+    known <- target$screen(from)
+    if (is.infinite(min(values, known))) stop(target$fault())
+    if (min(values) < known) from <- tried[which.min(values), ]
+    from <- finer_start(space, levels, from, min(values, known), run)
   }
   list(from = from, trials = values)
 }
 
 # A subset shows less detail than more observations: a few steps from its optimum and from shorter
 # lengthscales with less noise, and, if these are not all observations either, to the optimum of
-# the better of both.
-finer_start <- function(space, levels, from, run) {
+# the better of both. `known`: the value at `from`.
+finer_start <- function(space, levels, from, known, run) {
   roles <- space$role[space$free]
   bounds <- search_bounds(space)
   middle <- levels$middle
@@ -233,7 +240,7 @@ finer_start <- function(space, levels, from, run) {
   finer <- trials[[which.min(vapply(trials, `[[`, 0, "objective"))]]$par
   if (identical(middle, levels$target)) return(finer)
   finer <- run(middle, finer, list(iter.max = 30L))$par
-  if (levels$target$screen(finer) < levels$target$screen(from)) finer else from
+  if (levels$target$screen(finer) < known) finer else from
 }
 
 # The first `count` of the rows `order` that are not near an earlier one; near ones if there are no

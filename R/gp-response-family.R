@@ -97,8 +97,10 @@ response_rows <- function(response, scale) {
 response_cuts <- function(own) c(0, cumsum(own))
 
 # At latent values f (n x d) and the family's own parameters, with a row for each observation:
-# l (log density), d1 (n x d), w (minus the second derivatives: n, or n x d x d), third(s): half the
-# derivatives of -tr(S W) for given s like w, and with `by` a list by parameter of l, d1 and w.
+# l (log density), d1 (n x d), w (minus the second derivatives: n, or n x d x d), v (what stands for
+# w in determinants; w itself unless the family is "student_t", which also has `wide`), third(s):
+# half the derivatives of -tr(S V) for given s like v, and with `by` a list by parameter of l, d1
+# and v.
 response_at <- function(response, f, own, by = FALSE) {
   y <- response$y
   at <- if (response$family == "categorical_logit") {
@@ -124,13 +126,15 @@ response_at <- function(response, f, own, by = FALSE) {
     third <- at$third
     at$third <- function(s) weigh * third(s)
     scaled <- function(part) {
-      part[c("l", "d1", "w")] <- lapply(part[c("l", "d1", "w")], `*`, weigh)
+      for (name in setdiff(names(part), c("d3", "third", "by"))) {
+        part[[name]] <- part[[name]] * weigh
+      }
       part
     }
     at <- scaled(at)
     at$by <- lapply(at$by, scaled)
-    if (!is.null(at$bound)) at$bound <- at$bound * weigh
   }
+  if (is.null(at$v)) at$v <- at$w
   at$d1 <- as.matrix(at$d1)
   at
 }
@@ -153,24 +157,27 @@ negative_at <- function(y, eta, phi, by) {
        d3 = -w * (q - p),
        by = if (by) list(list(
          l = digamma(y + phi) - digamma(phi) - log1p(mu / phi) + (mu - y) / (mu + phi),
-         d1 = (y * q - phi * p) * p / phi, w = p * q * (phi * 2 * p + y * (p - q)) / phi)))
+         d1 = (y * q - phi * p) * p / phi, v = p * q * (phi * 2 * p + y * (p - q)) / phi)))
 }
 
+# The curvature w is negative at outliers. In the determinant of Laplace's approximation it is
+# replaced by v, that of the normal density which has the same height: as a function of eta both
+# have the integral 1. In variances it is replaced by `wide`, which is positive and small at
+# outliers: the positive part (df + 1) a / b^2 of w, times what gives it the expectation of w.
 student_at <- function(r, scale, df, by) {
   a <- df * scale^2
   b <- a + r^2
-  u <- r^2 / b
-  w <- (df + 1) * (a - r^2) / b^2
-  w_a <- (df + 1) * (3 * r^2 - a) / b^3
-  list(l = stats::dt(r / scale, df, log = TRUE) - log(scale), d1 = (df + 1) * r / b, w = w,
-       d3 = -2 * (df + 1) * r * (3 * a - r^2) / b^3, bound = (df + 1) / b,
+  ones <- rep(1, length(r))
+  v <- 2 * pi * (stats::dt(0, df) / scale)^2
+  of_gamma <- digamma((df + 1) / 2) - digamma(df / 2) - 1 / df
+  list(l = stats::dt(r / scale, df, log = TRUE) - log(scale), d1 = (df + 1) * r / b,
+       w = (df + 1) * (a - r^2) / b^2, v = v * ones, wide = (df + 1)^2 / (df + 2) * a / b^2,
+       d3 = 0 * ones,
        by = if (by) list(
-         list(l = ((df + 1) * u - 1) / scale, d1 = -2 * df * scale * (df + 1) * r / b^2,
-              w = w_a * 2 * df * scale),
-         list(l = 0.5 * (digamma((df + 1) / 2) - digamma(df / 2) - 1 / df - log1p(r^2 / a) +
-                           (df + 1) * u / df),
-              d1 = (r - (df + 1) * r * scale^2 / b) / b,
-              w = (a - r^2) / b^2 + w_a * scale^2)))
+         list(l = ((df + 1) * r^2 / b - 1) / scale, d1 = -2 * df * scale * (df + 1) * r / b^2,
+              v = -2 * v / scale * ones),
+         list(l = 0.5 * (of_gamma - log1p(r^2 / a) + (df + 1) * r^2 / (b * df)),
+              d1 = (r - (df + 1) * r * scale^2 / b) / b, v = v * of_gamma * ones)))
 }
 
 ordered_at <- function(y, eta, gaps, by) {
@@ -189,7 +196,7 @@ ordered_at <- function(y, eta, gaps, by) {
       above <- y <= length(gaps) + 1L & y > j # whose upper cut moves
       below <- y > j + 1L
       list(l = above * (stats::plogis(-a) + between) - below * (stats::plogis(b) + between),
-           d1 = above * spread(a) + below * spread(b), w = above * slope(a) + below * slope(b))
+           d1 = above * spread(a) + below * spread(b), v = above * slope(a) + below * slope(b))
     })
   }
   at

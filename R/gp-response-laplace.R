@@ -4,7 +4,11 @@
 # the log density and W = L L' (L lower, d x d for each observation), B = I + L' K L; for d = 1
 # Rasmussen and Williams (2006), algorithms 3.1 and 5.1. M = (K + W^-1)^-1 = L B^-1 L' serves
 # everything else. Negative elements of W (Student's t) are taken out first and put back as a
-# downdate of low rank: M = L B^-1 L' - C C'. Vectors of n d elements have a process after another.
+# downdate of low rank: M - C C'. Vectors of n d elements have a process after another.
+#
+# With negative W the determinant of B comes close to zero where a mode is about to vanish, and the
+# approximate likelihood to infinity. For Student's t a positive V, the same at all modes, replaces
+# W in it: `system` is that of W, for the mode and its derivatives, `spread` that of V.
 
 # ---- the matrix M --------------------------------------------------------------------------------
 
@@ -12,6 +16,16 @@
 scale_both <- function(k, a, b) {
   if (!is_cl(k)) return(k * tcrossprod(a, b))
   sweep(sweep(k, 1L, a, `*`), 2L, b, `*`)
+}
+
+add_diagonal <- function(k, by) {
+  if (is_cl(k)) {
+    diag(k) <- as.vector(diag(k)) + by
+    return(k)
+  }
+  at <- seq.int(1L, length(k), nrow(k) + 1L)
+  k[at] <- k[at] + by
+  k
 }
 
 # Lower factors of n matrices d x d, positive semidefinite up to rounding: n x d x d.
@@ -48,93 +62,157 @@ bind_blocks <- function(d, block) {
   }))
 }
 
-# list(root, chol (upper, of B), low (C or NULL), half (log determinant of I + K W, halved), solve
-# (M x)); NULL if K^-1 + W is not positive definite.
+# list(chol (upper), half (log determinant of I + K W, halved), solve (M x), shrink (b times the
+# inverse of I + W K)); NULL if K^-1 + W is not positive definite. One process: the factor of
+# K + W^-1, with negative elements of W taken out. Several: that of B, and `root`.
 laplace_system <- function(k, w, d) {
-  negative <- if (d == 1L) which(w < 0)
-  root <- small_roots(if (d == 1L) pmax(w, 0) else w, d)
-  b <- bind_blocks(d, function(a, b) {
-    Reduce(`+`, lapply(max(a, b):d, function(c) scale_both(k, root[, c, a], root[, c, b])))
-  })
-  upper <- tryCatch(cl_chol(b, jitter = 1), statcl_error_not_pd = function(e) NULL,
+  root <- NULL
+  if (d == 1L) {
+    kept <- pmax(w, 1e-100)
+    b <- add_diagonal(k, 1 / kept)
+  } else {
+    root <- small_roots(w, d)
+    b <- bind_blocks(d, function(a, b) {
+      Reduce(`+`, lapply(max(a, b):d, function(c) scale_both(k, root[, c, a], root[, c, b])))
+    })
+  }
+  upper <- tryCatch(cl_chol(b, jitter = if (d == 1L) 0 else 1),
+                    statcl_error_not_pd = function(e) NULL,
                     statcl_error_nonfinite = function(e) NULL)
   if (is.null(upper)) return(NULL)
-  half <- sum(log(as.vector(diag(upper))))
+  half <- sum(log(as.vector(diag(upper)))) + if (d == 1L) sum(log(kept)) / 2 else 0
   if (!is.finite(half)) return(NULL)
-  plain <- function(x) {
-    x <- backsolve(upper, times_root(root, x, TRUE), transpose = TRUE)
-    times_root(root, as.matrix(backsolve(upper, x)), FALSE)
+  solve <- function(x) {
+    if (d > 1L) x <- times_root(root, x, TRUE)
+    x <- as.matrix(backsolve(upper, backsolve(upper, x, transpose = TRUE)))
+    if (d > 1L) times_root(root, x, FALSE) else x
   }
-  if (length(negative) == 0L) {
-    return(list(root = root, chol = upper, half = half, solve = plain))
-  }
+  shrink <- if (d == 1L) function(b) solve(b / kept) else
+    function(b) b - solve(as.vector(as.matrix(k %*% matrix(b, nrow(k)))))
+  system <- list(root = root, chol = upper, half = half, solve = solve, shrink = shrink)
+  if (d == 1L && min(w) < 0) negative_system(system, k, w) else system
+}
+
+# The system with the elements of W that are negative.
+negative_system <- function(system, k, w) {
+  negative <- which(w < 0)
   down <- sqrt(-w[negative])
   of <- as.matrix(k[, negative, drop = FALSE])
-  moved <- plain(of)
+  moved <- system$solve(of)
   inner <- of[negative, , drop = FALSE] - crossprod(of, moved)
   small <- chol_or_null(diag(length(down)) - inner * tcrossprod(down))
   if (is.null(small)) return(NULL)
   low <- -moved
   low[cbind(negative, seq_along(negative))] <- low[cbind(negative, seq_along(negative))] + 1
   low <- t(backsolve(small, t(low) * down, transpose = TRUE))
-  list(root = root, chol = upper, low = low, half = half + sum(log(diag(small))),
-       solve = function(x) plain(x) - low %*% crossprod(low, x))
+  solve <- function(x) system$solve(x) - low %*% crossprod(low, x)
+  list(half = system$half + sum(log(diag(small))), solve = solve,
+       shrink = function(b) b - solve(as.matrix(k %*% b)))
 }
 
 # ---- the mode ------------------------------------------------------------------------------------
 
-# The maximum over f = centre + K a + H beta of log p(y | f) - a' K a / 2, by Newton's method with
-# steps that are halved until the objective rises; where K^-1 + W is not positive definite, W is
-# replaced by a bound for which every step rises (that of expectation and maximisation). NULL if
-# there is none.
-laplace_mode <- function(k, h, response, own, centre, from) {
-  n <- nrow(from)
+# A maximum over f = centre + K a + H beta of log p(y | f) - a' K a / 2, by Newton's method from the
+# first of `starts` that leads to one. Student's t may have several: the highest one of those from
+# all starts. NULL if there is none.
+laplace_mode <- function(k, h, response, own, centre, starts) {
+  best <- NULL
+  for (from in starts) {
+    mode <- climb_mode(k, h, response, own, centre, from)
+    if (!is.null(mode) && (is.null(best) || mode$height > best$height)) best <- mode
+    if (!is.null(best) && response$family != "student_t") break
+  }
+  if (is.null(best)) return(NULL)
+  best$spread <- if (is.null(best$wide)) best$system else laplace_system(k, best$v, 1L)
+  if (!is.null(best$spread)) best
+}
+
+# Newton's method with steps that are halved until the objective rises. Where K^-1 + W is not
+# positive definite, a positive matrix replaces W, with which steps lead upwards too.
+climb_mode <- function(k, h, response, own, centre, from) {
   d <- response$dims
-  times_k <- function(v) as.vector(as.matrix(k %*% matrix(v, n)))
+  student <- response$family == "student_t"
   f <- from
   value <- -Inf
+  last <- NULL
+  moved_to <- function(v) centre + matrix(v$g + if (is.null(h)) 0 else h %*% v$beta, nrow(f))
+  change <- function(to) max(abs(to - f)) / (1 + max(abs(f)))
+  right_side <- function(at, w) as.vector(at$d1) + times_w(w, f - centre, d)
+  step_by <- function(at, w) {
+    system <- laplace_system(k, w, d)
+    if (!is.null(system)) newton_step(k, h, system, right_side(at, w))
+  }
   for (i in 1:200) {
     at <- response_at(response, f, own)
     if (!all(is.finite(at$d1))) return(NULL)
-    w <- at$w
-    system <- laplace_system(k, w, d)
-    exact <- !is.null(system)
-    if (!exact && !is.null(at$bound)) {
-      w <- at$bound
-      system <- laplace_system(k, w, d)
-    }
-    if (is.null(system)) return(NULL)
-    b <- as.vector(at$d1) + times_w(w, f - centre, d)
-    a <- b - as.vector(system$solve(times_k(b)))
-    beta <- NULL
-    if (!is.null(h)) {
-      mh <- system$solve(h)
-      info <- chol_or_null(crossprod(h, mh))
-      if (is.null(info)) return(NULL)
-      beta <- backsolve(info, backsolve(info, crossprod(h, a), transpose = TRUE))
-      a <- a - as.vector(mh %*% beta)
-    }
-    new <- list(a = a, g = times_k(a), beta = beta)
-    old <- if (i == 1L) list(a = 0 * a, g = 0 * a, beta = beta) else last
+    new <- step_by(at, at$w)
+    exact <- !is.null(new)
+    if (!exact && student) new <- step_by(at, pmax(at$w, at$wide))
+    if (is.null(new)) return(NULL)
+    old <- if (is.null(last)) list(a = 0 * new$a, g = 0 * new$g, beta = new$beta) else last
     step <- 1
     repeat {
       last <- Map(function(o, v) o + step * (v - o), old, new)
-      next_f <- centre + matrix(last$g + if (is.null(h)) 0 else h %*% last$beta, n)
+      next_f <- moved_to(last)
       found <- sum(response_at(response, next_f, own)$l) - sum(last$a * last$g) / 2
-      moved <- max(abs(next_f - f)) / (1 + max(abs(f)))
-      if (is.finite(found) && (found >= value || moved < 1e-6)) break
+      if (is.finite(found) && (found >= value || change(next_f) < 1e-6)) break
       step <- step / 2
       if (step < 1e-12) return(NULL)
     }
+    done <- exact && step == 1 && change(next_f) < 1e-5
     f <- next_f
     value <- found
-    if (i > 1L && step == 1 && moved < if (exact) 1e-7 else 1e-11) break
+    if (done) break
     if (i == 200L) return(NULL)
   }
+  # the error is now of the order of the square of the last step, or less after one more with W here
   at <- response_at(response, f, own)
   system <- laplace_system(k, at$w, d)
-  if (is.null(system)) return(NULL)
-  c(last, list(f = f, density = sum(at$l), system = system))
+  new <- if (!is.null(system)) newton_step(k, h, system, right_side(at, at$w))
+  if (is.null(new) && student) new <- last
+  if (is.null(new)) return(NULL)
+  f <- moved_to(new)
+  at <- response_at(response, f, own)
+  c(new, list(f = f, height = sum(at$l) - sum(new$a * new$g) / 2, v = at$v, wide = at$wide,
+              system = system))
+}
+
+# Where Newton's method with the curvatures of `system` leads: list(a, g = K a, beta); NULL if the
+# coefficients are not determined.
+newton_step <- function(k, h, system, b) {
+  a <- as.vector(system$shrink(b))
+  beta <- NULL
+  if (!is.null(h)) {
+    mh <- system$solve(h)
+    info <- chol_or_null(crossprod(h, mh))
+    if (is.null(info)) return(NULL)
+    beta <- backsolve(info, backsolve(info, crossprod(h, a), transpose = TRUE))
+    a <- a - as.vector(mh %*% beta)
+  }
+  list(a = a, g = as.vector(as.matrix(k %*% matrix(a, nrow(k)))), beta = beta)
+}
+
+# Near a mode of Student's t that no single observation determines: from the median (or a known
+# mean) a step for each of several scales, from one at which no observation is an outlier down to
+# the true one. step(f, at, w): where Newton's method with the curvatures w leads.
+robust_start <- function(response, own, centre, step) {
+  y <- response$y - response$offset
+  f <- matrix(if (is.null(centre)) stats::median(y) else centre, length(y))
+  far <- max(1, abs(y - f[, 1L]) / (sqrt(own[[2L]]) * own[[1L]]))
+  for (wider in far^c(1, 0.75, 0.5, 0.25)) {
+    at <- response_at(response, f, c(own[[1L]] * wider, own[[2L]]))
+    next_f <- step(f[, 1L], at, pmax(at$w, at$wide))
+    if (is.null(next_f)) break
+    f <- matrix(next_f)
+  }
+  f
+}
+
+# Its step by dense matrices.
+robust_step <- function(k, h, centre) function(f, at, w) {
+  system <- laplace_system(k, w, 1L)
+  new <- if (!is.null(system)) newton_step(k, h, system, at$d1[, 1L] + w * (f - centre))
+  if (!is.null(new)) centre + new$g + if (is.null(h)) 0 else as.vector(h %*% new$beta)
 }
 
 # W v.
@@ -163,32 +241,37 @@ make_gp_response <- function(problem) {
   log_root <- d * mean_constant(problem$mean, problem$beta)
   guess <- response_guess(response)
   last <- NULL
+  kept <- NULL # the last result of at(), until the next
   points <- function() {
     x <- problem$x
     if (!has_user(kernel) && !forked() && where_for("gp", nrow(x)) >= 0L) as_cl(x) else x
   }
   at <- function(par) {
     par <- check_gp_parameters(par, names, positive)
+    if (identical(par, kept$par)) return(kept)
+    kept <<- NULL
     at_kernel <- with_parameters(kernel, par[in_kernel])
     x <- points()
     k <- cl_cov(x, kernel = at_kernel)
     own <- par[-in_kernel]
-    # from the last mode, where the mode does not depend on the start
-    from <- if (is.null(last) || response$family == "student_t") guess else last
-    mode <- laplace_mode(k, h, response, own, centre, from)
-    if (is.null(mode) && !identical(from, guess)) {
-      mode <- laplace_mode(k, h, response, own, centre, guess)
+    starts <- list(last, guess)
+    if (response$family == "student_t") {
+      starts <- c(starts, list(robust_start(response, own, if (is.null(h)) centre,
+                                            robust_step(k, h, centre))))
     }
+    mode <- laplace_mode(k, h, response, own, centre, Filter(Negate(is.null), starts))
     if (is.null(mode)) return(NULL)
     last <<- mode$f
-    c(mode, list(k = k, x = x, kernel = at_kernel, own = own, h = h, centre = centre))
+    kept <<- c(mode, list(k = k, x = x, kernel = at_kernel, own = own, h = h, centre = centre,
+                          par = par))
+    kept
   }
   f <- function(par, gradient = TRUE) {
     mode <- at(par)
     if (is.null(mode)) return(-Inf)
-    value <- mode$density - sum(mode$a * mode$g) / 2 - mode$system$half
+    value <- mode$height - mode$spread$half
     if (integrate && !is.null(h)) {
-      info <- crossprod(h, mode$system$solve(h))
+      info <- crossprod(h, mode$spread$solve(h))
       value <- value + (ncol(h) * log(2 * pi) - determinant(info)$modulus[1L]) / 2 - log_root
     }
     if (!gradient) return(value)
@@ -199,7 +282,10 @@ make_gp_response <- function(problem) {
 }
 
 # The next mode is searched from the guess, not from the last one.
-forget_mode <- function(f) environment(f)$last <- NULL
+forget_mode <- function(f) {
+  e <- environment(f)
+  e$last <- e$kept <- NULL
+}
 
 # H for all processes, n d rows; NULL for a known mean.
 response_basis <- function(trend, n, d) {
@@ -213,47 +299,43 @@ latent_gradient <- function(mode, response, integrate) {
   k <- mode$k
   h <- mode$h
   system <- mode$system
+  spread <- mode$spread
   d <- response$dims
   n <- nrow(mode$f)
   a <- matrix(mode$a, n)
   at <- response_at(response, mode$f, mode$own, by = TRUE)
-  times_k <- function(v) as.vector(as.matrix(k %*% matrix(v, n)))
-  inverse <- chol2inv(system$chol)
+  times_k <- function(v) as.matrix(k %*% matrix(v, n))
+  inverse <- chol2inv(spread$chol)
   rows <- function(c) (c - 1L) * n + seq_len(n)
   part <- function(c, e) { # of L B^-1 L'
-    if (d == 1L) return(scale_both(inverse, system$root[, 1L, 1L], system$root[, 1L, 1L]))
+    if (d == 1L) return(inverse)
     Reduce(`+`, unlist(lapply(seq_len(c), function(i) lapply(seq_len(e), function(j) {
-      scale_both(inverse[rows(i), rows(j)], system$root[, c, i], system$root[, e, j])
+      scale_both(inverse[rows(i), rows(j)], spread$root[, c, i], spread$root[, e, j])
     })), recursive = FALSE))
   }
   m <- lapply(seq_len(d), function(c) part(c, c))
   left <- 0.5 * a # half of the low-rank part of S
   right <- a
-  if (!is.null(system$low)) {
-    left <- cbind(left, 0.5 * system$low)
-    right <- cbind(right, system$low)
-  }
-  s <- latent_variances(mode, response, at$w, inverse, m, part)
-  if (!is.null(h)) {
-    mh <- system$solve(h)
-    info <- solve(crossprod(h, mh))
-    r <- h - apply(mh, 2L, times_k)
-    if (integrate) {
-      half <- mh %*% t(chol(info))
-      s <- s + block_products(r %*% t(chol(info)), n, d)
-      for (c in seq_len(d)) {
-        left <- cbind(left, 0.5 * half[rows(c), , drop = FALSE])
-        right <- cbind(right, half[rows(c), , drop = FALSE])
-      }
+  s <- latent_variances(k, at$v, m, part)
+  if (integrate) {
+    one <- trend_parts(spread, h, times_k)
+    root <- t(chol(one$info))
+    s <- s + block_products(one$r %*% root, n, d)
+    half <- one$mh %*% root
+    for (c in seq_len(d)) {
+      left <- cbind(left, 0.5 * half[rows(c), , drop = FALSE])
+      right <- cbind(right, half[rows(c), , drop = FALSE])
     }
   }
   v <- as.vector(at$third(s))
-  u <- v - as.vector(system$solve(times_k(v)))
-  on_own <- times_k(u)
-  if (!is.null(h)) {
-    b <- info %*% crossprod(r, v)
-    on_own <- times_k(u) + as.vector(r %*% b)
-    u <- u - as.vector(mh %*% b)
+  moves <- any(v != 0) # V with the mode
+  u <- if (moves) as.vector(system$shrink(v)) else v
+  on_own <- if (length(at$by) > 0L) if (moves) as.vector(times_k(u)) else u
+  if (!is.null(h) && moves) {
+    if (!integrate) one <- trend_parts(system, h, times_k)
+    b <- one$info %*% crossprod(one$r, v)
+    if (!is.null(on_own)) on_own <- on_own + as.vector(one$r %*% b)
+    u <- u - as.vector(one$mh %*% b)
   }
   u <- matrix(u, n)
   left <- cbind(left, 0.5 * u, 0.5 * a)
@@ -262,26 +344,27 @@ latent_gradient <- function(mode, response, integrate) {
   adjoint <- low - 0.5 * Reduce(`+`, m)
   by_kernel <- cl_cov_adjoint(adjoint, mode$x, kernel = mode$kernel)
   by_own <- vapply(at$by, function(one) {
-    sum(one$l) - 0.5 * sum(s * one$w) + sum(on_own * one$d1)
+    sum(one$l) - 0.5 * sum(s * one$v) + sum(on_own * one$d1)
   }, 0)
   c(by_kernel, by_own)
 }
 
-# The diagonals of the blocks of (K^-1 + W)^-1: n numbers, or n x d x d. With positive W they are
-# (1 - diag B^-1) / W, which is accurate enough for a product with third derivatives, as these are
-# of the size of W.
-latent_variances <- function(mode, response, w, inverse, m, part) {
-  d <- response$dims
-  if (d == 1L && is.null(mode$system$low) && min(w) > 0 && response$family != "student_t") {
-    return((1 - as.vector(diag(inverse))) / w)
-  }
-  k <- mode$k
+# M H, the inverse of H' M H, and H - K M H.
+trend_parts <- function(system, h, times_k) {
+  mh <- system$solve(h)
+  list(mh = mh, info = solve(crossprod(h, mh)), r = h - apply(mh, 2L, times_k))
+}
+
+# The diagonals of the blocks of (K^-1 + V)^-1: n numbers, or n x d x d. For one process they are
+# (1 - diag(M) / V) / V, which is accurate enough for a product with derivatives of V, as these are
+# of its size.
+latent_variances <- function(k, v, m, part) {
   own <- as.vector(diag(k))
   through <- function(m) as.vector(rowSums((k %*% m) * k))
+  d <- length(m)
   if (d == 1L) {
-    low <- mode$system$low
-    return(own - through(m[[1L]]) +
-             if (is.null(low)) 0 else rowSums(as.matrix(k %*% low)^2))
+    if (min(v) > 0) return((1 - as.vector(diag(m[[1L]])) / v) / v)
+    return(own - through(m[[1L]]))
   }
   s <- array(0, c(length(own), d, d))
   for (c in seq_len(d)) for (e in seq_len(c)) {

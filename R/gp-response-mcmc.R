@@ -31,7 +31,7 @@ sample_response <- function(problem, space, prior, found, control, progress) {
     l_adj <- if (is_cl(l)) tcrossprod(as_cl(at$d1), as_cl(z)) else tcrossprod(at$d1, z)
     adjoint <- cl_chol_adjoint(l, l_adj)
     ridge <- latent_jitter * mean(as.vector(diag(adjoint)))
-    adjoint <- cl_matrix_ridge(adjoint, ridge)
+    adjoint <- add_diagonal(adjoint, ridge)
     slope <- c(cl_cov_adjoint(adjoint, x, kernel = at_kernel),
                vapply(at$by, function(one) sum(one$l), 0)) + p$gradient
     gradient <- c(stats::setNames(as.list(slope[free]), names), list(
@@ -56,11 +56,6 @@ latent_root <- function(k) {
   cl_chol(k, lower = TRUE, jitter = latent_jitter * mean(as.vector(diag(k))))
 }
 
-cl_matrix_ridge <- function(a, by) {
-  diag(a) <- as.vector(diag(a)) + by
-  a
-}
-
 # The columns of the draws that are coefficients of the mean, by columns of length sqrt(n).
 trend_draws <- function(fit) {
   grep("^coefficients", colnames(as.matrix(fit$draws)), value = TRUE)
@@ -81,9 +76,9 @@ response_draw_state <- function(object) {
   a <- as.matrix(backsolve(l, z, upper.tri = FALSE, transpose = TRUE))
   whiten <- function(k, c) {
     v <- forwardsolve(l, t(k))
-    if (d == 1L) return(list(v, NULL))
+    if (d == 1L) return(v)
     v <- as.matrix(v)
-    list(do.call(rbind, lapply(seq_len(d), function(i) if (i == c) v else 0 * v)), NULL)
+    do.call(rbind, lapply(seq_len(d), function(i) if (i == c) v else 0 * v))
   }
   mode <- list(f = f, x = x, kernel = object$kernel)
   new_response_state(e, mode, a, beta, NULL, NULL, whiten, NA_real_)

@@ -15,60 +15,87 @@ check_response_vecchia <- function(response, kernel, neighbours, method) {
   }
 }
 
-# The maximum over f = centre + g + H beta of log p(y | f) - g' Q g / 2, by Newton's method with
-# steps that are halved until the objective rises, with a bound in place of W as in laplace_mode();
-# NULL if there is none. `on`: calls with the handle.
-vecchia_mode <- function(on, weights, h, response, own, centre, from) {
-  square <- function(g) on(function(v) .Call(r_vecchia_latent_square, v, weights, g))
-  step_with <- function(d, d1) {
-    b <- d1 + d * (f - centre)
-    solved <- tryCatch(on(function(v) {
-      .Call(r_vecchia_latent_solve, v, weights, d, cbind(b, d * h))
-    }), statcl_error_not_pd = function(e) NULL)
-    if (!is.null(solved)) c(solved, list(b = b, d = d))
+# As laplace_mode(), of log p(y | f) - g' Q g / 2 with f = centre + g + H beta. `on`: calls with the
+# handle.
+vecchia_mode <- function(on, weights, h, response, own, centre, starts) {
+  best <- NULL
+  step <- vecchia_step(on, weights, h, centre)
+  student <- response$family == "student_t"
+  if (student && length(starts) > 1L) {
+    robust <- robust_start(response, own, if (is.null(h)) centre,
+                           function(f, at, w) step(f, at, w)$f)
+    starts <- c(starts, list(robust[, 1L]))
   }
+  for (from in starts) {
+    mode <- climb_vecchia(on, weights, step, response, own, from)
+    if (!is.null(mode) && (is.null(best) || mode$height > best$height)) best <- mode
+    if (!is.null(best) && !student) break
+  }
+  if (is.null(best)) return(NULL)
+  at <- response_at(response, matrix(best$f), own)
+  spread <- step(best$f, at, if (student) at$v else pmax(at$w, 0))
+  if (is.null(spread)) return(NULL)
+  best[c("half", "factor", "moved", "info")] <- spread[c("half", "factor", "moved", "info")]
+  # for variances
+  best$wide <- function() if (student) step(best$f, at, at$wide) else best
+  best
+}
+
+# A function that gives where Newton's method with the curvatures w leads: list(f, g, beta, half,
+# factor, moved (K M H), info (H' M H)); NULL if Q + w is not positive definite.
+vecchia_step <- function(on, weights, h, centre) function(f, at, w) {
+  b <- at$d1[, 1L] + w * (f - centre)
+  found <- tryCatch(on(function(v) {
+    .Call(r_vecchia_latent_solve, v, weights, w, cbind(b, w * h))
+  }), statcl_error_not_pd = function(e) NULL)
+  if (is.null(found)) return(NULL)
+  g <- found$x[, 1L]
+  moved <- unname(found$x[, -1L, drop = FALSE])
+  info <- beta <- NULL
+  trend <- 0
+  if (!is.null(h)) {
+    info <- crossprod(h, w * h) - crossprod(w * h, moved)
+    root <- chol_or_null((info + t(info)) / 2)
+    if (is.null(root)) return(NULL)
+    beta <- backsolve(root, backsolve(root, crossprod(h, b - w * g), transpose = TRUE))
+    g <- g - as.vector(moved %*% beta)
+    trend <- as.vector(h %*% beta)
+  }
+  list(f = centre + g + trend, g = g, beta = beta, half = found$half, factor = found$factor,
+       moved = moved, info = info)
+}
+
+# As climb_mode().
+climb_vecchia <- function(on, weights, step, response, own, from) {
+  square <- function(g) on(function(v) .Call(r_vecchia_latent_square, v, weights, g))
+  parts <- c("f", "g", "beta")
+  student <- response$family == "student_t"
   f <- from
   value <- -Inf
   last <- NULL
   for (i in 1:200) {
     at <- response_at(response, matrix(f), own)
     if (!all(is.finite(at$d1)) || !all(is.finite(at$w))) return(NULL)
-    solved <- step_with(if (is.null(at$bound)) pmax(at$w, 0) else at$w, as.vector(at$d1))
-    exact <- !is.null(solved)
-    if (!exact && !is.null(at$bound)) solved <- step_with(at$bound, as.vector(at$d1))
-    if (is.null(solved)) return(NULL)
-    b <- solved$b
-    d <- solved$d
-    g <- solved$x[, 1L]
-    moved <- unname(solved$x[, -1L, drop = FALSE]) # K M H
-    info <- beta <- NULL
-    if (!is.null(h)) {
-      info <- crossprod(h, d * h) - crossprod(d * h, moved)
-      root <- chol_or_null((info + t(info)) / 2)
-      if (is.null(root)) return(NULL)
-      beta <- backsolve(root, backsolve(root, crossprod(h, b - d * g), transpose = TRUE))
-      g <- g - as.vector(moved %*% beta)
-    }
-    if (is.null(last)) last <- list(g = 0 * g, beta = beta)
-    old <- last
-    step <- 1
+    new <- step(f, at, if (student) at$w else pmax(at$w, 0))
+    exact <- !is.null(new)
+    if (!exact && student) new <- step(f, at, pmax(at$w, at$wide))
+    if (is.null(new)) return(NULL)
+    new <- new[parts]
+    # the first step, shortened, ends nearer to the mean
+    old <- if (is.null(last)) list(f = new$f - new$g, g = 0 * new$g, beta = new$beta) else last
+    by <- 1
     repeat {
-      last$g <- old$g + step * (g - old$g)
-      if (!is.null(h)) last$beta <- old$beta + step * (beta - old$beta)
-      new <- centre + last$g + if (is.null(h)) 0 else as.vector(h %*% last$beta)
-      found <- sum(response_at(response, matrix(new), own)$l) - square(last$g) / 2
-      change <- max(abs(new - f)) / (1 + max(abs(f)))
+      last <- Map(function(o, v) o + by * (v - o), old, new)
+      squared <- square(last$g)
+      found <- sum(response_at(response, matrix(last$f), own)$l) - squared / 2
+      change <- max(abs(last$f - f)) / (1 + max(abs(f)))
       if (is.finite(found) && (found >= value || change < 1e-6)) break
-      step <- step / 2
-      if (step < 1e-12) return(NULL)
+      by <- by / 2
+      if (by < 1e-12) return(NULL)
     }
-    f <- new
+    f <- last$f
     value <- found
-    if (i > 1L && step == 1 && change < if (exact) 1e-7 else 1e-11) {
-      if (!exact) return(NULL)
-      return(c(last, list(f = f, value = value, half = solved$half, factor = solved$factor,
-                          moved = moved, info = info)))
-    }
+    if (exact && by == 1 && change < 1e-6) return(c(last, list(height = value)))
   }
   NULL
 }
@@ -102,11 +129,10 @@ make_vecchia_response <- function(problem) {
                         statcl_error_not_pd = function(e) NULL)
     if (is.null(weights)) return(NULL)
     own <- par[-in_kernel]
-    again <- !is.null(last) && response$family != "student_t" # which may have several modes
-    mode <- vecchia_mode(on, weights, h, response, own, centre, if (again) last else guess)
-    if (is.null(mode) && again) {
-      mode <- vecchia_mode(on, weights, h, response, own, centre, guess)
-    }
+    # for differences only the mode next to the last one
+    starts <- if (!keep && !is.null(last)) list(last) else
+      Filter(Negate(is.null), list(last, guess))
+    mode <- vecchia_mode(on, weights, h, response, own, centre, starts)
     if (is.null(mode)) return(NULL)
     if (keep) last <<- mode$f
     c(mode, list(values = values, own = own))
@@ -114,7 +140,7 @@ make_vecchia_response <- function(problem) {
   value_at <- function(par, keep) {
     mode <- at(par, keep)
     if (is.null(mode)) return(-Inf)
-    value <- mode$value - mode$half
+    value <- mode$height - mode$half
     if (integrate && !is.null(h)) {
       value <- value + (ncol(h) * log(2 * pi) - determinant(mode$info)$modulus[1L]) / 2 - log_root
     }
@@ -125,9 +151,12 @@ make_vecchia_response <- function(problem) {
     if (!gradient || !is.finite(value)) return(value)
     slope <- vapply(seq_along(par), function(i) {
       step <- 2e-4 * if (positive[i]) par[[i]] else 1
-      above <- value_at(replace(par, i, par[[i]] + step), FALSE)
-      below <- if (two_sided) value_at(replace(par, i, par[[i]] - step), FALSE) else value
-      (above - below) / (if (two_sided) 2 * step else step)
+      up <- value_at(replace(par, i, par[[i]] + step), FALSE) - value
+      if (!two_sided) return(up / step)
+      down <- value - value_at(replace(par, i, par[[i]] - step), FALSE)
+      # on one side the mode may vanish
+      if (isTRUE(abs(up - down) < 1e-3 + 1e-7 * n)) return((up + down) / (2 * step))
+      (if (is.finite(up) && abs(up) < abs(down)) up else down) / step
     }, 0)
     structure(value, gradient = stats::setNames(replace(slope, !is.finite(slope), 0), names))
   }
@@ -141,7 +170,8 @@ vecchia_response_condition <- function(f, par) {
   if (is.null(mode)) {
     statcl_abort("not_pd", "the latent process has no mode at these parameters")
   }
-  beta_cov <- if (!is.null(e$h)) solve(mode$info)
+  wide <- mode$wide()
+  beta_cov <- if (!is.null(e$h)) solve(wide$info)
   refuse <- function(what) refuse_vecchia("approx", what)
   structure(list(
     value = as.vector(f(par, FALSE)), f = matrix(mode$f), beta = mode$beta, beta_cov = beta_cov,
@@ -150,7 +180,7 @@ vecchia_response_condition <- function(f, par) {
       colnames(at) <- colnames(e$problem$x)
       found <- e$on(function(v) {
         .Call(r_vecchia_latent_predict, v, e$layout$c, mode$values,
-              unname(kernel_points(e$kernel, at)), cbind(mode$g, mode$moved), mode$factor)
+              unname(kernel_points(e$kernel, at)), cbind(mode$g, wide$moved), wide$factor)
       })
       mean <- found$mean[, 1L]
       variance <- found$variance

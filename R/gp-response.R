@@ -114,7 +114,7 @@ response_condition <- function(f, par) {
     statcl_abort("not_pd", paste("the latent process has no mode at these parameters: the",
                                  "covariance matrix is not positive definite or not finite"))
   }
-  system <- mode$system
+  system <- if (is.null(mode$wide)) mode$spread else laplace_system(mode$k, mode$wide, 1L)
   d <- e$d
   n <- nrow(mode$f)
   beta_cov <- NULL
@@ -123,11 +123,9 @@ response_condition <- function(f, par) {
     mh <- system$solve(e$h)
     beta_cov <- solve(crossprod(e$h, mh))
   }
-  # for points with covariances k (m x n): L B^-1 .. of them for process c, and the downdate's
+  # for points with covariances k (m x n): L B^-1 .. of them for process c
   whiten <- function(k, c) {
-    top <- bind_rows_of(system$root, c, t(k))
-    list(backsolve(system$chol, top, transpose = TRUE),
-         if (!is.null(system$low)) crossprod(system$low, t(k)))
+    backsolve(system$chol, bind_rows_of(system$root, c, t(k)), transpose = TRUE)
   }
   new_response_state(e, mode, matrix(mode$a, n), mode$beta, beta_cov, mh, whiten,
                      value = as.vector(f(par, FALSE)))
@@ -135,14 +133,12 @@ response_condition <- function(f, par) {
 
 # L' of an n d x m matrix whose block c is x, and whose other blocks are 0.
 bind_rows_of <- function(root, c, x) {
-  d <- dim(root)[2L]
-  if (d == 1L) return(if (is_cl(x)) sweep(x, 1L, root[, 1L, 1L], `*`) else root[, 1L, 1L] * x)
-  do.call(rbind, lapply(seq_len(d), function(a) root[, c, a] * x))
+  if (is.null(root)) return(x)
+  do.call(rbind, lapply(seq_len(dim(root)[2L]), function(a) root[, c, a] * x))
 }
 
-# e: the environment of the likelihood; a: K^-1 (f - mean), n x d; mh: M H; whiten(k, c): list of
-# matrices V with a column for each point, such that process c loses the variance V'V (the second
-# one: gains).
+# e: the environment of the likelihood; a: K^-1 (f - mean), n x d; mh: M H; whiten(k, c): a matrix V
+# with a column for each point, such that process c loses the variance V'V.
 new_response_state <- function(e, mode, a, beta, beta_cov, mh, whiten, value) {
   d <- e$d
   n <- nrow(a)
@@ -181,8 +177,7 @@ new_response_state <- function(e, mode, a, beta, beta_cov, mh, whiten, value) {
     if (what == "covariance") {
       prior <- numbers(cl_cov(at, at, kernel))
       result$covariance <- bind_blocks(d, function(c, e) {
-        v <- -numbers(crossprod(white[[c]][[1L]], white[[e]][[1L]]))
-        if (!is.null(white[[c]][[2L]])) v <- v + crossprod(numbers(white[[c]][[2L]]))
+        v <- -numbers(crossprod(white[[c]], white[[e]]))
         if (c == e) v + prior else v
       })
       if (!is.null(rest)) result$covariance <- result$covariance + tcrossprod(rest)
@@ -191,8 +186,7 @@ new_response_state <- function(e, mode, a, beta, beta_cov, mh, whiten, value) {
     prior <- kernel_variance(kernel, structure(as.matrix(at), dimnames = list(NULL, columns)))
     s <- array(0, c(m, d, d))
     for (c in seq_len(d)) for (e in seq_len(d)) {
-      v <- -as.vector(colSums(white[[c]][[1L]] * white[[e]][[1L]]))
-      if (!is.null(white[[c]][[2L]])) v <- v + colSums(numbers(white[[c]][[2L]])^2)
+      v <- -as.vector(colSums(white[[c]] * white[[e]]))
       if (c == e) v <- v + prior
       if (!is.null(rest)) {
         v <- v + rowSums(rest[rows(c), , drop = FALSE] * rest[rows(e), , drop = FALSE])

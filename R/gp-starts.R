@@ -124,3 +124,27 @@ search_around <- function(space, at, round) {
   if (is.null(points)) return(NULL)
   t(pmin(pmax(t(points), bounds$lower), bounds$upper))
 }
+
+# A function that gives second derivatives: first `curvature`, then this with an update by the
+# change of the gradient in every step (Broyden, Fletcher, Goldfarb and Shanno; damped as by
+# Powell).
+learnt_curvature <- function(target, curvature) {
+  last <- NULL
+  function(at) {
+    slope <- target$gradient(at)
+    if (!is.null(last)) {
+      step <- at - last$at
+      across <- as.vector(curvature %*% step)
+      expected <- sum(step * across)
+      found <- slope - last$slope
+      if (is.finite(sum(found)) && expected > 0) {
+        share <- sum(step * found) / expected
+        if (share < 0.2) found <- found + (across - found) * (0.2 - share) / (1 - share)
+        curvature <<- curvature - tcrossprod(across) / expected +
+          tcrossprod(found) / sum(step * found)
+      }
+    }
+    last <<- list(at = at, slope = slope)
+    curvature
+  }
+}

@@ -103,7 +103,9 @@
 #' sections 3.4, 3.5 and 5.5.1). With `beta = "profile"` coefficients are at the joint mode with the
 #' process; with `"integrate"` they are part of the approximation. Steps towards the mode are
 #' damped. With `"student_t"`, whose density is not log-concave, there can be several modes; the
-#' search starts at the observations, and the curvature may be negative at outliers. `"mcmc"` draws
+#' highest of those from several starts is taken. As the curvature may be negative at outliers, that
+#' of the normal density with the same height replaces it in the determinant of the approximation,
+#' and a positive one, small at outliers and with the same expectation, in variances. `"mcmc"` draws
 #' the latent process too, as independent normal variables multiplied by a Cholesky factor (to whose
 #' matrix 1e-8 times the mean variance is added), and integrates the mean's coefficients under a
 #' flat prior; nothing is approximated then. Each evaluation takes (C - 1)^3 n^3 operations for C
@@ -113,10 +115,8 @@
 #' (Zilber and Katzfuss, 2021), and Newton's steps are found by conjugate gradients. The
 #' determinant in the likelihood and the variances of predictions come from an incomplete factor of
 #' the precision matrix given the data, which is exact with n - 1 neighbours, as all else. This runs
-#' on the host; derivatives are differences of values, as are standard errors. With `"student_t"`
-#' and few neighbours, the search leaves out parameters at which there is no incomplete factor, as
-#' the curvature at outliers is negative. It is for one latent process: not for
-#' `"categorical_logit"` and `method = "mcmc"`, nor with [k_white()].
+#' on the host; derivatives are differences of values, as are standard errors. It is for one latent
+#' process: not for `"categorical_logit"` and `method = "mcmc"`, nor with [k_white()].
 #'
 #' The fit has the class `"cl_gp_response"`, with methods [predict()][predict.cl_gp_response],
 #' [residuals()], [simulate()], [plot()] and those below; `loo::loo()` for `"mcmc"`.

@@ -42,8 +42,9 @@ plain_density <- function(family, y, f, own) {
 }
 
 # Laplace's approximation by dense matrices and differences of the density (Rasmussen and Williams,
-# 2006, equation 3.32), from the mode that is to be checked.
-plain_laplace <- function(density, k, f, centre) {
+# 2006, equation 3.32), from the mode that is to be checked. `v`: what replaces the second
+# derivatives in the determinant.
+plain_laplace <- function(density, k, f, centre, v = NULL) {
   n <- length(f)
   h <- 1e-4
   at <- function(i, by) density(replace(f, i, f[i] + by))
@@ -59,6 +60,7 @@ plain_laplace <- function(density, k, f, centre) {
     w[i, j] <- w[j, i] <- -(both(1, 1) - both(1, -1) - both(-1, 1) + both(-1, -1)) / (4 * h^2)
   }
   g <- f - centre
+  if (!is.null(v)) w <- diag(v, n)
   list(stationary = max(abs(k %*% slope - g)),
        value = density(f) - sum(g * solve(k, g)) / 2 -
          as.numeric(determinant(diag(n) + k %*% w)$modulus) / 2)
@@ -83,8 +85,10 @@ test_that("value and mode are those of the definition, for each family", {
     density <- function(v) {
       sum(plain_density(family, y, if (classes) matrix(v, ncol = 3L) else v, own))
     }
+    # the normal density with the height of Student's t
+    height <- if (family == "student_t") stats::dt(0, own[["df"]]) / own[["scale"]]
     plain <- plain_laplace(density, kronecker(diag(if (classes) 3L else 1L), k), common(mode$f),
-                           common(0 * mode$f + 0.3))
+                           common(0 * mode$f + 0.3), if (!is.null(height)) 2 * pi * height^2)
     expect_lt(plain$stationary, 1e-6)
     expect_equal(as.numeric(value), plain$value, tolerance = 1e-5, info = family)
   })
@@ -132,6 +136,63 @@ test_that("Student's t with very many degrees of freedom is the normal process",
     exact <- gp_condition(g, unname(par[1:6]))$predict(new, "covariance")
     expect_equal(at$mean, exact$mean, tolerance = 1e-6)
     expect_equal(at$covariance, exact$covariance, tolerance = 1e-6)
+  })
+})
+
+test_that("fits with outliers end, where a mode of Student's t vanishes nearby", {
+  n <- 40L
+  set.seed(n)
+  d <- data.frame(a = stats::runif(n), b = stats::runif(n))
+  d$y <- 2 * sin(5 * d$a) + d$b + 0.1 * stats::rt(n, 3) + 3 * (seq_len(n) %% 10L == 5L)
+  each_engine(for (ard in c(TRUE, FALSE)) {
+    fits <- list(
+      cl_gp(stack.loss ~ ., datasets::stackloss, family = "student_t", ard = ard, starts = 1),
+      cl_gp(y ~ a + b, d, k_exp_quad(), family = "student_t", ard = ard, starts = 1))
+    for (fit in fits) {
+      expect_true(fit$converged)
+      inside <- setdiff(names(fit$gradient), fit$at_bound)
+      expect_lt(max(abs(fit$gradient[inside])), 0.01)
+      expect_identical(fit$not_pd, 0L)
+    }
+    away <- abs(fitted(fits[[2L]]) - d$y)
+    expect_lt(max(away[-seq(5, n, by = 10)]), 1.5)
+    expect_gt(min(away[seq(5, n, by = 10)]), 2)
+  })
+})
+
+test_that("Student's t: likelihood and predictions are near those of draws", {
+  x <- cbind(a = c(0, 0.05, 0.1, 0.15, 0.2, 0.6, 0.8, 1))
+  y <- c(0.1, -0.1, 8, 0, 0.1, 1, 1.2, 0.9)
+  kernel <- k_matern52(3, 0.3)
+  own <- c(scale = 0.2, df = 2)
+  set.seed(1)
+  k <- on_host(cl_cov(x, kernel = kernel))
+  count <- full_or_quick(40000L, 8000L)
+  f <- y * 0
+  centre <- c(0.05, -0.04, -0.05, 0, 0.1, 1, 1.2, 0.9)
+  drawn <- spread <- matrix(0, count, length(y))
+  share <- numeric(count)
+  for (i in seq_len(count)) { # given the weights of a scale mixture, observations are normal
+    noise <- 0.04 / stats::rgamma(length(y), 1.5, (2 + ((y - f) / 0.2)^2) / 2)
+    m <- solve(k + diag(noise))
+    left <- k - k %*% m %*% k
+    drawn[i, ] <- k %*% (m %*% y)
+    spread[i, ] <- diag(left)
+    f <- drawn[i, ] + as.vector(crossprod(chol(left + diag(1e-8, 8)), stats::rnorm(8)))
+    share[i] <- sum(stats::dnorm(y, centre, sqrt(noise), log = TRUE)) + 4 * log(2 * pi) +
+      (sum(y * (m %*% y)) - as.numeric(determinant(m)$modulus)) / 2
+  }
+  mean <- colMeans(drawn)
+  sd <- sqrt(colMeans(spread + sweep(drawn, 2L, mean)^2))
+  # Bayes' rule at `centre`, whose posterior density is an average of normal ones
+  exact <- sum(stats::dt((y - centre) / 0.2, 2, log = TRUE) - log(0.2)) -
+    max(share) - log(base::mean(exp(share - max(share))))
+  each_engine({
+    fit <- cl_gp(x, y, kernel, family = "student_t", mean = 0, fixed = c(coef(kernel), own))
+    expect_lt(abs(as.numeric(logLik(fit)) - exact), 1.5)
+    at <- predict(fit, se.fit = TRUE)
+    expect_lt(max(abs(at$fit - mean) / sd), 0.2)
+    expect_lt(max(abs(log(at$se.fit / sd))), 0.75)
   })
 })
 

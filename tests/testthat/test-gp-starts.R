@@ -55,4 +55,22 @@ test_that("fits find the best known optima of real data", {
   expect_lte(counts[2L] / counts[1L], 0.1)
 })
 
+test_that("second derivatives are learnt from the gradients of a search", {
+  truth <- matrix(c(4, 1, 1, 0.5), 2)
+  quadratic <- list(gradient = function(at) as.vector(truth %*% at))
+  learnt <- learnt_curvature(quadratic, diag(c(1, 0.5)))
+  at <- rbind(c(2, -1), c(1, 1), c(0.5, -0.3))
+  expect_identical(learnt(at[1L, ]), diag(c(1, 0.5)))
+  for (i in 2:3) {
+    h <- learnt(at[i, ])
+    step <- at[i, ] - at[i - 1L, ]
+    expect_equal(as.vector(h %*% step), as.vector(truth %*% step), tolerance = 1e-12)
+    expect_true(all(eigen(h, TRUE)$values > 0))
+  }
+  # downwards curvature: what is learnt stays positive
+  saddle <- learnt_curvature(list(gradient = function(at) c(-1, 1) * at), diag(2))
+  saddle(c(0, 0))
+  expect_true(all(eigen(saddle(c(1, 0.2)), TRUE)$values > 0))
+})
+
 gp_states$list <- list()
