@@ -140,7 +140,7 @@ climb_mode <- function(k, h, response, own, centre, from) {
   right_side <- function(at, w) as.vector(at$d1) + times_w(w, f - centre, d)
   step_by <- function(at, w) {
     system <- laplace_system(k, w, d)
-    if (!is.null(system)) newton_step(k, h, system, right_side(at, w))
+    if (!is.null(system)) mode_step(k, h, system, right_side(at, w))
   }
   for (i in 1:200) {
     at <- response_at(response, f, own)
@@ -168,7 +168,7 @@ climb_mode <- function(k, h, response, own, centre, from) {
   # the error is now of the order of the square of the last step, or less after one more with W here
   at <- response_at(response, f, own)
   system <- laplace_system(k, at$w, d)
-  new <- if (!is.null(system)) newton_step(k, h, system, right_side(at, at$w))
+  new <- if (!is.null(system)) mode_step(k, h, system, right_side(at, at$w))
   if (is.null(new) && student) new <- last
   if (is.null(new)) return(NULL)
   f <- moved_to(new)
@@ -179,7 +179,7 @@ climb_mode <- function(k, h, response, own, centre, from) {
 
 # Where Newton's method with the curvatures of `system` leads: list(a, g = K a, beta); NULL if the
 # coefficients are not determined.
-newton_step <- function(k, h, system, b) {
+mode_step <- function(k, h, system, b) {
   a <- as.vector(system$shrink(b))
   beta <- NULL
   if (!is.null(h)) {
@@ -211,7 +211,7 @@ robust_start <- function(response, own, centre, step) {
 # Its step by dense matrices.
 robust_step <- function(k, h, centre) function(f, at, w) {
   system <- laplace_system(k, w, 1L)
-  new <- if (!is.null(system)) newton_step(k, h, system, at$d1[, 1L] + w * (f - centre))
+  new <- if (!is.null(system)) mode_step(k, h, system, at$d1[, 1L] + w * (f - centre))
   if (!is.null(new)) centre + new$g + if (is.null(h)) 0 else as.vector(h %*% new$beta)
 }
 

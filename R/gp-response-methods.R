@@ -106,6 +106,20 @@ residuals.cl_gp_response <- function(object, type = c("deviance", "pearson", "re
   stats::naresid(object$na.action, stats::setNames(rest, rownames(object$x)))
 }
 
+#' @export
+rstandard.cl_gp_response <- function(model, ...) {
+  abort_argument("model", sprintf(paste("standardised residuals are for normal observations: for",
+                                        "\"%s\" use residuals(type = \"pearson\")"), model$family))
+}
+
+#' @export
+family.cl_gp_response <- function(object, ...) {
+  if (object$family != "student_t") return(family.cl_glm(object))
+  identity <- unclass(stats::make.link("identity"))
+  structure(c(list(family = "student_t", link = "identity"),
+              identity[c("linkfun", "linkinv", "mu.eta")]), class = "family")
+}
+
 #' @rdname predict.cl_gp_response
 #' @param nsim,seed,conditional As for [simulate.cl_gp()].
 #' @export
@@ -204,7 +218,11 @@ plot.cl_gp_response <- function(x, type = c("fit", "trace", "parts"), along = NU
   }
   inputs <- plot_inputs(x, along, type == "fit" && !has_classes(x$family))
   if (is.null(inputs) || (x$response$dims > 1L && (length(inputs$names) > 1L || type == "parts"))) {
-    abort_argument("along", "'along' must name one of the numeric inputs for this plot")
+    numeric <- if (is.null(x$terms)) colnames(x$x) else
+      setdiff(names(Filter(is_drawable, x$variables)), factor_variables(x))
+    abort_argument("along", sprintf("'along' must name one of the numeric inputs for this plot: %s",
+                                    if (length(numeric) > 0L) paste(numeric, collapse = ", ") else
+                                      "the fit has none"))
   }
   if (length(inputs$by) > 0L) {
     labels <- list(xlab = xlab, ylab = ylab, main = main, y = response_label(x))

@@ -110,10 +110,11 @@ response_condition <- function(f, par) {
   if (inherits(f, "cl_gp_response_vecchia")) return(vecchia_response_condition(f, par))
   e <- environment(f)
   mode <- e$at(par)
-  if (is.null(mode)) {
+  refuse <- function() {
     statcl_abort("not_pd", paste("the latent process has no mode at these parameters: the",
                                  "covariance matrix is not positive definite or not finite"))
   }
+  if (is.null(mode)) refuse()
   system <- if (is.null(mode$wide)) mode$spread else laplace_system(mode$k, mode$wide, 1L)
   d <- e$d
   n <- nrow(mode$f)
@@ -121,7 +122,10 @@ response_condition <- function(f, par) {
   mh <- NULL
   if (!is.null(e$h)) {
     mh <- system$solve(e$h)
-    beta_cov <- solve(crossprod(e$h, mh))
+    root <- chol_or_null(crossprod(e$h, mh))
+    if (is.null(root)) refuse()
+    beta_cov <- chol2inv(root)
+    if (!all(is.finite(beta_cov))) refuse()
   }
   # for points with covariances k (m x n): L B^-1 .. of them for process c
   whiten <- function(k, c) {

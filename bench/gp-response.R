@@ -4,6 +4,7 @@
 # STATCL_BENCH_SIZES="500,2000" are the sizes; the engine is that of the session.
 # Then fits to binary observations and counts over the plane, next to mgcv's gam() (thin plate
 # splines with 200 columns, REML): time, and mean deviance of as many observations held out.
+# Then fits by Student's t to data with outliers: whether they end, and where.
 
 library(statcl)
 sizes <- as.numeric(strsplit(Sys.getenv("STATCL_BENCH_SIZES", "500,2000"), ",")[[1L]])
@@ -55,9 +56,10 @@ for (n in sizes) for (family in c("binomial", "poisson")) {
   train <- d[seq_len(n), ]
   test <- d[-seq_len(n), ]
   show <- function(what, fit_it) {
-    took <- system.time(fit <- fit_it())[["elapsed"]]
+    time <- system.time(fit <- fit_it())
     mean <- as.vector(predict(fit, test, type = "response"))
-    cat(sprintf("%s, n = %5d, %s: fit %.1f s, deviance held out %.4f\n", family, n, what, took,
+    cat(sprintf("%s, n = %5d, %s: fit %.1f s (processor %.1f s), deviance held out %.4f\n", family,
+                n, what, time[["elapsed"]], sum(time[1:2]),
                 mean(unit_deviance(family, test$y, mean))))
   }
   if (n <= 2000) {
@@ -74,4 +76,31 @@ for (n in sizes) for (family in c("binomial", "poisson")) {
   }
   cat(sprintf("%s, n = %5d, the true means: deviance %.4f\n", family, n,
               mean(unit_deviance(family, test$y, truth[-seq_len(n)]))))
+}
+
+# ---- outliers ------------------------------------------------------------------------------------
+
+outliers <- list(
+  mcycle = list(accel ~ times, MASS::mcycle), stackloss = list(stack.loss ~ ., stackloss),
+  faithful = list(waiting ~ eruptions, faithful), cars = list(dist ~ speed, cars),
+  ozone = list(Ozone ~ Temp + Wind, na.omit(airquality)),
+  phones = list(calls ~ year, as.data.frame(MASS::phones)),
+  boston = list(medv ~ rm + lstat, MASS::Boston[seq(1, 506, 2), ]),
+  animals = list(log(brain) ~ log(body), MASS::Animals),
+  nile = list(y ~ t, data.frame(t = 1871:1970, y = as.vector(Nile))),
+  lynx = list(y ~ t, data.frame(t = 1821:1934, y = as.vector(log(lynx)))))
+for (n in c(40, 150)) {
+  set.seed(n)
+  d <- data.frame(a = runif(n), b = runif(n))
+  d$y <- 2 * sin(5 * d$a) + d$b + 0.1 * rt(n, 3) + 3 * (seq_len(n) %% 10 == 5)
+  outliers[[sprintf("gross_%d", n)]] <- list(y ~ a + b, d)
+}
+for (name in names(outliers)) for (ard in c(TRUE, FALSE)) {
+  set <- outliers[[name]]
+  if (!ard && length(all.vars(set[[1L]])) == 2L && name != "stackloss") next
+  time <- system.time(fit <- suppressWarnings(
+    cl_gp(set[[1L]], set[[2L]], k_matern52(), family = "student_t", ard = ard, starts = 1)))
+  cat(sprintf("%-10s n = %3d, ard = %-5s: %s, log likelihood %.3f, %d not definite, %.1f s\n",
+              name, nrow(fit$x), ard, if (fit$converged) "converged" else "NOT CONVERGED",
+              fit$logLik, fit$not_pd, sum(time[1:2])))
 }

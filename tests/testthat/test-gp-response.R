@@ -148,6 +148,7 @@ test_that("fits with outliers end, where a mode of Student's t vanishes nearby",
     fits <- list(
       cl_gp(stack.loss ~ ., datasets::stackloss, family = "student_t", ard = ard, starts = 1),
       cl_gp(y ~ a + b, d, k_exp_quad(), family = "student_t", ard = ard, starts = 1))
+    expect_identical(family(fits[[1L]])$linkinv(3), 3)
     for (fit in fits) {
       expect_true(fit$converged)
       inside <- setdiff(names(fit$gradient), fit$at_bound)
@@ -239,6 +240,7 @@ test_that("counts: fit, offset, predictions and simulations agree", {
   expect_equal(unname(rowMeans(drawn)), unname(mean$fit[, 1L]), tolerance = 0.05)
   inside <- rowMeans(drawn >= bounds[, "lwr"] & drawn <= bounds[, "upr"])
   expect_true(all(inside > 0.78 & inside < 0.95))
+  expect_identical(family(fit)$linkinv(0), 1)
   for (type in c("deviance", "pearson", "response")) {
     expect_identical(length(residuals(fit, type)), 39L)
   }
@@ -329,4 +331,11 @@ test_that("bad input is refused by name", {
   expect_fault(predict(fit, interval = "prediction"), "argument", argument = "interval")
   expect_fault(update(fit, newdata = 7, y = 1), "argument", argument = "newdata")
   expect_fault(plot(fit, type = "trace"), "argument", argument = "type")
+  expect_fault(rstandard(fit), "argument", argument = "model")
+  d <- data.frame(y = factor(y, ordered = TRUE), a = gl(2, 3), b = gl(3, 2), c = gl(2, 1, 6), u = x)
+  held <- c(sd = 1, lengthscale = 1)
+  none <- cl_gp(y ~ a + b + c, d, family = "ordered_logistic", fixed = held, ard = FALSE)
+  expect_error(plot(none), "the fit has none")
+  some <- cl_gp(y ~ a + b + u, d, family = "ordered_logistic", fixed = held, ard = FALSE)
+  expect_error(plot(some), "this plot: u")
 })

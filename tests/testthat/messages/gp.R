@@ -124,10 +124,11 @@ predict(shifted, x)
 predict(shares, x, type = "response", interval = "prediction")
 residuals(classes)
 loo::loo(counts)
+rstandard(counts)
 plot(counts, type = "trace")
 plot(pairs)
 update(counts, newdata = 1, y = 1)
-cl_gp(x, y, family = "poisson_log", fixed = c(sd = 1e153, lengthscale = 1))
+cl_gp(x, y, k_exp_quad() + k_matern32(), family = "poisson_log", fixed = c(sd1 = 1.2e154, lengthscale1 = 1, sd2 = 1.2e154, lengthscale2 = 1))
 
 # the fit: parameters
 cl_gp(x, y, method = "guess")
