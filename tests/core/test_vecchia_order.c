@@ -128,6 +128,100 @@ static void check_threads(size_t p, int kind) {
   free(near);
 }
 
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+/* Blocks by the rule of scl_vecchia_group(), one row after the other, in the order of their first
+ * members: `most` rows each. */
+typedef struct {
+  size_t most, count;
+  int32_t *rows, *size, *of;
+} plain_blocks;
+
+static size_t rows_with(const plain_blocks *b, size_t at, const int32_t *near, size_t count) {
+  size_t all = (size_t)b->size[at] + 1;
+  for (size_t k = 0; k < count; k++) {
+    bool has = false;
+    for (int32_t r = 0; r < b->size[at]; r++) has = has || b->rows[at * b->most + r] / 2 == near[k];
+    all += !has;
+  }
+  return all;
+}
+
+static void join_plainly(plain_blocks *b, const int32_t *near, size_t count, size_t i) {
+  double most = -1;
+  size_t best = b->count;
+  for (size_t k = 0; k < count; k++) {
+    size_t at = (size_t)b->of[near[k]], all = rows_with(b, at, near, count);
+    double old = b->size[at], own = (double)(count + 1), square = (double)(all * all);
+    if (all > b->most || old * old + own * own - square <= most) continue;
+    most = old * old + own * own - square;
+    best = at;
+  }
+  int32_t *rows = b->rows + best * b->most, *size = b->size + best;
+  if (best == b->count) b->count++;
+  for (size_t k = 0; k < count; k++) {
+    bool has = false;
+    for (int32_t r = 0; r < *size; r++) has = has || rows[r] / 2 == near[k];
+    if (!has) rows[(*size)++] = 2 * near[k];
+  }
+  rows[(*size)++] = 2 * (int32_t)i + 1;
+  b->of[i] = (int32_t)best;
+}
+
+/* Each block of the result is the plain one of its first member, in the order of rows; and the
+ * blocks are sorted by rows and members. */
+static void check_sorted(const plain_blocks *b, const int32_t *blocks) {
+  size_t last_size = b->most, last_members = b->most, last_first = 0;
+  for (size_t k = 0; k < b->count; k++) {
+    const int32_t *rows = blocks + k * b->most;
+    size_t size = 0, members = 0, first = 0, found = 0;
+    for (; size < b->most && rows[size] >= 0; size++) {
+      if (rows[size] % 2 == 1 && members++ == 0) first = (size_t)rows[size] / 2;
+      CHECK(size == 0 || rows[size] > rows[size - 1]);
+    }
+    for (size_t r = size; r < b->most; r++) CHECK(rows[r] == -1);
+    size_t at = (size_t)b->of[first];
+    CHECK(members > 0 && (size_t)b->size[at] == size);
+    for (size_t r = 0; r < size; r++) {
+      for (size_t q = 0; q < (size_t)b->size[at]; q++)
+        found += rows[r] == b->rows[at * b->most + q];
+    }
+    CHECK(found == size);
+    bool same = size == last_size && members == last_members;
+    CHECK(size < last_size || (size == last_size && members < last_members) ||
+          (same && (k == 0 || first > last_first)));
+    last_size = size;
+    last_members = members;
+    last_first = first;
+  }
+}
+
+static void check_blocks(size_t n, size_t p, size_t m, int kind) {
+  double *x = new_points(n, p, kind);
+  plain_blocks b = {.most = scl_vecchia_block_rows(m)};
+  int32_t *near = test_alloc(n * m * sizeof *near);
+  b.rows = test_alloc(n * b.most * sizeof *b.rows);
+  b.size = test_alloc(2 * n * sizeof *b.size);
+  b.of = b.size + n;
+  memset(b.size, 0, n * sizeof *b.size);
+  REQUIRE_OK(scl_vecchia_neighbours(x, n, p, m, m, near));
+  for (size_t i = 0; i < n; i++) join_plainly(&b, near + i * m, i < m ? i : m, i);
+  for (int threads = 1; threads < 6; threads += 2) {
+    int32_t *blocks = NULL;
+    size_t count = 0;
+    scl_thread_share(threads);
+    REQUIRE_OK(scl_vecchia_group(near, n, m, m, &blocks, &count));
+    CHECK(count == b.count);
+    if (count == b.count) check_sorted(&b, blocks);
+    free(blocks);
+  }
+  scl_thread_share(0);
+  free(x);
+  free(near);
+  free(b.rows);
+  free(b.size);
+}
+
 void test_vecchia_order(scl_context *ctx) {
   if (!scl_context_is_host(ctx)) return; /* the same there */
   for (int kind = 0; kind < 4; kind++) {
@@ -140,4 +234,9 @@ void test_vecchia_order(scl_context *ctx) {
   check_levels();
   check_threads(7, 0);
   check_threads(8, 3);
+  for (int kind = 0; kind < 4; kind++) check_blocks(400, 2, 7, kind);
+  check_blocks(1, 1, 1, 0);
+  check_blocks(900, 3, 21, 0);
+  check_blocks(500, 2, 120, 0);
+  check_blocks(66500, 2, 6, 0); /* batches that threads share */
 }
