@@ -1,8 +1,19 @@
 /* What vecchia.cl and vecchia_grouped.cl share: covariances of the rows of a block, their factor
- * and solves, derivatives. A work-item has a row, `lane`. */
+ * and solves, derivatives. A work-item has a row, `lane`. Sums of a group stand in local memory,
+ * one for each work-item: sums[item + q * ITEMS]. */
 #ifndef SCL_KERNEL_VECCHIA_BLOCK_H
 #define SCL_KERNEL_VECCHIA_BLOCK_H
 
+#ifndef VECCHIA_ITEMS
+#define VECCHIA_ITEMS VECCHIA_ROWS /* of a group */
+#endif
+/* A barrier of the group. A group of 32 is one warp of an NVIDIA device, for which a barrier of the
+ * warp is faster. */
+#if defined(__NV_CL_C_VERSION) && VECCHIA_ITEMS == 32
+#define VECCHIA_BARRIER asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
+#else
+#define VECCHIA_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#endif
 #define VECCHIA_LAST (VECCHIA_ROWS - 1)
 #define VECCHIA_LD (VECCHIA_ROWS + 1) /* odd: no bank conflicts by rows or by columns */
 
@@ -84,7 +95,7 @@ SCL_INLINE real vecchia_value(const vecchia_function *f, const int i, const int 
   return sum;
 }
 
-/* Adds weight times the derivatives of one term to sums[q * ROWS]: q as in ops/covariance.h. */
+/* Adds weight times the derivatives of one term to sums[q * ITEMS]: q as in ops/covariance.h. */
 SCL_INLINE void vecchia_add_term(const vecchia_function *f, const int term, const real weight,
                                  const int i, const int j, __local real *sums) {
   const int type = TERM_TYPE(f->plan, term), first = TERM_FIRST(f->plan, term);
@@ -93,18 +104,18 @@ SCL_INLINE void vecchia_add_term(const vecchia_function *f, const int term, cons
   const covariance_point point = vecchia_term(f, term, i, j);
   const real slope = weight * point.slope;
   real by_extra = weight * point.bend;
-  sums[term * VECCHIA_ROWS] += 2.0 * weight * point.value;
+  sums[term * VECCHIA_ITEMS] += 2.0 * weight * point.value;
   for (int entry = first; entry < last; entry++) {
     const long at = ENTRY_COLUMN(f->plan, f->terms, entry) * VECCHIA_ROWS;
     const real inverse = ENTRY_INVERSE(f->plan, f->terms, entry);
     const real part = covariance_part(metric, f->x[at + i], f->x[at + j],
                                       ENTRY_CENTER(f->plan, f->terms, entry), inverse, extra);
-    sums[(f->terms + entry) * VECCHIA_ROWS] += covariance_times(slope, part);
+    sums[(f->terms + entry) * VECCHIA_ITEMS] += covariance_times(slope, part);
     if (metric != SCL_COVARIANCE_SINES) continue;
     by_extra -= covariance_times(
         0.5 * slope, covariance_part_extra(metric, f->x[at + i], f->x[at + j], inverse, extra));
   }
-  sums[(f->terms + f->entries + term) * VECCHIA_ROWS] += by_extra;
+  sums[(f->terms + f->entries + term) * VECCHIA_ITEMS] += by_extra;
 }
 
 /* The same for all terms, of weight times k. */
@@ -149,9 +160,9 @@ SCL_INLINE void vecchia_add_total(const vecchia_function *f, const real *total,
   own[0] += total[0];
   SCL_UNROLL
   for (int q = 0; q < VECCHIA_FEW; q++) {
-    if (q < f->entries) own[(1 + q) * VECCHIA_ROWS] += total[1 + q];
+    if (q < f->entries) own[(1 + q) * VECCHIA_ITEMS] += total[1 + q];
   }
-  own[(1 + f->entries) * VECCHIA_ROWS] += total[1 + VECCHIA_FEW];
+  own[(1 + f->entries) * VECCHIA_ITEMS] += total[1 + VECCHIA_FEW];
 }
 
 SCL_INLINE vecchia_function vecchia_read(__global const real *plan, __local const real *x,
@@ -175,11 +186,11 @@ SCL_INLINE vecchia_function vecchia_read(__global const real *plan, __local cons
 /* L^-1 y of the group, one number for each work-item; `row`: its row of L. */
 SCL_INLINE_BARRIER real vecchia_forward(const real *row, real y, const int lane,
                                         __local real *published) {
-  barrier(CLK_LOCAL_MEM_FENCE);
+  VECCHIA_BARRIER;
   SCL_UNROLL
   for (int k = 0; k < VECCHIA_ROWS; k++) {
     if (lane == k) published[k] = y;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
     if (lane > k) y -= row[k] * published[k];
   }
   return y;
@@ -198,7 +209,7 @@ SCL_INLINE_BARRIER int vecchia_factor(__local const real *covariances, real *row
   for (int k = 0; k < VECCHIA_ROWS; k++) {
     __local real *column = columns[k & 1];
     column[lane] = row[k];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
     const real pivot = column[k], least = covariances[k + k * VECCHIA_LD] * (m + 1) * 0x1p-52;
     const real inverse = 1.0 / pivot, ratio = row[k] * inverse;
     fine = fine && pivot > least;
@@ -214,7 +225,7 @@ SCL_INLINE_BARRIER int vecchia_factor(__local const real *covariances, real *row
 SCL_INLINE_BARRIER void vecchia_back(const real *row, real *w, real *b, const int lane,
                                      __local real *factor, __local real *all_w,
                                      __local real *all_b) {
-  barrier(CLK_LOCAL_MEM_FENCE);
+  VECCHIA_BARRIER;
   SCL_UNROLL
   for (int k = 0; k < VECCHIA_ROWS; k++) factor[lane + k * VECCHIA_LD] = row[k];
   for (int k = VECCHIA_LAST; k > 0; k--) {
@@ -222,7 +233,7 @@ SCL_INLINE_BARRIER void vecchia_back(const real *row, real *w, real *b, const in
       all_w[k] = *w;
       all_b[k] = *b;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
     if (lane < k) {
       const real entry = factor[k + lane * VECCHIA_LD];
       *w -= entry * all_w[k];
@@ -266,26 +277,26 @@ SCL_INLINE void vecchia_differentiate(const vecchia_function *f, const int lane,
   vecchia_add_total(f, total, own);
 }
 
-/* partial[q] of this group = the work-items' sums[q * ROWS + item]; the first is no sum. */
+/* partial[q] of this group = the work-items' sums[q * ITEMS + item]; the first is no sum. */
 SCL_INLINE_BARRIER void vecchia_finish(__local const real *sums, const int results, const int lane,
                                        __global real *partial) {
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int q = lane; q < results; q += VECCHIA_ROWS) {
-    real sum = sums[q * VECCHIA_ROWS];
-    for (int i = 1; q > 0 && i < VECCHIA_ROWS; i++) sum += sums[q * VECCHIA_ROWS + i];
+  VECCHIA_BARRIER;
+  for (int q = lane; q < results; q += VECCHIA_ITEMS) {
+    real sum = sums[q * VECCHIA_ITEMS];
+    for (int i = 1; q > 0 && i < VECCHIA_ITEMS; i++) sum += sums[q * VECCHIA_ITEMS + i];
     partial[q] = sum;
   }
 }
 
 #if VECCHIA_WHAT == VECCHIA_INFORMATION
-/* raw[q * ROWS] = row `lane` of dK w by the logarithm q. */
+/* raw[q * ITEMS] = row `lane` of dK w by the logarithm q. */
 SCL_INLINE void vecchia_move(const vecchia_function *f, const int lane, const int here,
                              const int count, __local const real *present, __local const real *w,
                              __local real *raw) {
   real total[VECCHIA_FEW + 2];
   SCL_UNROLL
   for (int q = 0; q < VECCHIA_FEW + 2; q++) total[q] = 0.0;
-  for (int q = 0; q < count; q++) raw[q * VECCHIA_ROWS] = 0.0;
+  for (int q = 0; q < count; q++) raw[q * VECCHIA_ITEMS] = 0.0;
   for (int step = 0; step < VECCHIA_ROWS; step++) {
     const int j = (lane + step) % VECCHIA_ROWS;
     if (!here || present[j] == 0.0) continue;
@@ -299,9 +310,9 @@ SCL_INLINE void vecchia_move(const vecchia_function *f, const int lane, const in
   raw[0] = total[0];
   SCL_UNROLL
   for (int q = 0; q < VECCHIA_FEW; q++) {
-    if (q < f->entries) raw[(1 + q) * VECCHIA_ROWS] = total[1 + q];
+    if (q < f->entries) raw[(1 + q) * VECCHIA_ITEMS] = total[1 + q];
   }
-  raw[(1 + f->entries) * VECCHIA_ROWS] = total[1 + VECCHIA_FEW];
+  raw[(1 + f->entries) * VECCHIA_ITEMS] = total[1 + VECCHIA_FEW];
 }
 
 /* The sum of raw by those logarithms that belong to parameter r, from 1; group: see the driver. */
@@ -309,37 +320,39 @@ SCL_INLINE real vecchia_gather(__global const real *group, const int count, cons
                                __local const real *raw) {
   real sum = 0.0;
   for (int q = 0; q < count; q++) {
-    if (group[q] == r) sum += raw[q * VECCHIA_ROWS];
-    if (group[q] == -r) sum -= raw[q * VECCHIA_ROWS];
+    if (group[q] == r) sum += raw[q * VECCHIA_ITEMS];
+    if (group[q] == -r) sum -= raw[q * VECCHIA_ITEMS];
   }
   return sum;
 }
 
 /* Adds products of residuals and their derivatives, and the information, of the point in row `last`
- * to own; u and t: columns of this row, and `ends` the residuals, in the last row of t. */
+ * to own; u and t: columns of this row, those of u `step` apart, and `ends` the residuals, in row
+ * `last` of t. */
 SCL_INLINE void vecchia_inform(const int lane, const int last, const int width,
-                               const int parameters, __local const real *u, __local const real *t,
+                               const int parameters, __local const real *u, const int step,
+                               __local const real *t,
                                __local const real *ends, __local real *own) {
   const real part = lane == last ? 0.5 : lane < last ? 1.0 : 0.0;
   for (int c = 0; c < width; c++) {
-    for (int d = c; d < width; d++, own += VECCHIA_ROWS) {
+    for (int d = c; d < width; d++, own += VECCHIA_ITEMS) {
       if (lane == last) own[0] += t[c * VECCHIA_ROWS] * t[d * VECCHIA_ROWS];
     }
   }
   for (int r = 0; r < parameters; r++) {
-    const real at = part * u[r * VECCHIA_ROWS];
+    const real at = part * u[r * step];
     if (lane == last) own[0] -= at;
-    own += VECCHIA_ROWS;
+    own += VECCHIA_ITEMS;
     for (int c = 0; c < width; c++) {
-      for (int d = c; d < width; d++, own += VECCHIA_ROWS) {
+      for (int d = c; d < width; d++, own += VECCHIA_ITEMS) {
         own[0] -= at * (t[c * VECCHIA_ROWS] * ends[d * VECCHIA_ROWS] +
                         t[d * VECCHIA_ROWS] * ends[c * VECCHIA_ROWS]);
       }
     }
   }
   for (int r = 0; r < parameters; r++) {
-    const real at = part * u[r * VECCHIA_ROWS];
-    for (int s = r; s < parameters; s++, own += VECCHIA_ROWS) own[0] += at * u[s * VECCHIA_ROWS];
+    const real at = part * u[r * step];
+    for (int s = r; s < parameters; s++, own += VECCHIA_ITEMS) own[0] += at * u[s * step];
   }
 }
 #endif

@@ -15,9 +15,11 @@ typedef struct {
   int combined; /* columns of `combine` */
   int results;  /* of a group: the failed order, and the numbers of engine/pass/vecchia.h */
   int parameters;
-  int first; /* block of grouped ones, of which n is the end */
+  int first;    /* block of grouped ones, of which n is the end */
+  int together; /* members of a block whose information is computed at the same time */
+  int unused;
 } vecchia_task;
-SCL_SAME_LAYOUT(vecchia_task, 112)
+SCL_SAME_LAYOUT(vecchia_task, 120)
 
 /* VECCHIA_WHAT: what a kernel computes, as scl_vecchia_what. */
 #define VECCHIA_SUMS 0

@@ -31,9 +31,9 @@ SCL_INLINE_BARRIER void vecchia_information(
   __local real *raw = t + width * VECCHIA_ROWS + lane;
   real w = lane == VECCHIA_LAST ? root : 0.0, unused = 0.0;
   vecchia_back(row, &w, &unused, lane, memory, published, by);
-  barrier(CLK_LOCAL_MEM_FENCE);
+  VECCHIA_BARRIER;
   published[lane] = w;
-  barrier(CLK_LOCAL_MEM_FENCE);
+  VECCHIA_BARRIER;
   vecchia_move(f, lane, here, count, present, published, raw);
   if (here) raw[(count - 1) * VECCHIA_ROWS] += 2.0 * noise * w;
   for (int r = 0; r < parameters; r++) {
@@ -44,8 +44,9 @@ SCL_INLINE_BARRIER void vecchia_information(
     t[c * VECCHIA_ROWS + lane] =
         scale * vecchia_forward(row, here ? data[c] : 0.0, lane, published);
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  vecchia_inform(lane, VECCHIA_LAST, width, parameters, u + lane, t + lane, t + VECCHIA_LAST, own);
+  VECCHIA_BARRIER;
+  vecchia_inform(lane, VECCHIA_LAST, width, parameters, u + lane, VECCHIA_ROWS, t + lane,
+                 t + VECCHIA_LAST, own);
 }
 #endif
 
@@ -75,13 +76,13 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
     real pivot = 1.0;
     for (int c = 0; c < task.p; c++) x[c * VECCHIA_ROWS + lane] = record[c];
     present[lane] = here ? 1.0 : 0.0;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
     vecchia_build(&f, lane, here, noise + known, present, covariances);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
     const int fine = vecchia_factor(covariances, row, &pivot, lane, m, columns);
     if (!fine && own[0] == 0.0) own[0] = point + 1.0;
     if (lane == VECCHIA_LAST) by[0] = fine ? pivot : 1.0;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
     const real last = by[0], root = sqrt(last);
     if (lane == 0) own[VECCHIA_ROWS] += 0.5 * log(last);
 #if VECCHIA_WHAT == VECCHIA_SUMS
@@ -89,7 +90,7 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
       const real residual = vecchia_forward(row, here ? record[task.p + c] : 0.0, lane, published);
       if (lane == VECCHIA_LAST) x[c] = residual * root; /* coordinates are no longer needed */
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
     for (int q = lane; q < task.results - 2; q += VECCHIA_ROWS) {
       int c = 0, left = q;
       for (; left >= width - c; c++) left -= width - c;
@@ -116,16 +117,16 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
     if (lane == VECCHIA_LAST) b -= 0.5 * (task.logs + all) * root;
     vecchia_back(row, &w, &b, lane, covariances, published, by);
     w *= root;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
     published[lane] = w;
     by[lane] = b;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
     if (here) {
       own[(task.results - 1) * VECCHIA_ROWS] += 2.0 * noise * w * b;
       vecchia_differentiate(&f, lane, present, w, b, published, by, own + 3 * VECCHIA_ROWS);
     }
 #endif
-    barrier(CLK_LOCAL_MEM_FENCE);
+    VECCHIA_BARRIER;
   }
   vecchia_finish(sums, task.results, lane,
                  partial + task.partial_offset + (long)group * task.results);

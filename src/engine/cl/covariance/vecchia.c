@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "engine/cl/covariance/plan.h"
 #include "engine/cl/runtime/launch.h"
 
@@ -64,11 +65,14 @@ static vecchia_task describe(const struct scl_vecchia_pass *pass, scl_block numb
                         .parameters = (int)pass->parameters};
 }
 
+/* rows: of the largest block. */
 typedef struct {
   scl_cl_program program;
   const scl_kernel_vecchia *kernel;
   size_t rows;
 } version;
+
+enum { GROUPED_ITEMS = 32, MOST_TOGETHER = 8 };
 
 #define VERSION(name, rows)                                                                        \
   { SCL_CL_PROGRAM_##name, &scl_k_##name, rows }
@@ -86,26 +90,69 @@ static version choose(const struct scl_vecchia_pass *pass, bool small) {
   return versions[pass->grouped][what][small];
 }
 
-/* Numbers of each row in the local memory that the launch adds: coordinates, or columns of z; for
- * blocks also the columns' residuals. */
-static size_t row_width(const struct scl_vecchia_pass *pass, size_t rows) {
-  if (pass->grouped && pass->what == SCL_VECCHIA_SUMS) {
-    return pass->p < pass->columns ? pass->columns : pass->p;
+/* Local memory, in numbers: what the kernel declares, its sums, and x, which holds coordinates,
+ * later columns of z. Grouped ones: coordinates, columns of z and what information needs. */
+typedef struct {
+  size_t items, declared, sums, x;
+  size_t together; /* members whose information is computed at the same time */
+} layout;
+
+/* Whether the kernel's function has one term of squares of few columns, as vecchia_block.h says. */
+static bool is_plain(const scl_covariance *kernel) {
+  return kernel->terms == 1 && kernel->entries > 0 && kernel->entries <= 3 &&
+         covariance_metric(kernel->term[0].type) == SCL_COVARIANCE_SQUARES;
+}
+
+/* Columns w and Y of so many members, and dK w by each logarithm. */
+static size_t moved_size(const struct scl_vecchia_pass *pass, size_t rows, size_t together) {
+  size_t y_ld = (together * pass->parameters) | 1, w = rows * (together | 1), last = 32 * y_ld;
+  size_t raw = GROUPED_ITEMS * (size_t)scl_covariance_count(pass->kernel);
+  return (rows / 32 - 1) * 32 * y_ld + (w > last ? w : last) +
+         (is_plain(pass->kernel) ? raw : together * raw);
+}
+
+static layout plan_grouped(const struct scl_vecchia_pass *pass, size_t rows, size_t most) {
+  bool derivatives = pass->what == SCL_VECCHIA_DERIVATIVES;
+  layout l = {.items = GROUPED_ITEMS, .sums = GROUPED_ITEMS * scl_vecchia_results(pass)};
+  /* a tile, a panel, what is published, four numbers for each row, columns w and b */
+  l.declared = 32 * 33 + (rows > 32 ? 32 * 34 : 2) + 2 * 34 + 4 * rows;
+  if (derivatives) l.declared += 32 * 18;
+  l.x = rows * (pass->p + (derivatives ? pass->combined : pass->columns));
+  if (pass->what != SCL_VECCHIA_INFORMATION) return l;
+  const char *wanted = scl_env("STATCL_VECCHIA_TOGETHER");
+  size_t together = wanted != NULL ? (size_t)atoi(wanted) : MOST_TOGETHER,
+         used = l.declared + l.sums + l.x;
+  while (together > 1 &&
+         (together * pass->parameters > 32 || used + moved_size(pass, rows, together) > most)) {
+    together /= 2;
   }
-  if (pass->grouped) {
-    return pass->p + (pass->what == SCL_VECCHIA_INFORMATION ? pass->columns : pass->combined);
-  }
-  return pass->p * rows < pass->columns ? scl_ceil_div(pass->columns, rows) : pass->p;
+  l.together = together;
+  l.x += moved_size(pass, rows, together);
+  return l;
+}
+
+static layout plan_layout(const struct scl_vecchia_pass *pass, size_t rows, size_t most) {
+  if (pass->grouped) return plan_grouped(pass, rows, most);
+  size_t width = pass->p;
+  if (pass->p * rows < pass->columns) width = scl_ceil_div(pass->columns, rows);
+  /* the covariances and five vectors */
+  return (layout){.items = rows,
+                  .declared = rows * (rows + 1 + 5),
+                  .sums = rows * scl_vecchia_results(pass),
+                  .x = rows * width};
+}
+
+static size_t local_numbers(const scl_cl_context *cl) {
+  return cl->info.local_memory / sizeof(double);
 }
 
 static bool fits(const scl_cl_context *cl, const struct scl_vecchia_pass *pass, bool small) {
-  const size_t rows = choose(pass, small).rows;
-  const size_t moved = pass->parameters + (pass->grouped ? 0 : pass->columns) +
-                       (size_t)scl_covariance_count(pass->kernel);
-  if (pass->what == SCL_VECCHIA_INFORMATION && moved > rows + 1) return false;
-  /* the covariances, five vectors, the sums, and what the launch adds */
-  const size_t numbers = rows + 1 + 5 + scl_vecchia_results(pass) + row_width(pass, rows);
-  return rows * numbers * sizeof(double) <= cl->info.local_memory;
+  const size_t rows = choose(pass, small).rows, most = local_numbers(cl);
+  const size_t moved =
+      pass->parameters + pass->columns + (size_t)scl_covariance_count(pass->kernel);
+  if (pass->what == SCL_VECCHIA_INFORMATION && !pass->grouped && moved > rows + 1) return false;
+  const layout l = plan_layout(pass, rows, most);
+  return l.declared + l.sums + l.x <= most;
 }
 
 /* Points or blocks `first` ... `end` - 1; adds their results to pass->out. */
@@ -116,6 +163,7 @@ static scl_status run(scl_context *ctx, const struct scl_vecchia_pass *pass, scl
   size_t groups = all < most ? all : most;
   if (all == 0) return SCL_OK;
   version v = choose(pass, small);
+  layout l = plan_layout(pass, v.rows, local_numbers((scl_cl_context *)ctx));
   scl_block partial = {0};
   scl_status status;
   scl_cl_op op;
@@ -126,15 +174,15 @@ static scl_status run(scl_context *ctx, const struct scl_vecchia_pass *pass, scl
   vecchia_task task = describe(pass, numbers, partial);
   task.first = (int)first;
   task.n = (int)end;
+  task.together = (int)l.together;
   scl_cl_covariance_select(ctx, v.program, pass->kernel);
   scl_cl_op_begin(&op, ctx);
   SCL_GO(scl_cl_op_end(
-      &op, scl_launch_vecchia(&op, v.kernel, scl_cl_range_1(groups * v.rows, v.rows),
-                              scl_in_buffer(pass->records.buffer),
-                              scl_in_buffer(pass->neighbours.buffer), scl_in_buffer(numbers.buffer),
-                              scl_out_buffer(partial.buffer), &task,
-                              scl_local(results * v.rows * sizeof(double)),
-                              scl_local(row_width(pass, v.rows) * v.rows * sizeof(double)))));
+      &op, scl_launch_vecchia(
+               &op, v.kernel, scl_cl_range_1(groups * l.items, l.items),
+               scl_in_buffer(pass->records.buffer), scl_in_buffer(pass->neighbours.buffer),
+               scl_in_buffer(numbers.buffer), scl_out_buffer(partial.buffer), &task,
+               scl_local(l.sums * sizeof(double)), scl_local(l.x * sizeof(double)))));
   SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, partial, SCL_WAIT_WRITES, found, results));
   for (size_t g = 0; g < groups; g++) {
     const double *of = found + g * results;
