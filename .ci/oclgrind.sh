@@ -92,10 +92,9 @@ barrier='s/barrier *\(CLK_LOCAL_MEM_FENCE\) *;//'
 planted reduce portable/reduce.cl "$barrier" 'data race|[Uu]ninitialized'
 planted covariance portable/covariance.cl "$barrier" 'data race|[Uu]ninitialized'
 planted program portable/groups.cl "$barrier" 'data race|[Uu]ninitialized'
-meet='s/VECCHIA_BARRIER;//'
-OCLGRIND_LOCAL_MEM_SIZE=65536 plain planted vecchia portable/vecchia.cl "$meet" \
+OCLGRIND_LOCAL_MEM_SIZE=65536 plain planted vecchia portable/vecchia.cl "$barrier" \
   'data race|[Uu]ninitialized'
-OCLGRIND_LOCAL_MEM_SIZE=65536 plain planted vecchia include/vecchia_tiles.h "$meet" \
+OCLGRIND_LOCAL_MEM_SIZE=65536 plain planted vecchia include/vecchia_tiles.h "$barrier" \
   'data race|[Uu]ninitialized'
 plain planted glm portable/glm_pass.cl 's/^  barrier\(CLK_LOCAL_MEM_FENCE\);$//' \
   'data race|[Uu]ninitialized'

@@ -158,8 +158,9 @@
 #' @param neighbours The number of neighbours of Vecchia's approximation, 1 to 400: more of them
 #'   take longer, with the third power, and come closer to the exact process.
 #' @param grouped Whether the likelihood of Vecchia's approximation is grouped, which comes closer
-#'   to the exact process, on the host for about the same time: see [cl_gp_likelihood()].
-#'   Predictions, fitted values and draws are not grouped. Not for `family`.
+#'   to the exact process. On the host a step of the search takes about the same time, on a GPU
+#'   about twice the time: see [cl_gp_likelihood()]. Predictions, fitted values and draws are not
+#'   grouped. Not for `family`.
 #' @param family The distribution of the observations, see below; `NULL` for the normal one.
 #' @param offset With `family`: a known part of the linear predictor, such as the logarithm of an
 #'   exposure. The formula can have terms [offset()] too.

@@ -24,8 +24,8 @@ timed <- function(functions) {
 }
 
 cat(statcl:::cl_devices()$name[1L], label, "\n")
-cat("| points | columns | grouped | order, neighbours (blocks), s | value | gradient | information |",
-    "check |\n|---:|---:|---|---:|---:|---:|---:|---|\n")
+cat("| points | columns | grouped | order, neighbours (blocks), s | value | gradient |",
+    "information | check |\n|---:|---:|---|---:|---:|---:|---:|---|\n")
 for (n in sizes) {
   for (p in 2:3) {
     set.seed(p)

@@ -7,13 +7,6 @@
 #ifndef VECCHIA_ITEMS
 #define VECCHIA_ITEMS VECCHIA_ROWS /* of a group */
 #endif
-/* A barrier of the group. A group of 32 is one warp of an NVIDIA device, for which a barrier of the
- * warp is faster. */
-#if defined(__NV_CL_C_VERSION) && VECCHIA_ITEMS == 32
-#define VECCHIA_BARRIER asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
-#else
-#define VECCHIA_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
-#endif
 #define VECCHIA_LAST (VECCHIA_ROWS - 1)
 #define VECCHIA_LD (VECCHIA_ROWS + 1) /* odd: no bank conflicts by rows or by columns */
 
@@ -186,11 +179,11 @@ SCL_INLINE vecchia_function vecchia_read(__global const real *plan, __local cons
 /* L^-1 y of the group, one number for each work-item; `row`: its row of L. */
 SCL_INLINE_BARRIER real vecchia_forward(const real *row, real y, const int lane,
                                         __local real *published) {
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
   SCL_UNROLL
   for (int k = 0; k < VECCHIA_ROWS; k++) {
     if (lane == k) published[k] = y;
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (lane > k) y -= row[k] * published[k];
   }
   return y;
@@ -209,7 +202,7 @@ SCL_INLINE_BARRIER int vecchia_factor(__local const real *covariances, real *row
   for (int k = 0; k < VECCHIA_ROWS; k++) {
     __local real *column = columns[k & 1];
     column[lane] = row[k];
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     const real pivot = column[k], least = covariances[k + k * VECCHIA_LD] * (m + 1) * 0x1p-52;
     const real inverse = 1.0 / pivot, ratio = row[k] * inverse;
     fine = fine && pivot > least;
@@ -225,7 +218,7 @@ SCL_INLINE_BARRIER int vecchia_factor(__local const real *covariances, real *row
 SCL_INLINE_BARRIER void vecchia_back(const real *row, real *w, real *b, const int lane,
                                      __local real *factor, __local real *all_w,
                                      __local real *all_b) {
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
   SCL_UNROLL
   for (int k = 0; k < VECCHIA_ROWS; k++) factor[lane + k * VECCHIA_LD] = row[k];
   for (int k = VECCHIA_LAST; k > 0; k--) {
@@ -233,7 +226,7 @@ SCL_INLINE_BARRIER void vecchia_back(const real *row, real *w, real *b, const in
       all_w[k] = *w;
       all_b[k] = *b;
     }
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < k) {
       const real entry = factor[k + lane * VECCHIA_LD];
       *w -= entry * all_w[k];
@@ -280,7 +273,7 @@ SCL_INLINE void vecchia_differentiate(const vecchia_function *f, const int lane,
 /* partial[q] of this group = the work-items' sums[q * ITEMS + item]; the first is no sum. */
 SCL_INLINE_BARRIER void vecchia_finish(__local const real *sums, const int results, const int lane,
                                        __global real *partial) {
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
   for (int q = lane; q < results; q += VECCHIA_ITEMS) {
     real sum = sums[q * VECCHIA_ITEMS];
     for (int i = 1; q > 0 && i < VECCHIA_ITEMS; i++) sum += sums[q * VECCHIA_ITEMS + i];

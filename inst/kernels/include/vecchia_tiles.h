@@ -106,7 +106,7 @@ SCL_INLINE_BARRIER int vecchia_factor_tile(const vecchia_tiles *s, const int t, 
       VECCHIA_UNROLL
       for (int c = 0; c < VECCHIA_ALONG; c++) column[32 + c] = y[c];
     }
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (k >= base) {
       const real value = column[k], inverse = 1.0 / value, ratio = row[k] * inverse;
       fine = fine && value > s->scale[32 * t + k] * s->limit;
@@ -131,7 +131,7 @@ SCL_INLINE_BARRIER void vecchia_solve_rest(const vecchia_tiles *s, const int t, 
     for (int k = 0; k < 32; k++) {
       __local real *published = s->published + (k & 1) * VECCHIA_PUBLISHED;
       if (s->lane == k) published[k] = y;
-      VECCHIA_BARRIER;
+      barrier(CLK_LOCAL_MEM_FENCE);
       if (s->lane > k) y -= row[k] * published[k];
     }
     z[s->lane] = scale * y;
@@ -167,7 +167,7 @@ SCL_INLINE_BARRIER int vecchia_factor_block(const vecchia_function *f, const vec
   for (int t = 0; t < VECCHIA_TILES; t++) {
     real row[32], y[VECCHIA_ALONG], pivot = 1.0;
     vecchia_build_tile(f, s, t);
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (t > 0) vecchia_update_tile(s);
     VECCHIA_UNROLL
     for (int c = 0; c < VECCHIA_ALONG; c++) {
@@ -177,7 +177,7 @@ SCL_INLINE_BARRIER int vecchia_factor_block(const vecchia_function *f, const vec
     const real scale = fine ? sqrt(pivot) : 1.0;
     all_fine = all_fine && fine;
     if (fine && member[lane + 32 * t]) *log_scale += 0.5 * log(pivot);
-    VECCHIA_BARRIER; /* the diagonal of K was read */
+    barrier(CLK_LOCAL_MEM_FENCE); /* the diagonal of K was read */
     s->scale[lane + 32 * t] = scale;
     VECCHIA_UNROLL
     for (int c = 0; c < VECCHIA_ALONG; c++) {
@@ -188,9 +188,9 @@ SCL_INLINE_BARRIER int vecchia_factor_block(const vecchia_function *f, const vec
     for (int k = 0; k < 31; k++) {
       if (k < lane) s->tile[vecchia_row_at(t, lane) + k] = row[k];
     }
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (t < VECCHIA_LAST_TILE) vecchia_make_panel(f, s);
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
   }
   return all_fine;
 }

@@ -31,9 +31,9 @@ SCL_INLINE_BARRIER void vecchia_information(
   __local real *raw = t + width * VECCHIA_ROWS + lane;
   real w = lane == VECCHIA_LAST ? root : 0.0, unused = 0.0;
   vecchia_back(row, &w, &unused, lane, memory, published, by);
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
   published[lane] = w;
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
   vecchia_move(f, lane, here, count, present, published, raw);
   if (here) raw[(count - 1) * VECCHIA_ROWS] += 2.0 * noise * w;
   for (int r = 0; r < parameters; r++) {
@@ -44,7 +44,7 @@ SCL_INLINE_BARRIER void vecchia_information(
     t[c * VECCHIA_ROWS + lane] =
         scale * vecchia_forward(row, here ? data[c] : 0.0, lane, published);
   }
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
   vecchia_inform(lane, VECCHIA_LAST, width, parameters, u + lane, VECCHIA_ROWS, t + lane,
                  t + VECCHIA_LAST, own);
 }
@@ -76,13 +76,13 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
     real pivot = 1.0;
     for (int c = 0; c < task.p; c++) x[c * VECCHIA_ROWS + lane] = record[c];
     present[lane] = here ? 1.0 : 0.0;
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     vecchia_build(&f, lane, here, noise + known, present, covariances);
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     const int fine = vecchia_factor(covariances, row, &pivot, lane, m, columns);
     if (!fine && own[0] == 0.0) own[0] = point + 1.0;
     if (lane == VECCHIA_LAST) by[0] = fine ? pivot : 1.0;
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     const real last = by[0], root = sqrt(last);
     if (lane == 0) own[VECCHIA_ROWS] += 0.5 * log(last);
 #if VECCHIA_WHAT == VECCHIA_SUMS
@@ -90,7 +90,7 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
       const real residual = vecchia_forward(row, here ? record[task.p + c] : 0.0, lane, published);
       if (lane == VECCHIA_LAST) x[c] = residual * root; /* coordinates are no longer needed */
     }
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     for (int q = lane; q < task.results - 2; q += VECCHIA_ROWS) {
       int c = 0, left = q;
       for (; left >= width - c; c++) left -= width - c;
@@ -117,16 +117,16 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
     if (lane == VECCHIA_LAST) b -= 0.5 * (task.logs + all) * root;
     vecchia_back(row, &w, &b, lane, covariances, published, by);
     w *= root;
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     published[lane] = w;
     by[lane] = b;
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (here) {
       own[(task.results - 1) * VECCHIA_ROWS] += 2.0 * noise * w * b;
       vecchia_differentiate(&f, lane, present, w, b, published, by, own + 3 * VECCHIA_ROWS);
     }
 #endif
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
   }
   vecchia_finish(sums, task.results, lane,
                  partial + task.partial_offset + (long)group * task.results);

@@ -62,7 +62,7 @@ SCL_INLINE_BARRIER void vecchia_solve_members(const vecchia_tiles *s, const real
     if (t < VECCHIA_LAST_TILE && used) {
       vecchia_subtract_below(s, below + s->lane, VECCHIA_BELOW_LD, x);
     }
-    VECCHIA_BARRIER; /* the panel is read */
+    barrier(CLK_LOCAL_MEM_FENCE); /* the panel is read */
     vecchia_scale_column(s, t, x);
     vecchia_back_column(s, t, x);
     VECCHIA_UNROLL
@@ -70,7 +70,7 @@ SCL_INLINE_BARRIER void vecchia_solve_members(const vecchia_tiles *s, const real
       if (used) to[s->lane + j * VECCHIA_BELOW_LD] = x[j];
     }
   }
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 /* Pairs of w and b in row `q`. */
@@ -137,10 +137,10 @@ SCL_INLINE_BARRIER void vecchia_differentiate_members(
   }
   for (int from = 0; from < members; from += VECCHIA_TOGETHER) {
     if (VECCHIA_TILES > 1 && from > 0) vecchia_make_panel(f, s); /* columns took its place */
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
     vecchia_solve_members(s, task->logs, factors, place, from, members, below);
     vecchia_differentiate_pairs(f, s, below, noise_sum, own + VECCHIA_ITEMS);
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
   }
 }
 #endif
@@ -180,7 +180,7 @@ SCL_INLINE_BARRIER void vecchia_solve_members(const vecchia_tiles *s, const vecc
       if (s->lane < v->together) to[j * v->w_ld] = x[j];
     }
   }
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 /* moved[q + m * LOGS] = row `row` of dK w by the logarithms of a plain function. */
@@ -232,7 +232,7 @@ SCL_INLINE_BARRIER void vecchia_move_tile(const vecchia_function *f, const vecch
     moved[VECCHIA_LOGS - 1 + m * VECCHIA_LOGS] = noise;
     if (!f->plain) raw[(count - 1 + m * count) * VECCHIA_ITEMS] += noise;
   }
-  VECCHIA_BARRIER; /* w was read */
+  barrier(CLK_LOCAL_MEM_FENCE); /* w was read */
   VECCHIA_UNROLL
   for (int m = 0; m < VECCHIA_TOGETHER; m++) {
     if (m >= used) continue;
@@ -256,7 +256,7 @@ SCL_INLINE_BARRIER void vecchia_move_tile(const vecchia_function *f, const vecch
 /* U = G^-1 Y in place of Y, `columns` columns. */
 SCL_INLINE_BARRIER void vecchia_solve_moved(const vecchia_tiles *s, const vecchia_moves *v,
                                             const int columns) {
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
   for (int column = s->lane; column < columns; column += VECCHIA_ITEMS) {
     real x[32];
     for (int t = 0; t < VECCHIA_TILES; t++) {
@@ -279,7 +279,7 @@ SCL_INLINE_BARRIER void vecchia_solve_moved(const vecchia_tiles *s, const vecchi
       for (int j = 0; j < 32; j++) of[j * v->y_ld] = x[j];
     }
   }
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 /* Products, their derivatives and the information of a block to own. */
@@ -306,7 +306,7 @@ SCL_INLINE_BARRIER void vecchia_inform_members(const vecchia_function *f, const 
                        s->solved + row, s->solved + place[from + m], own);
       }
     }
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
   }
 }
 #endif
@@ -326,7 +326,7 @@ SCL_INLINE_BARRIER int vecchia_read_block(vecchia_tiles *s, const vecchia_task *
     code[r] = r <= task->m ? rows[r] : -1;
     before[t] = 0;
   }
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
   for (int r = 0; r < VECCHIA_ROWS; r++) {
     const int found = code[r], is = found >= 0 ? found & 1 : 0;
     size += found >= 0;
@@ -355,7 +355,7 @@ SCL_INLINE_BARRIER int vecchia_read_block(vecchia_tiles *s, const vecchia_task *
       s->solved[r + c * VECCHIA_ROWS] = row < 0 ? 0.0 : sum;
     }
   }
-  VECCHIA_BARRIER;
+  barrier(CLK_LOCAL_MEM_FENCE);
   return members;
 }
 
@@ -407,7 +407,7 @@ VECCHIA_NAME(__global const real *records, __global const real *neighbours,
     vecchia_inform_members(&f, &s, &task, combine, place, members, s.solved + solved * VECCHIA_ROWS,
                            own + 2 * VECCHIA_ITEMS);
 #endif
-    VECCHIA_BARRIER;
+    barrier(CLK_LOCAL_MEM_FENCE);
   }
   vecchia_finish(sums, task.results, lane,
                  partial + task.partial_offset + (long)group * task.results);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/threads.h"
 #include "engine/cl/covariance/plan.h"
 #include "engine/cl/runtime/launch.h"
 
@@ -119,9 +118,7 @@ static layout plan_grouped(const struct scl_vecchia_pass *pass, size_t rows, siz
   if (derivatives) l.declared += 32 * 18;
   l.x = rows * (pass->p + (derivatives ? pass->combined : pass->columns));
   if (pass->what != SCL_VECCHIA_INFORMATION) return l;
-  const char *wanted = scl_env("STATCL_VECCHIA_TOGETHER");
-  size_t together = wanted != NULL ? (size_t)atoi(wanted) : MOST_TOGETHER,
-         used = l.declared + l.sums + l.x;
+  size_t together = MOST_TOGETHER, used = l.declared + l.sums + l.x;
   while (together > 1 &&
          (together * pass->parameters > 32 || used + moved_size(pass, rows, together) > most)) {
     together /= 2;
