@@ -84,7 +84,8 @@ parameter_range <- function(part, term, x, given, scale) {
     x <- sphere_points(x, used) # km
     used <- 1:3
   }
-  width <- apply(x[, used, drop = FALSE], 2L, function(v) diff(range(v)))
+  # without the names of rows, which take longer than the numbers
+  width <- vapply(used, function(k) max(x[, k]) - min(x[, k]), 0)
   flat <- all(width == 0)
   reach <- if (is.na(part$column)) sqrt(sum(width^2)) else
     width[match(part$column, used)] * sqrt(length(used))

@@ -32,9 +32,15 @@ vecchia_rows <- function(x, scale, size = 500) {
   if (n > 1e6) spread <- round(spread * (n / 1e6))
   at <- t(x) * scale
   close <- lapply(spread[seq_len(10L)], function(i) {
-    utils::head(order(colSums((at - at[, i])^2)), size / 20)
+    nearest(colSums((at - at[, i])^2), size / 20)
   })
   sort(unique(c(spread, unlist(close))))
+}
+
+# Where the `count` smallest numbers are, the smallest first.
+nearest <- function(v, count) {
+  near <- which(v <= sort(v, partial = count)[count])
+  utils::head(near[order(v[near])], count)
 }
 
 # The problem of some rows only, without approximation; NULL if they do not identify the mean.
