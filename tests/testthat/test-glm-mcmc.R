@@ -135,7 +135,7 @@ test_that("rstantools' generics give draws of predictors, means, responses and l
   many <- posterior_of("posterior_predict")(
     on_host(cl_glm(y ~ x, data.frame(y = y$binomial_logit, x = x), family = "binomial_logit",
                    trials = 6, method = "mcmc",
-                   control = list(chains = 1, iter = 100, warmup = 100))),
+                   control = list(chains = 2, iter = 500, warmup = 200))),
     data.frame(x = c(0, 0)), trials = c(0, 1000))
   expect_true(all(many[, 1L] == 0) && all(many[, 2L] > 50))
 })
