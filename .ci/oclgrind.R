@@ -203,6 +203,12 @@ topics <- list(
     }
     run(cl_likelihood("bernoulli_logit", c(0, 1, 1), x), list(alpha = 0, beta = c(0, 0)))
     run(cl_gradient(function(b) -sum((x %*% b)^2) - sum(b^2)), list(b = c(0.1, 0.2)))
+    # both ends of the trajectories of two chains, in one request
+    fit <- suppressWarnings(cl_sample(cl_likelihood("bernoulli_logit", c(0, 1, 1), x),
+                                      list(alpha = 0, beta = c(0, 0)), chains = 2, warmup = 0,
+                                      iter = 4, seed = 1, step_size = 0.3, max_depth = 3,
+                                      batch = TRUE, check_gradient = FALSE, refresh = 0))
+    same(as.vector(fit$draws))
   },
   scan = function() {
     everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
