@@ -231,3 +231,22 @@ test_that("the divergence from the process falls with the number of neighbours, 
     expect_lt(divergence[4L], 0.01 * divergence[1L])
   }
 })
+
+test_that("what is asked of a fit does not find order and neighbours again", {
+  set.seed(5)
+  d <- data.frame(a = runif(300), b = runif(300))
+  d$y <- sin(6 * d$a) + d$b + rnorm(300, sd = 0.1)
+  each_engine({
+    fit <- cl_gp(y ~ a + b, d, k_matern32(), approx = "vecchia", neighbours = 8, starts = 1)
+    state <- statcl:::gp_state(fit)
+    expect_identical(statcl:::gp_state_likelihood(fit), state$likelihood)
+    expect_true(all(is.finite(sqrt(diag(vcov(fit))))))
+    predict(fit, d[1:5, ])
+    expect_identical(statcl:::gp_state(fit), state)
+  })
+})
+
+test_that("the nearest rows are the first in order", {
+  v <- c(3, 1, 2, 1, 5, 0, 2)
+  for (k in 1:7) expect_identical(statcl:::nearest(v, k), head(order(v), k))
+})
