@@ -92,13 +92,19 @@ damped_factors <- function(h) {
     factors[, , bad] <- tried$value
     bad <- bad[tried$bad]
     if (length(bad) == 0L) return(structure(factors, damped = attempt > 1L))
-    diagonal <- outer(seq(1, n^2, by = n + 1), n^2 * (bad - 1), "+")
+    diagonal <- diagonal_places(n, bad)
     highest <- apply(abs(matrix(h[diagonal], n)), 2L, max)
     more <- ifelse(shift[bad] == 0, 1e-4 * pmax(highest, 1e-4), 3 * shift[bad])
     h[diagonal] <- h[diagonal] + rep(more, each = n)
     shift[bad] <- shift[bad] + more
   }
   NULL
+}
+
+# Where the diagonals of these matrices are in an array n x n x count: as a vector, because a matrix
+# of three columns is a subscript of another kind.
+diagonal_places <- function(n, matrices) {
+  as.vector(outer(seq(1, n^2, by = n + 1), n^2 * (matrices - 1), "+"))
 }
 
 # list(value, bad: which have no factor).
@@ -152,8 +158,7 @@ block_inverse <- function(factor) {
 
 block_log_det <- function(factor) {
   2 * sum(vapply(factor, function(r) {
-    n <- dim(r)[1L]
-    sum(log(r[outer(seq(1, n^2, by = n + 1), n^2 * (seq_len(dim(r)[3L]) - 1), "+")]))
+    sum(log(r[diagonal_places(dim(r)[1L], seq_len(dim(r)[3L]))]))
   }, 0))
 }
 

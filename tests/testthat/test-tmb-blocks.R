@@ -158,6 +158,46 @@ test_that("value, gradient and standard errors are those of one dense block", {
   expect_identical(live_bytes(), before)
 })
 
+test_that("any numbers and sizes of blocks, positive definite or not, with each other", {
+  set.seed(7)
+  for (n in 1:4) for (count in 1:5) {
+    at <- sprintf("%d blocks of size %d", count, n)
+    a <- replicate(count, crossprod(matrix(rnorm(n * (n + 1)), n + 1)) + diag(n))
+    dim(a) <- c(n, n, count)
+    each <- function(f) vapply(seq_len(count), function(k) f(matrix(a[, , k], n)), 0)
+    factor <- statcl:::block_factor(list(a))
+    expect_equal(statcl:::block_log_det(factor), sum(log(each(det))), info = at)
+    # where one is not, its diagonal grows, and no other
+    for (bad in list(1L, seq_len(count))) {
+      h <- a
+      for (k in bad) for (i in 1:n) h[i, i, k] <- -h[i, i, k]
+      damped <- statcl:::damped_factors(h)
+      expect_true(attr(damped, "damped"), info = at)
+      for (k in seq_len(count)) {
+        r <- matrix(damped[, , k], n)
+        shift <- crossprod(r * upper.tri(r, TRUE)) - h[, , k]
+        expect_equal(shift, diag(shift[1], n), tolerance = 1e-10, info = at)
+        expect_identical(shift[1] > 0.1, k %in% bad, info = at)
+      }
+    }
+  }
+  for (size in full_or_quick(1:4, c(1, 3))) for (groups in full_or_quick(1:5, 3)) {
+    group <- rep(seq_len(groups), each = 4)
+    seen <- rnorm(length(group))
+    x <- matrix(rnorm(length(group) * size), ncol = size)
+    obj <- cl_tmb(function(p) {
+      -sum(dnorm(seen, p$mu + rowSums(x * p$b[group, ]), exp(p$logs), log = TRUE)) -
+        sum(dnorm(p$b, 0, 0.7, log = TRUE))
+    }, list(mu = 0, logs = 0, b = matrix(0, groups, size)), random = "b")
+    v <- 0.49 * tcrossprod(x) * outer(group, group, "==") + exp(0.4) * diag(length(group))
+    r <- chol(v)
+    exact <- sum(log(diag(r))) + sum(backsolve(r, seen - 0.3, transpose = TRUE)^2) / 2 +
+      length(group) * log(2 * pi) / 2
+    expect_equal(obj$fn(c(0.3, 0.2)), exact, tolerance = 1e-10)
+    expect_true(all(is.finite(obj$gr(c(0.3, 0.2)))))
+  }
+})
+
 test_that("thousands of groups", {
   set.seed(5)
   groups <- full_or_quick(5000L, 1500L)
