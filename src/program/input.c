@@ -1,5 +1,5 @@
 /* Checks the operands and attributes of values that come from outside. */
-#include "program/tape.h"
+#include "program/facts.h"
 
 /* The length that operand k must have; SIZE_MAX where any will do. */
 static size_t length_wanted(scl_value_kind kind, const size_t *at, int k) {
@@ -112,6 +112,14 @@ static int add_apply(scl_tape *t, scl_op op, const int *operand) {
   }
 }
 
+static int add_factor(scl_tape *t, int x, size_t n) {
+  const scl_value v = {.kind = SCL_VALUE_CHOL,
+                       .operands = 1,
+                       .at = {n, 0, scl_tape_is_symmetric(t, x, n)},
+                       .length = n * n};
+  return scl_tape_add_value(t, v, &x);
+}
+
 int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, const int *operand,
                  const size_t *at, double number) {
   if (t->status != SCL_OK) return 0;
@@ -153,6 +161,8 @@ int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, co
     return scl_tape_scan(t, at, operand);
   case SCL_VALUE_COPY:
     return operand[0];
+  case SCL_VALUE_CHOL:
+    return add_factor(t, operand[0], at[0]);
   default:
     return scl_tape_call(t, kind, operand[0], operands > 1 ? operand[1] : 0, at);
   }

@@ -53,6 +53,7 @@ static scl_status compile(scl_mapped *m, const scl_residents *data, int given, c
   m->data = (scl_residents){.ctx = m->ctx, .tape = &wide};
   if (status == SCL_OK) status = scl_residents_share(&m->data, data, given);
   if (status == SCL_OK) status = make_routines(m, &wide, values);
+  if (status == SCL_OK) status = scl_residents_assume(&m->data);
   m->data.tape = NULL;
   scl_tape_end(&wide);
   return status;
@@ -86,6 +87,11 @@ bool scl_mapped_is_compiled(const scl_mapped *m) {
 uint64_t scl_mapped_bytes(const scl_mapped *m, const scl_residents *data) {
   return (m->input.buffer != NULL ? m->input.buffer->bytes : 0) + scl_routine_bytes(&m->value) +
          scl_routine_bytes(&m->gradient) + scl_residents_bytes(&m->data, data);
+}
+
+scl_status scl_mapped_check_data(const scl_mapped *m, int index, const double *numbers,
+                                 size_t length) {
+  return scl_residents_check(&m->data, index, numbers, length);
 }
 
 scl_status scl_mapped_set_data(scl_mapped *m, const scl_residents *data, int index,

@@ -22,6 +22,9 @@ uint64_t scl_mapped_bytes(const scl_mapped *m, const scl_residents *data); /* of
  * matrix of that column has no Cholesky factor. Waits. */
 scl_status scl_mapped_run(scl_mapped *m, const double *x, bool gradient, double *to);
 
+/* As scl_residents_check(). */
+scl_status scl_mapped_check_data(const scl_mapped *m, int index, const double *numbers,
+                                 size_t length);
 /* New numbers for its own copy of data, if it has one. */
 scl_status scl_mapped_set_data(scl_mapped *m, const scl_residents *data, int index,
                                const double *numbers, size_t length);

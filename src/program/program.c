@@ -118,8 +118,8 @@ static scl_status make_program(scl_context *ctx, scl_tape *t, int output, size_t
   p->facts.parameters = parameters;
   p->given = t->data_used;
   p->second = order > 1 && parameters > 0;
-  const scl_status status =
-      p->second ? make_second(p, t, output, order) : make_routines(p, t, output);
+  scl_status status = p->second ? make_second(p, t, output, order) : make_routines(p, t, output);
+  if (status == SCL_OK) status = scl_residents_assume(&p->data);
   p->data_count = t->data_used;
   p->data.tape = NULL;
   scl_tape_end(t);
@@ -297,6 +297,10 @@ scl_status scl_evaluator_run(scl_evaluator *e, const double *x, double *to) {
 scl_status scl_program_set_data(scl_program *p, int index, const double *numbers, size_t length) {
   if (index < 0 || (index >= p->data_count && index >= p->data.room)) {
     return scl_fail_argument("index", "the program has no data number %d", index + 1);
+  }
+  SCL_TRY(scl_residents_check(&p->data, index, numbers, length));
+  for (int k = 0; k < p->mapped_count; k++) {
+    SCL_TRY(scl_mapped_check_data(p->mapped[k], index, numbers, length));
   }
   SCL_TRY(scl_residents_set(&p->data, index, numbers, length));
   for (int k = 0; k < p->mapped_count; k++) {

@@ -74,7 +74,8 @@ typedef struct {
 } scl_program_facts;
 scl_program_facts scl_program_about(const scl_program *p);
 
-/* New numbers for data `index`, as many as before. SCL_E_ARGUMENT if they are used as indices. */
+/* New numbers for data `index`, as many as before. SCL_E_ARGUMENT if they are used as indices, or
+ * lack a property on which the program relies (program/facts.h). */
 scl_status scl_program_set_data(scl_program *p, int index, const double *numbers, size_t length);
 
 #endif

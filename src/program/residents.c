@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "program/compile.h"
+#include "program/facts.h"
 
 static scl_status upload(scl_context *ctx, const double *numbers, size_t length, scl_block *out) {
   scl_block block;
@@ -109,6 +110,25 @@ scl_status scl_residents_share(scl_residents *r, const scl_residents *others, in
     scl_buffer_retain(r->of[k].order.buffer);
   }
   return SCL_OK;
+}
+
+scl_status scl_residents_assume(scl_residents *r) {
+  for (int k = 0; k < r->tape->data_used; k++) {
+    if (r->tape->data[k].assumed == 0) continue;
+    SCL_TRY(make_room(r, k));
+    r->of[k].assumed |= r->tape->data[k].assumed;
+  }
+  return SCL_OK;
+}
+
+scl_status scl_residents_check(const scl_residents *r, int index, const double *numbers,
+                               size_t length) {
+  const unsigned assumed = index < r->room ? r->of[index].assumed : 0;
+  if (scl_numbers_have(numbers, length, assumed)) return SCL_OK;
+  return scl_fail_argument("values",
+                           "data number %d have no longer the properties that the "
+                           "program relies on",
+                           index + 1);
 }
 
 scl_status scl_residents_set(scl_residents *r, int index, const double *numbers, size_t length) {

@@ -175,12 +175,26 @@ static int chol_adjoint_by_solves(scl_tape *t, int l, int g, size_t n) {
                          scl_tape_binary(t, SCL_OP_ADD, m, scl_tape_transpose(t, m, n, n)));
 }
 
+/* 2 below the diagonal of an n x n matrix, 1 on it, 0 above it: kernels make it of two vectors. */
+static int below_twice(scl_tape *t, size_t n) {
+  double *numbers = malloc(n * sizeof *numbers);
+  for (size_t i = 0; numbers != NULL && i < n; i++) numbers[i] = (double)i;
+  const int index = scl_tape_data_value(t, scl_tape_own_data(t, numbers, n));
+  const int row = scl_tape_broadcast(t, index, n, n, false);
+  const int column = scl_tape_broadcast(t, index, n, n, true);
+  return scl_tape_binary(t, SCL_OP_ADD, scl_tape_binary(t, SCL_OP_GT, row, column),
+                         scl_tape_binary(t, SCL_OP_GE, row, column));
+}
+
+/* Of a matrix that may be unsymmetric only the lower triangle is read. */
 static void reverse_chol(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const size_t n = t->value[value].at[0];
+  const bool symmetric = t->value[value].at[2] != 0;
   g = scl_tape_fill(t, g, n * n);
-  const int share = r->again ? chol_adjoint_by_solves(t, value, triangle(t, g, n, 0), n)
-                             : scl_tape_call(t, SCL_VALUE_CHOL_ADJOINT, value, g, &n);
+  int share = r->again ? chol_adjoint_by_solves(t, value, triangle(t, g, n, 0), n)
+                       : scl_tape_call(t, SCL_VALUE_CHOL_ADJOINT, value, g, &n);
+  if (!symmetric) share = scl_tape_binary(t, SCL_OP_MUL, share, below_twice(t, n));
   scl_share_whole(r, scl_tape_operand(t, value, 0), share);
 }
 

@@ -14,6 +14,7 @@ typedef struct {
   size_t elements;         /* how many these are */
   size_t most;             /* length of the longest list */
   bool is_index;           /* gathers read them */
+  unsigned assumed;        /* properties on which a program relies (program/facts.h) */
 } scl_resident;
 
 typedef struct {
@@ -26,6 +27,11 @@ typedef struct {
 void scl_residents_end(scl_residents *r);
 /* The first `count` data of others, where they are resident. */
 scl_status scl_residents_share(scl_residents *r, const scl_residents *others, int count);
+/* Notes on which properties of the tape's data a program relies. */
+scl_status scl_residents_assume(scl_residents *r);
+/* SCL_E_ARGUMENT if new numbers for data `index` lack such a property. */
+scl_status scl_residents_check(const scl_residents *r, int index, const double *numbers,
+                               size_t length);
 /* New numbers for data `index`, if they are resident. SCL_E_ARGUMENT if they are indices, or of
  * another length. */
 scl_status scl_residents_set(scl_residents *r, int index, const double *numbers, size_t length);

@@ -138,7 +138,7 @@ static int add_data(scl_tape *t, scl_tape_data data) {
 }
 
 int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length) {
-  return add_data(t, (scl_tape_data){numbers, length, NULL});
+  return add_data(t, (scl_tape_data){.numbers = numbers, .length = length});
 }
 
 int scl_tape_own_data(scl_tape *t, double *numbers, size_t length) {
@@ -146,7 +146,7 @@ int scl_tape_own_data(scl_tape *t, double *numbers, size_t length) {
     scl_tape_fail(t, scl_fail_memory(length * sizeof *numbers, 0, "the data of a program"));
     return 0;
   }
-  return add_data(t, (scl_tape_data){numbers, length, numbers});
+  return add_data(t, (scl_tape_data){.numbers = numbers, .length = length, .owned = numbers});
 }
 
 int scl_tape_add_body(scl_tape *t, scl_scan_body *body) {

@@ -50,6 +50,7 @@ typedef struct {
   const double *numbers;
   size_t length;
   double *owned;
+  unsigned assumed; /* properties on which the program relies (program/facts.h) */
 } scl_tape_data;
 
 struct scl_scan_body;

@@ -182,6 +182,10 @@ static void add_square(draw *d) {
   case 0:
     x = node_matmul(&d->l, x, x, n, n, n, true, false);
     x = node_binary(&d->l, SCL_OP_ADD, x, diagonal(d, n, 1.0));
+    if (below(2)) { /* unsymmetric: the upper triangle is not read */
+      const int upper = node_one(&d->l, SCL_VALUE_TRIANGLE, of_length(d, n * n), AT(n, 1));
+      x = node_binary(&d->l, SCL_OP_ADD, x, scaled(d, upper, 0.3));
+    }
     keep(d, node_one(&d->l, SCL_VALUE_CHOL, x, AT(n)), n, n);
     break;
   case 1:
