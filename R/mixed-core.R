@@ -238,7 +238,7 @@ mixed_back <- function(model, f, t, rest) {
 # ---- parameters ----------------------------------------------------------------------------------
 
 # theta: the lower triangles of the terms' factors, column by column, as in lme4, for the scaled
-# columns. Diagonal elements are not negative.
+# columns. Diagonal elements of estimates are not negative.
 theta_layout <- function(model) {
   at <- do.call(rbind, lapply(seq_along(model$blocks), function(b) {
     sizes <- model$blocks[[b]]$sizes
@@ -346,7 +346,7 @@ inverse_rows <- function(model, f, x = NULL) {
 # loses digits.
 determinant_slopes <- function(model, gram, f, many) {
   lambda <- as.double(unlist(f$lambda))
-  if (is.null(gram$rows) || any(lambda > 0 & lambda < 1e-3)) return(NULL)
+  if (is.null(gram$rows) || any(lambda != 0 & abs(lambda) < 1e-3)) return(NULL)
   square <- f$l[[1L]][[1L]]^2
   m <- model$dense + many
   inverse <- base::chol2inv(f$r, m)
@@ -356,7 +356,7 @@ determinant_slopes <- function(model, gram, f, many) {
     if (b == 1L) return(sum(1 / square + (lambda[1L] / square)^2 * forms))
     sum(own[columns_of(model, b, 1L)])
   }, 0)
-  ifelse(lambda > 0, (vapply(model$blocks, `[[`, 0L, "L") - left) / lambda, 0)
+  ifelse(lambda != 0, (vapply(model$blocks, `[[`, 0L, "L") - left) / lambda, 0)
 }
 
 # The row sums of y * v, for y dense or sparse.

@@ -195,72 +195,16 @@ check_mixed_family <- function(family, method) {
   }
 }
 
-# ---- the search ----------------------------------------------------------------------------------
-
-# Minimises at(par)$value with the gradient slope(par, at(par)); `lower` are bounds. Ends with steps
-# of Newton's method for parameters off their bounds, with differences of gradients, so that
-# estimates have more digits than the values. Gives list(par, at, hessian, converged, message,
-# iterations, free).
-search_mixed <- function(at, slope, par, lower, control) {
-  cache <- list(par = NULL)
-  visit <- function(par) {
-    if (!identical(cache$par, par)) cache <<- list(par = par, at = at(par))
-    cache$at
-  }
-  gradient <- function(par) {
-    state <- visit(par)
-    if (!is.finite(state$value)) return(rep(NA_real_, length(par)))
-    slope(par, state)
-  }
-  found <- stats::nlminb(par, function(par) visit(par)$value, gradient, lower = lower,
-                         control = list(rel.tol = 1e-11, x.tol = 1e-9, iter.max = control$maxit,
-                                        eval.max = 2 * control$maxit))
-  par <- found$par
-  if (!is.finite(found$objective)) {
-    abort_argument("formula", "the likelihood cannot be evaluated: no fit was found")
-  }
-  g <- gradient(par)
-  free <- which(par > lower + 1e-5 | g < -1e-4)
-  difference <- function(par) {
-    h <- vapply(free, function(j) {
-      d <- 1e-4 * max(abs(par[j]), 0.1)
-      at <- function(d) gradient(replace(par, j, par[j] + d))[free]
-      (at(d) - at(-d)) / (2 * d)
-    }, numeric(length(free)))
-    (h + t(h)) / 2
-  }
-  hessian <- difference(par)
-  for (i in seq_len(3L)) {
-    root <- tryCatch(chol(hessian), error = function(e) NULL)
-    if (is.null(root) || length(free) == 0L) break
-    step <- -backsolve(root, backsolve(root, g[free], transpose = TRUE))
-    decrement <- sqrt(abs(sum(g[free] * step)))
-    if (decrement < 1e-9 || decrement > 0.1) break
-    new <- replace(par, free, par[free] + step)
-    g_new <- if (all(new >= lower)) gradient(new)
-    if (is.null(g_new) || !all(is.finite(g_new)) || sum(g_new[free]^2) > sum(g[free]^2)) break
-    par <- new
-    g <- g_new
-  }
-  good <- !is.null(root) && decrement < 1e-3 || length(free) == 0L
-  list(par = par, at = visit(par), hessian = hessian, free = free, converged = good,
-       iterations = found$iterations,
-       message = if (good) "converged" else sprintf("the search stopped: %s", found$message))
-}
-
-theta_bounds <- function(model, more) {
-  c(ifelse(model$at[, 2L] == model$at[, 3L], 0, -Inf), rep(-Inf, more))
-}
-
-theta_start <- function(model) 1 * (model$at[, 2L] == model$at[, 3L])
+# ---- by maximum likelihood -----------------------------------------------------------------------
 
 fit_normal <- function(work) {
   glm <- work$glm
   y <- glm$y - if (is.null(glm$offset)) 0 else glm$offset
   problem <- normal_problem(work$designs, work$x, y, glm$weights, work$method == "reml")
   found <- search_mixed(function(par) normal_deviance(problem, par),
-                        function(par, at) normal_slope(problem, at), theta_start(problem$model),
-                        theta_bounds(problem$model, 0L), work$control$search)
+                        function(par, at) normal_slope(problem, at),
+                        moment_theta(problem$model, problem$y, rest = 1), work$control$search,
+                        leave_zero(problem$model))
   f <- found$at$f
   effects <- normal_effects(problem, f)
   df <- glm$n - problem$reml * problem$p
@@ -293,8 +237,8 @@ fit_laplace <- function(work) {
   many <- nrow(model$at)
   found <- search_mixed(function(par) laplace_at(problem, par),
                         function(par, at) laplace_gradient(problem, par, at),
-                        c(theta_start(model), numeric(p), start$aux),
-                        theta_bounds(model, p + length(start$aux)), work$control$search)
+                        c(start$theta, numeric(p), start$aux), work$control$search,
+                        leave_zero(model))
   parts <- laplace_parts(problem, found$par)
   turn <- qr.R(rotation)
   covariance <- tryCatch(chol2inv(chol(found$hessian)), error = function(e)

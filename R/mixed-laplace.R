@@ -179,7 +179,7 @@ laplace_gradient <- function(problem, par, at) {
 # ---- the start -----------------------------------------------------------------------------------
 
 # Fixed effects from a fit without random effects, then together with these at the first theta:
-# list(b, turn, u, aux).
+# list(b, turn, u, aux, theta).
 laplace_start <- function(work, problem) {
   glm <- work$glm
   r <- glm_family_object(work$family)
@@ -199,7 +199,11 @@ laplace_start <- function(work, problem) {
   b <- ifelse(is.na(fit$coefficients), 0, unname(fit$coefficients))
   model <- problem$model
   p <- length(b)
-  lambda <- theta_lambda(model, theta_start(model) * if (is.null(problem$unit)) 1 else problem$unit)
+  theta <- if (is.null(problem$unit)) {
+    rows <- problem$rows(problem$offset + as.vector(problem$q %*% b), aux)
+    moment_theta(model, rows$s, pmax(rows$w, 0))
+  } else problem$unit * (model$at[, 2L] == model$at[, 3L])
+  lambda <- theta_lambda(model, theta)
   u <- lapply(model$blocks, function(block) matrix(0, block$L, block$K))
   at <- list(value = Inf)
   turn <- diag(1 / sqrt(colSums(problem$q^2 * fit$weights)), p)
@@ -217,5 +221,5 @@ laplace_start <- function(work, problem) {
     b <- b + attr(step, "more")
   }
   list(b = if (is.null(at$b)) b else at$b, turn = turn, u = if (is.null(at$u)) u else at$u,
-       aux = aux)
+       aux = aux, theta = theta)
 }

@@ -127,7 +127,9 @@ fit_mode <- function(work, priors) {
   slope <- function(par, found) {
     scale * (surface$gradient(par * scale, found) - prior(par * scale)$gradient)
   }
-  search <- search_mixed(at, slope, surface$psi / scale, surface$lower, work$control$search)
+  begin <- surface$psi / scale
+  search <- search_mixed(at, slope, begin, work$control$search,
+                         leave_bound(surface$terms, begin, surface$lower), surface$lower)
   psi <- search$par * scale
   v <- matrix(NA_real_, length(psi), length(psi))
   root <- tryCatch(chol(search$hessian), error = function(e) NULL)

@@ -179,10 +179,16 @@ mixed_surface <- function(object, work, first = NULL, beta = NULL, joint = FALSE
     if (is.finite(found$value)) gradient(psi, found) else rep(NA_real_, length(psi))
   }
   sds <- unlist(lapply(seq_along(sizes), function(t) terms[[t]][seq_len(sizes[t])]))
+  lower <- replace(rep(-Inf, length(psi)), sds, 0)
+  unit <- unlist(lapply(seq_along(sizes), function(t)
+    1 / mixed_scale(work$designs[[t]]$x)[order[[t]]])) * if (normal) object$own[[1L]] else 1
+  begin <- unname(psi) # not where derivatives are 0: at variances of 0 and correlations of 1
+  begin[sds] <- pmax(begin[sds], 1e-2 * unit)
+  cors <- setdiff(seq_len(many), sds)
+  begin[cors] <- pmin(pmax(begin[cors], -3), 3)
   list(psi = unname(psi), value = value, slope = slope, terms = terms, many = many, normal = normal,
        at = at, gradient = gradient, theta_of = theta_of, model = model, roots_of = roots_of,
-       lower = replace(rep(-Inf, length(psi)), sds, 0), best = value(psi),
-       turn = problem$turn)
+       lower = lower, best = value(psi), turn = problem$turn, begin = begin)
 }
 
 # atanh of partial correlations, by rows of the factor, of a correlation matrix.
@@ -303,7 +309,8 @@ fixed_surface <- function(object, work, j) {
     if (kept$b != psi[1L]) kept <<- list(b = psi[1L], problem = problem(psi[1L]))
     kept$problem
   }
-  list(psi = c(beta, theta), lower = c(-Inf, theta_bounds(first$model, 0L)),
+  psi <- c(beta, theta)
+  list(psi = psi, begin = psi, lower = rep(-Inf, length(psi)), leave = leave_zero(first$model, 1L),
        best = normal_deviance(first, theta)$value / 2,
        value = function(psi) normal_deviance(of(psi), psi[-1L])$value / 2,
        slope = function(psi) c(NA, normal_slope(of(psi), normal_deviance(of(psi), psi[-1L])) / 2))
@@ -312,18 +319,15 @@ fixed_surface <- function(object, work, j) {
 # Where the profile of psi[place] reaches the limit on both sides, or its bound.
 surface_ends <- function(surface, place, step, limit) {
   if (!is.finite(step) || step <= 0) step <- max(abs(surface$psi[place]) / 4, 0.1)
+  leave <- if (!is.null(surface$leave)) surface$leave else
+    leave_bound(lapply(surface$terms, setdiff, place), surface$begin, surface$lower)
+  none <- rep(-Inf, length(surface$psi))
   vapply(c(-1, 1), function(side) {
-    psi <- surface$psi
+    psi <- surface$begin
     root <- function(v) {
       psi[place] <<- v
-      others <- -place
-      fill <- function(o) replace(psi, seq_along(psi)[others], o)
       if (length(psi) > 1L) {
-        found <- stats::nlminb(psi[others], function(o) surface$value(fill(o)),
-                               function(o) surface$slope(fill(o))[others],
-                               lower = surface$lower[others],
-                               control = list(rel.tol = 1e-11, x.tol = 1e-9))
-        psi <<- fill(found$par)
+        psi <<- mixed_minimum(psi, -place, surface$value, surface$slope, leave, none, 150L)$par
       }
       sqrt(max(2 * (surface$value(psi) - surface$best), 0)) - limit
     }

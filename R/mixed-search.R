@@ -1,0 +1,167 @@
+# The search for the parameters of models with random effects. A likelihood is an even function of
+# each column of a factor of a covariance matrix, so that its derivatives are 0 where a column is 0,
+# whether that is a maximum or not. Therefore factors have no bounds in the search, which starts at
+# estimates by moments, and a column of 0 is left where the likelihood bends upwards.
+
+# The lower triangles theta from variances by moments, of the observations with `score` (first
+# derivatives by linear predictors at effects of 0) and minus second derivatives `w`: the product of
+# the scores of two observations of a level has the expectation variance * product of their w. With
+# `rest` the variances are divided by what they leave of it.
+moment_theta <- function(model, score, w = 1, rest = NULL) {
+  variances <- lapply(model$blocks, function(block) {
+    pairs <- function(v) colSums(sums_by(v, block$g, block$L)^2) - colSums(v^2)
+    pairs(block$x * score) / pairs(w * block$x^2)
+  })
+  variances <- rapply(variances, function(v) ifelse(is.finite(v), pmin(pmax(v, 0.01), 4), 0.25),
+                      how = "replace")
+  if (!is.null(rest)) {
+    left <- max(rest - sum(unlist(variances)), rest / 10)
+    variances <- lapply(variances, `/`, left)
+  }
+  own <- model$at[, 2L] == model$at[, 3L]
+  theta <- numeric(length(own))
+  theta[own] <- vapply(which(own), function(i)
+    sqrt(variances[[model$at[i, 1L]]][model$at[i, 2L]]), 0)
+  theta
+}
+
+# The factors of the same covariance matrices whose diagonals are not negative. With `zero` columns
+# with a diagonal element near 0 become 0.
+plain_theta <- function(model, theta, zero = TRUE) {
+  lambda <- lapply(theta_lambda(model, theta), function(l) {
+    l <- l * rep(ifelse(diag(l) < 0, -1, 1), each = nrow(l))
+    if (!zero || all(diag(l) >= 1e-3)) return(l)
+    v <- tcrossprod(l)
+    for (j in seq_len(nrow(l))) {
+      l[, j] <- if (v[j, j] < 1e-6) 0 else v[, j] / sqrt(v[j, j])
+      v <- v - tcrossprod(l[, j])
+    }
+    l
+  })
+  vapply(seq_len(nrow(model$at)), function(i)
+    lambda[[model$at[i, 1L]]][model$at[i, 2L], model$at[i, 3L]], 0)
+}
+
+# What mixed_minimum() does at an end `par` of its search, whose elements after `before` are theta:
+# list(par, again: whether the search goes on there, fixed: the places of elements that are 0).
+leave_zero <- function(model, before = 0L) {
+  own <- before + seq_len(nrow(model$at))
+  columns <- split(own, paste(model$at[, 1L], model$at[, 3L]))
+  function(par, value, gradient) {
+    plain <- replace(par, own, plain_theta(model, par[own]))
+    zeros <- Filter(function(column) all(plain[column] == 0), columns)
+    least <- value(par)
+    found <- NULL
+    for (column in zeros) {
+      h <- 1e-3
+      bend <- vapply(column, function(j) gradient(replace(plain, j, h))[column] / h,
+                     numeric(length(column)))
+      if (!all(is.finite(bend))) next
+      bend <- matrix(bend, length(column))
+      bend <- eigen((bend + t(bend)) / 2, symmetric = TRUE)
+      k <- length(column)
+      if (bend$values[k] >= 0) next
+      for (size in c(1, 0.3, 0.1, 0.03, 0.01, 0.003)) {
+        new <- replace(plain, column, size * bend$vectors[, k])
+        if (value(new) < least - 1e-9) {
+          least <- value(new)
+          found <- new
+        }
+      }
+    }
+    if (!is.null(found)) return(list(par = found, again = TRUE))
+    same <- value(plain) <= least + 1e-8 + 1e-13 * abs(least)
+    list(par = if (same) plain else replace(par, own, plain_theta(model, par[own], zero = FALSE)),
+         again = FALSE, fixed = if (same) unlist(zeros))
+  }
+}
+
+# The same for standard deviations, whose `lower` is 0, and correlations, which are the parameters
+# of `terms`: a term with a standard deviation of 0 is tried with the parameters of the start.
+leave_bound <- function(terms, start, lower) {
+  function(par, value, gradient) {
+    least <- value(par) - 1e-9
+    again <- FALSE
+    for (term in Filter(function(k) any(lower[k] == 0 & abs(par[k]) < 1e-5), terms)) {
+      for (size in c(1, 0.3, 0.1, 0.03)) {
+        new <- replace(par, term, size * start[term])
+        if (value(new) < least) {
+          least <- value(new)
+          par <- new
+          again <- TRUE
+        }
+      }
+    }
+    list(par = par, again = again)
+  }
+}
+
+# Minimises value(par) over par[free], as often as `leave` goes on: list(par, fixed, iterations,
+# message).
+mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit) {
+  fill <- function(part) replace(par, free, part)
+  iterations <- 0L
+  for (i in seq_len(10L)) {
+    found <- stats::nlminb(par[free], function(part) value(fill(part)),
+                           function(part) gradient(fill(part))[free], lower = lower[free],
+                           control = list(rel.tol = 1e-11, x.tol = 1e-9, iter.max = maxit,
+                                          eval.max = 2 * maxit))
+    iterations <- iterations + found$iterations
+    par <- fill(found$par)
+    if (!is.finite(found$objective)) break
+    end <- leave(par, value, gradient)
+    par <- end$par
+    if (!end$again) break
+  }
+  list(par = par, fixed = end$fixed, iterations = iterations, message = found$message)
+}
+
+# Minimises at(par)$value with the gradient slope(par, at(par)); `leave`: see leave_zero();
+# `lower`: bounds. Ends with steps of Newton's method for parameters that are free, with differences of
+# gradients, so that estimates have more digits than the values. Gives list(par, at, hessian,
+# converged, message, iterations, free).
+search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, length(par))) {
+  cache <- list(par = NULL)
+  visit <- function(par) {
+    if (!identical(cache$par, par)) cache <<- list(par = par, at = at(par))
+    cache$at
+  }
+  value <- function(par) visit(par)$value
+  gradient <- function(par) {
+    state <- visit(par)
+    if (!is.finite(state$value)) return(rep(NA_real_, length(par)))
+    slope(par, state)
+  }
+  end <- mixed_minimum(par, seq_along(par), value, gradient, leave, lower, control$maxit)
+  if (!is.finite(value(end$par))) {
+    abort_argument("formula", "the likelihood cannot be evaluated: no fit was found")
+  }
+  par <- end$par
+  g <- gradient(par)
+  free <- setdiff(which(par > lower + 1e-5 | g < -1e-4), end$fixed)
+  difference <- function(par) {
+    h <- vapply(free, function(j) {
+      d <- 1e-4 * max(abs(par[j]), 0.1)
+      at <- function(d) gradient(replace(par, j, par[j] + d))[free]
+      (at(d) - at(-d)) / (2 * d)
+    }, numeric(length(free)))
+    (h + t(h)) / 2
+  }
+  hessian <- difference(par)
+  for (i in seq_len(3L)) {
+    root <- tryCatch(chol(hessian), error = function(e) NULL)
+    if (is.null(root) || length(free) == 0L) break
+    step <- -backsolve(root, backsolve(root, g[free], transpose = TRUE))
+    decrement <- sqrt(abs(sum(g[free] * step)))
+    if (decrement < 1e-9 || decrement > 0.1) break
+    new <- replace(par, free, par[free] + step)
+    g_new <- if (all(new >= lower)) gradient(new)
+    if (is.null(g_new) || !all(is.finite(g_new)) || sum(g_new[free]^2) > sum(g[free]^2)) break
+    par <- new
+    g <- g_new
+  }
+  good <- !is.null(root) && decrement < 1e-3 || length(free) == 0L
+  list(par = par, at = visit(par), hessian = hessian, free = free, converged = good,
+       iterations = end$iterations,
+       message = if (good) "converged" else sprintf("the search stopped: %s", end$message))
+}
