@@ -117,9 +117,9 @@ mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit) {
 }
 
 # Minimises at(par)$value with the gradient slope(par, at(par)); `leave`: see leave_zero();
-# `lower`: bounds. Ends with steps of Newton's method for parameters that are free, with differences of
-# gradients, so that estimates have more digits than the values. Gives list(par, at, hessian,
-# converged, message, iterations, free).
+# `lower`: bounds. Ends with steps of Newton's method for parameters that are free, with
+# differences of gradients, so that estimates have more digits than the values. Gives list(par, at,
+# hessian, converged, message, iterations, free).
 search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, length(par))) {
   cache <- list(par = NULL)
   visit <- function(par) {

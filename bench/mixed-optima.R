@@ -1,7 +1,7 @@
-# Does cl_glmm() find the maximum of the likelihood? Simulated models with random intercepts, slopes,
-# correlated, nested and crossed effects, weights, of 7 families, many of them with variances of 0, next to
-# lme4 (where it has the same likelihood) and to a dense likelihood in plain R, which is maximised
-# from the estimates of both and from three other starting points.
+# Does cl_glmm() find the maximum of the likelihood? Simulated models with random intercepts,
+# slopes, correlated, nested and crossed effects, and weights, of 7 families, many of them with
+# variances of 0, next to lme4 (where it has the same likelihood) and to a dense likelihood in plain
+# R, which is maximised from the estimates of both and from three other starting points.
 #
 #   Rscript bench/mixed-optima.R [models] [first]
 #
