@@ -21,7 +21,8 @@
 #' @param exponentiate Whether to give `exp()` of estimates and limits, such as odds ratios.
 #' @param conf.int Whether to add confidence limits.
 #' @param sort Whether groups are ordered by their estimates.
-#' @param row.names,optional Not used.
+#' @param row.names Names of the rows, or `NULL`.
+#' @param optional Not used.
 #' @param digits Significant digits.
 #' @param ... For `plot()`, arguments of [plot.default()].
 #' @return

@@ -76,7 +76,8 @@ band_level <- function(n, draws, level) {
 #' @param max Maximum number of quantities that `plot()` shows. By default 6, or all that
 #'   `quantities` names. A message reports how many are left out.
 #' @param level Probability with which uniform ranks are within the bands everywhere.
-#' @param row.names,optional,... Ignored.
+#' @param row.names Names of the rows, or `NULL`.
+#' @param optional,... Not used.
 #' @return `summary()`: a data frame with one row for each quantity and columns `quantity`; `mean`
 #'   and `sd` of the ranks, as fractions of their range (0.5 and 0.289 if they are uniform): a mean
 #'   below 0.5 shows draws that are too large, an `sd` above 0.289 draws that vary too little;

@@ -44,8 +44,8 @@ print.summary.cl_cv <- function(x, digits = max(3L, getOption("digits") - 3L), .
 
 #' @export
 as.data.frame.cl_cv <- function(x, row.names = NULL, optional = FALSE, ...) {
-  if (is.null(x$probabilities)) return(x$pointwise)
-  cbind(x$pointwise, as.data.frame(x$probabilities))
+  if (is.null(x$probabilities)) x$pointwise else
+    cbind(x$pointwise, as.data.frame(x$probabilities))
 }
 
 #' @rdname cl_cv

@@ -10,15 +10,17 @@ fit_draws <- function(x) {
 
 #' @rawNamespace S3method(as.matrix,cl_glm,fit_matrix)
 #' @rawNamespace S3method(as.matrix,cl_gp,fit_matrix)
-fit_matrix <- function(x, ...) as.matrix(fit_draws(x))
+fit_matrix <- function(x, ...) as.matrix(fit_draws(x), ...)
 
 #' @rawNamespace S3method(as.array,cl_glm,fit_array)
 #' @rawNamespace S3method(as.array,cl_gp,fit_array)
-fit_array <- function(x, ...) fit_draws(x)$draws
+fit_array <- function(x, ...) as.array(fit_draws(x), ...)
 
 #' @rawNamespace S3method(as.data.frame,cl_glm,fit_frame)
 #' @rawNamespace S3method(as.data.frame,cl_gp,fit_frame)
-fit_frame <- function(x, row.names = NULL, optional = FALSE, ...) as.data.frame(fit_draws(x))
+fit_frame <- function(x, row.names = NULL, optional = FALSE, ...) {
+  as.data.frame(fit_draws(x), row.names, optional, ...)
+}
 
 # ---- bayesplot -----------------------------------------------------------------------------------
 
@@ -31,6 +33,7 @@ stan_names <- c(accept_stat = "accept_stat__", step_size = "stepsize__",
 #' @rawNamespace S3method(bayesplot::nuts_params,cl_glm,nuts_params_of)
 #' @rawNamespace S3method(bayesplot::nuts_params,cl_gp,nuts_params_of)
 nuts_params_of <- function(object, pars = NULL, ...) {
+  check_dots_empty(...)
   named <- if (is.null(pars)) stan_names else stan_names[stan_names %in% pars]
   figures <- figures_of(object, names(named))
   n <- nrow(figures) / max(1L, length(named))
@@ -41,7 +44,10 @@ nuts_params_of <- function(object, pars = NULL, ...) {
 #' @rawNamespace S3method(bayesplot::log_posterior,cl_sample,log_posterior_of)
 #' @rawNamespace S3method(bayesplot::log_posterior,cl_glm,log_posterior_of)
 #' @rawNamespace S3method(bayesplot::log_posterior,cl_gp,log_posterior_of)
-log_posterior_of <- function(object, ...) figures_of(object, "log_density")
+log_posterior_of <- function(object, ...) {
+  check_dots_empty(...)
+  figures_of(object, "log_density")
+}
 
 # Some of the diagnostics as a data frame, one below another.
 figures_of <- function(object, names) {

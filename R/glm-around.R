@@ -243,3 +243,13 @@ NULL
 xtable.cl_glm <- function(x, ...) {
   getExportedValue("xtable", "xtable")(as.data.frame(summary(x)$coefficients), ...)
 }
+
+# ---- datawizard ----------------------------------------------------------------------------------
+
+# Fits to standardised data, for effectsize::standardize_parameters() too. insight knows models by
+# the names of their classes.
+#' @exportS3Method datawizard::standardize
+standardize.cl_glm <- function(x, ...) {
+  class(x) <- c(class(x), if (is.null(x$random)) "glm" else "glmmTMB")
+  utils::getS3method("standardize", "default", FALSE, asNamespace("datawizard"))(x, ...)
+}

@@ -33,8 +33,9 @@ glm_response <- function(family, y, trials, weights) {
 # The response without classes that only record the origin of numbers, strings or a factor.
 plain_numbers <- function(x) {
   if (!is.object(x)) return(x)
-  origin <- c("AsIs", "table", "xtabs", "labelled", "haven_labelled", "haven_labelled_spss",
-              "vctrs_vctr", "numeric", "double", "integer", "logical", "character")
+  origin <- c("AsIs", "dw_transformer", "table", "xtabs", "labelled", "haven_labelled",
+              "haven_labelled_spss", "vctrs_vctr", "numeric", "double", "integer", "logical",
+              "character")
   left <- setdiff(class(x), origin)
   if (length(left) > 0L) {
     if (is.factor(x)) class(x) <- left

@@ -126,7 +126,7 @@
 #'   [cl_glmm()]), or the predictors: a numeric matrix, data frame
 #'   or vector, a `clMatrix`, or a sparse matrix.
 #' @param formula,data A formula, and a data frame in which its variables, and those of `weights`,
-#'   `offset` and `trials`, are looked up.
+#'   `offset` and `trials`, are looked up. `data` and `family` may change places, as in [glm()].
 #' @param y The response, see below.
 #' @param family The name of a family, or a family of R such as `Gamma("log")`, see below.
 #' @param method How parameters are estimated, see below.
@@ -224,6 +224,14 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
                            offset = NULL, trials = NULL, ..., subset, na.action, contrasts = NULL,
                            model = TRUE, etastart = NULL, mustart = NULL, block = NULL) {
   call <- match.call()
+  swapped <- from_glm_order(call, data, if (!missing(family)) family)
+  if (!is.null(swapped)) {
+    swapped[[1L]] <- cl_glm
+    fit <- eval(swapped, parent.frame())
+    fit$call[[1L]] <- quote(cl_glm)
+    return(fit)
+  }
+  unnamed <- missing(family)
   if (any(c("|", "||") %in% all.names(formula)) &&
         !is.null(random_bars(formula[[length(formula)]]))) {
     call[[1L]] <- cl_glmm
@@ -233,7 +241,10 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   }
   call[[1L]] <- quote(cl_glm)
   model <- check_flag(model, "model")
-  if (is_source(data) || !is.null(block) || exceeds_memory(formula, data, family, method)) {
+  streamed <- is_source(data) || !is.null(block) || exceeds_memory(formula, data, family, method)
+  refuse_fit_arguments(setdiff(names(match.call(expand.dots = FALSE)$...),
+                               c("start", "control", "progress", if (streamed) "xlev")))
+  if (streamed) {
     fit <- stream_glm(formula, data, family, method, prior, call, parent.frame(), contrasts, block,
                       ..., model = model)
     fit$call <- call
@@ -266,6 +277,7 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   }
   y <- if (is.factor(frame[[1L]])) frame[[1L]] else stats::model.response(frame)
   trials <- if (length(alike) == 1L) alike else frame[["(trials)"]]
+  if (unnamed) name_family(y, trials)
   family <- family_of_response(family, y, trials)
   second <- if (!is.null(bar)) second_design(bar, frame, data, family)
   terms <- if (is.null(bar)) stats::terms(frame) else part_terms(bar$mean, frame, data)
@@ -325,12 +337,14 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
                            mustart = NULL, ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_glm)
-  check_dots_empty(...)
+  if (!missing(y) && inherits(y, "formula")) refuse_fit_arguments("x") # glm()'s x = TRUE
+  if (...length() > 0L) refuse_fit_arguments(c(names(list(...)), "")[1L])
   if (!is_sparse(x)) x <- predictors(x)
   y <- if (!missing(y)) on_host_memory(y)
   if (is.null(y)) abort_argument("y", "the response 'y' is missing")
   names <- colnames(x)
   if (is.null(names) && ncol(x) > 0L) names <- paste0("x", seq_len(ncol(x)))
+  if (missing(family)) name_family(y, trials)
   family <- family_of_response(family, y, trials)
   if (is_sparse(x)) family <- sparse_family(family)
   intercept <- check_flag(intercept, "intercept")
@@ -357,8 +371,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
 # The fit, for predictors as a matrix with its intercept in column `intercept` (0 for none).
 fit_glm <- function(x, y, family, method, prior, weights, offset, trials, intercept, start = NULL,
                     control = list(), progress = interactive(), etastart = NULL, mustart = NULL,
-                    ..., names = colnames(x), second = NULL) {
-  check_dots_empty(...)
+                    names = colnames(x), second = NULL) {
   method <- check_choice(method, c("ml", "map", "mcmc", "firth"), "method")
   dense <- !is.null(density_of(family))
   if (method == "firth") {
@@ -388,27 +401,6 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
   mode <- centre(problem, priors, start, control$search, progress)
   if (method == "mcmc") mode <- glm_sample(mode, priors, control$sampling, progress)
   finish_glm(problem, mode, method)
-}
-
-glm_control <- function(control, method) {
-  if (!is.list(control) || (length(control) > 0L && is.null(names(control)))) {
-    abort_argument("control", "'control' must be a named list")
-  }
-  search <- list(maxit = 100, tolerance = 1e-8)
-  if (length(control) == 0L) return(list(search = search, sampling = list()))
-  given <- intersect(names(control), names(search))
-  search[given] <- control[given]
-  search$maxit <- check_count(search$maxit, "maxit", 0)
-  search$tolerance <- check_number(search$tolerance, "tolerance", 0)
-  sampling <- control[setdiff(names(control), given)]
-  known <- if (method == "mcmc") setdiff(names(formals(cl_sample)),
-                                         c("log_density", "init", "transform"))
-  unknown <- setdiff(names(sampling), known)
-  if (length(unknown) > 0L) {
-    abort_argument("control", sprintf(paste("'control' has the entry '%s', which is not known for",
-                                            "method \"%s\""), unknown[1L], method))
-  }
-  list(search = search, sampling = sampling)
 }
 
 # ---- the result ----------------------------------------------------------------------------------

@@ -9,7 +9,10 @@ as_draws.cl_glm <- function(x, ...) {
 # ---- the usual ones ------------------------------------------------------------------------------
 
 #' @export
-coef.cl_glm <- function(object, ...) object$coefficients
+coef.cl_glm <- function(object, complete = TRUE, ...) {
+  beta <- object$coefficients
+  if (check_flag(complete, "complete")) beta else beta[!is.na(beta)]
+}
 
 #' @export
 vcov.cl_glm <- function(object, complete = TRUE, ...) {
@@ -56,8 +59,16 @@ df.residual.cl_glm <- function(object, ...) object$df.residual
 
 #' @export
 extractAIC.cl_glm <- function(fit, scale = 0, k = 2, ...) {
+  check_no_scale(scale)
   edf <- likelihood_df(fit)
   c(edf, -2 * fit$logLik + k * edf)
+}
+
+# step() and extractAIC() have it for Mallows' Cp, which only lm() has.
+check_no_scale <- function(scale) {
+  if (!identical(as.numeric(scale), 0)) {
+    abort_argument("scale", "'scale' must be 0: Mallows' Cp is for fits of lm()")
+  }
 }
 
 # As for glm(): 1 if the family has no sigma or dispersion.

@@ -59,6 +59,7 @@ table_of <- function(columns) {
 tidy.cl_glm <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = FALSE, ...) {
   conf.int <- check_flag(conf.int, "conf.int")
   exponentiate <- check_flag(exponentiate, "exponentiate")
+  if (!conf.int) check_dots_empty(...)
   found <- summary(x)$coefficients
   table <- list(term = rownames(found), estimate = unname(found[, 1L]),
                 std.error = unname(found[, 2L]))
@@ -179,7 +180,6 @@ coeftest.cl_glm <- function(x, vcov. = NULL, df = NULL, ...) {
 #' @rdname cl_glm-tools
 #' @exportS3Method emmeans::recover_data
 recover_data.cl_glm <- function(object, ...) {
-  if (has_classes(object$family)) one_predictor(object, "object")
   refuse_stream(object, "reference grids")
   emmeans::recover_data(object$call, stats::delete.response(stats::terms(object)),
                         object$na.action, frame = object$model, ...)
@@ -193,7 +193,9 @@ coefficient_vcov <- function(object) {
 
 #' @rdname cl_glm-tools
 #' @exportS3Method emmeans::emm_basis
-emm_basis.cl_glm <- function(object, trms, xlev, grid, ...) {
+emm_basis.cl_glm <- function(object, trms, xlev, grid, ..., vcov. = NULL) {
+  given <- if (!is.null(vcov.)) emmeans::.my.vcov(object, vcov., ...)
+  if (has_classes(object$family)) return(class_basis(object, trms, xlev, grid, given, ...))
   frame <- stats::model.frame(trms, grid, na.action = stats::na.pass, xlev = xlev)
   design <- stats::model.matrix(trms, frame, contrasts.arg = object$contrasts)
   beta <- object$coefficients
@@ -205,7 +207,34 @@ emm_basis.cl_glm <- function(object, trms, xlev, grid, ...) {
   exact <- object$method == "ml" && is.null(object$random) &&
     family(object)$family %in% c("gaussian", "Gamma")
   list(X = design, bhat = unname(beta), nbasis = estimable,
-       V = coefficient_vcov(object), dffun = function(k, dfargs) dfargs$df,
+       V = if (is.null(given)) coefficient_vcov(object) else given,
+       dffun = function(k, dfargs) dfargs$df,
        dfargs = list(df = if (exact) object$df.residual else Inf),
        misc = emmeans::.std.link.labels(family(object), list()))
+}
+
+# By the methods of emmeans for fits of MASS::polr() and nnet::multinom(), with their arguments
+# `mode` and `rescale`.
+class_basis <- function(object, trms, xlev, grid, vcov, ...) {
+  beta <- object$coefficients
+  if (anyNA(beta)) {
+    abort_argument("object", "marginal means of classes need a fit without dependent columns")
+  }
+  levels <- object$levels
+  like <- list(contrasts = object$contrasts, terms = object$terms, coefficients = beta,
+               call = call("cl_glm", formula = stats::formula(object)))
+  if (object$family == "ordered_logistic") {
+    like$zeta <- stats::setNames(object$own, paste(levels[-length(levels)], levels[-1L], sep = "|"))
+    like$method <- "logistic"
+    class(like) <- "polr"
+  } else {
+    rows <- matrix(beta, length(levels) - 1L, byrow = TRUE)
+    like[c("lev", "edf", "n", "vcoefnames")] <-
+      list(levels, length(beta), c(ncol(rows), 0, length(levels)), seq_len(ncol(rows)))
+    like$wts <- c(if (length(levels) > 2L) numeric(ncol(rows) + 1L), t(cbind(0, rows)))
+    if (length(levels) > 2L) like$coefficients <- rows
+    class(like) <- "multinom"
+  }
+  basis <- utils::getS3method("emm_basis", class(like), FALSE, asNamespace("emmeans"))
+  basis(like, trms, xlev, grid, vcov. = if (is.null(vcov)) object$vcov else vcov, ...)
 }

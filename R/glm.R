@@ -195,7 +195,10 @@ check_family <- function(family) {
 check_dots_empty <- function(...) {
   if (...length() == 0L) return(invisible())
   given <- names(list(...))
-  name <- if (is.null(given) || !nzchar(given[1L])) "..." else given[1L]
+  if (is.null(given)) abort_argument("...", "unused argument '...'")
+  given <- setdiff(given, c("use.fallback", "env")) # of nobs() and formula() in step() and add1()
+  if (length(given) == 0L) return(invisible())
+  name <- if (nzchar(given[1L])) given[1L] else "..."
   abort_argument(name, sprintf("unused argument '%s'", name))
 }
 

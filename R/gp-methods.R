@@ -380,7 +380,8 @@ BIC.cl_gp <- function(object, ...) {
 
 #' @importFrom stats extractAIC
 #' @export
-extractAIC.cl_gp <- function(fit, scale, k = 2, ...) {
+extractAIC.cl_gp <- function(fit, scale = 0, k = 2, ...) {
+  check_no_scale(scale)
   df <- attr(logLik(fit), "df")
   c(df, k * df - 2 * fit$logLik)
 }

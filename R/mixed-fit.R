@@ -96,8 +96,10 @@ cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
                     method = c("ml", "reml", "map", "mcmc"), prior = NULL, weights = NULL,
                     offset = NULL, trials = NULL, subset, na.action, contrasts = NULL, model = TRUE,
                     control = list(), progress = interactive(), ...) {
-  check_dots_empty(...)
+  refuse_fit_arguments(names(match.call(expand.dots = FALSE)$...))
   call <- match.call()
+  swapped <- from_glm_order(call, data, if (!missing(family)) family)
+  if (!is.null(swapped)) return(eval(swapped, parent.frame()))
   model <- check_flag(model, "model")
   method <- check_choice(method, c("ml", "reml", "map", "mcmc"), "method")
   formula <- classed(stats::as.formula(formula, env = parent.frame()), "formula")

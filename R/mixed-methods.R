@@ -148,7 +148,12 @@ print.ranef.cl_glmm <- function(x, ...) {
 }
 
 #' @exportS3Method nlme::VarCorr
-VarCorr.cl_glmm <- function(x, sigma = 1, ...) variance_components(x)
+VarCorr.cl_glmm <- function(x, sigma = 1, ...) {
+  if (!identical(as.numeric(sigma), 1)) {
+    abort_argument("sigma", "'sigma' must be 1: multiply the standard deviations yourself")
+  }
+  variance_components(x)
+}
 
 #' @export
 as.data.frame.cl_varcorr <- function(x, row.names = NULL, optional = FALSE, ...) {

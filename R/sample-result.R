@@ -140,7 +140,8 @@ count_of <- function(n, what) {
 #' @param max Maximum number of parameters that `plot()` shows. By default 6, or all that
 #'   `parameters` names. A message reports how many are left out.
 #' @param probs Probabilities of the quantiles.
-#' @param row.names,optional,... Ignored; `plot()` passes `...` on to [plot()] of the traces.
+#' @param row.names Names of the rows, or `NULL`.
+#' @param optional,... Not used; `plot()` passes `...` on to [plot()] of the traces.
 #' @return `print()` shows the summary. `summary()`: a data frame of class `"summary.cl_sample"`
 #'   with one row for each parameter and columns `parameter`, `mean`, `mcse` (the Monte Carlo
 #'   standard error of the mean), `sd`, quantiles, `ess_bulk`, `ess_tail` and `rhat`. `as.array()`:

@@ -229,3 +229,20 @@ test_that("profiles are those of glm()", {
   expect_fault(profile(cl_glm(factor(cyl) ~ wt, mtcars, "categorical_logit")), "argument",
                argument = "fit")
 })
+
+test_that("standardised parameters are those of glm()", {
+  skip_if_not_installed("effectsize")
+  skip_if_not_installed("datawizard")
+  standardized <- getExportedValue("effectsize", "standardize_parameters")
+  fits <- list(
+    list(cl_glm(mpg ~ wt + hp, mtcars, "normal_id"), glm(mpg ~ wt + hp, data = mtcars)),
+    list(cl_glm(am ~ wt, mtcars, "bernoulli_logit"), glm(am ~ wt, binomial, mtcars)))
+  for (fit in fits) {
+    for (method in c("refit", "posthoc")) {
+      both <- lapply(fit, function(f) standardized(f, method = method, verbose = FALSE, ci = NULL))
+      expect_equal(both[[1L]]$Std_Coefficient, both[[2L]]$Std_Coefficient, tolerance = 1e-6)
+    }
+  }
+  both <- lapply(fits[[1L]], standardized, verbose = FALSE, two_sd = TRUE, ci = NULL)
+  expect_equal(both[[1L]]$Std_Coefficient, both[[2L]]$Std_Coefficient, tolerance = 1e-6)
+})

@@ -101,7 +101,7 @@ test_that("unusable input is rejected by name", {
     refused(f(am ~ wt, control = 5), "control")
     refused(f(am ~ wt, start = 1), "start")
     refused(f(am ~ wt, start = c(1, NA)), "start")
-    refused(f(mpg ~ wt), "y")
+    refused(f(mpg ~ wt), "family")
     refused(f(mpg ~ wt, family = "poisson_log"), "y")
     refused(f(-carb ~ wt, family = "poisson_log"), "y")
     refused(f(gear ~ wt, family = "ordered_logistic"), "y")
@@ -122,7 +122,7 @@ test_that("unusable input is rejected by name", {
                      "weights")
     expect_match(conditionMessage(fault), "class '3'")
     refused(cl_glm(y ~ x, d, weights = 0 * w), "weights")
-    refused(cl_glm(as.matrix(d), 1:3), "y")
+    refused(cl_glm(as.matrix(d), 1:3), "family")
     refused(cl_glm(as.matrix(d), NULL), "y")
     refused(cl_glm(as.matrix(d)), "y")
     refused(cl_glm(letters, 1:3), "x")
@@ -240,4 +240,28 @@ test_that("more than 2,000 classes are rejected with their number", {
                           argument = "y")
     expect_match(conditionMessage(fault), "2001 classes, but at most 2000")
   }
+})
+
+test_that("family and data may be in the order of glm()", {
+  on_host({
+    expected <- coef(cl_glm(am ~ wt, mtcars, "bernoulli_logit"))
+    expect_equal(coef(cl_glm(am ~ wt, binomial, mtcars)), expected)
+    expect_equal(coef(cl_glm(am ~ wt, "binomial", mtcars)), expected)
+    expect_equal(coef(cl_glm(am ~ wt, data = binomial(), mtcars)), expected)
+    expect_equal(unname(coef(with(mtcars, cl_glm(am ~ wt, binomial)))), unname(expected))
+    expect_equal(coef(cl_glm("am ~ wt", binomial, mtcars)), expected)
+    fit <- cl_glm(carb ~ wt, poisson("sqrt"), mtcars, subset = cyl > 4)
+    expect_equal(coef(fit), coef(glm(carb ~ wt, poisson("sqrt"), mtcars, subset = cyl > 4)),
+                 tolerance = 1e-4)
+    expect_equal(coef(update(fit, . ~ . + hp)), coef(cl_glm(
+      carb ~ wt + hp, mtcars, poisson("sqrt"), subset = cyl > 4)))
+    rows <- function(reset = FALSE) if (!reset) mtcars # a source of blocks is no family
+    expect_false(statcl:::is_family(rows))
+    expect_fault(cl_glm(mpg ~ wt, mtcars), "argument", argument = "family")
+    fault <- expect_fault(cl_glm(am ~ wt, data = mtcars, method = "mcmc", chains = 2), "argument",
+                          argument = "chains")
+    expect_match(conditionMessage(fault), "control = list(chains = )", fixed = TRUE)
+    expect_fault(cl_glm(am ~ wt, data = mtcars, x = TRUE), "argument", argument = "x")
+    expect_fault(cl_glm(am ~ wt, data = mtcars, y = TRUE), "argument", argument = "y")
+  })
 })

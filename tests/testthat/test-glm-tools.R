@@ -90,6 +90,44 @@ test_that("marginal means are those of glm()", {
                like_glm(summary(emmeans::emtrends(b, ~ am, var = "wt"))), tolerance = 1e-6)
 })
 
+test_that("marginal means take the covariance matrix that they are given", {
+  skip_if_not_installed("emmeans")
+  skip_if_not_installed("sandwich")
+  a <- ours(am ~ wt + hp, mtcars, "bernoulli_logit")
+  b <- glm(am ~ wt + hp, binomial, mtcars, control = exact)
+  for (v in list(diag(3), sandwich::vcovHC)) {
+    expect_equal(like_glm(summary(emmeans::emmeans(a, "wt", vcov. = v))),
+                 like_glm(summary(emmeans::emmeans(b, "wt", vcov. = v))), tolerance = 1e-5)
+    expect_equal(lmtest::coeftest(a, vcov. = v)[, 2], lmtest::coeftest(b, vcov. = v)[, 2],
+                 tolerance = 1e-5)
+  }
+})
+
+test_that("marginal means of classes are those of polr() and multinom()", {
+  skip_if_not_installed("emmeans")
+  skip_if_not_installed("MASS")
+  skip_if_not_installed("nnet")
+  housing <- MASS::housing
+  same <- function(a, b, by, ...) {
+    expect_equal(like_glm(summary(emmeans::emmeans(a, by, ...))),
+                 like_glm(summary(emmeans::emmeans(b, by, ...))), tolerance = 1e-3)
+  }
+  a <- cl_glm(Sat ~ Infl + Type, housing, "ordered_logistic", weights = Freq)
+  b <- MASS::polr(Sat ~ Infl + Type, housing, Freq, Hess = TRUE)
+  for (mode in c("latent", "mean.class")) same(a, b, ~Infl, mode = mode)
+  for (mode in c("linear.predictor", "cum.prob", "exc.prob")) same(a, b, ~ cut | Infl, mode = mode)
+  same(a, b, ~ Sat | Infl, mode = "prob", vcov. = vcov(b))
+  a <- cl_glm(Sat ~ Infl + Type, housing, "categorical_logit", weights = Freq)
+  multinom <- getExportedValue("nnet", "multinom")
+  b <- multinom(Sat ~ Infl + Type, housing, Freq, trace = FALSE, Hess = TRUE)
+  for (mode in c("prob", "latent")) same(a, b, ~ Sat | Infl, mode = mode)
+  two <- data.frame(y = factor(mtcars$am), wt = mtcars$wt, v = factor(mtcars$vs))
+  a <- cl_glm(y ~ wt + v, two, "categorical_logit")
+  same(a, multinom(y ~ wt + v, two, trace = FALSE, Hess = TRUE), ~ y | v)
+  expect_fault(emmeans::emmeans(cl_glm(factor(cyl) ~ wt + I(2 * wt), mtcars, "categorical_logit"),
+                                "wt"), "argument", argument = "object")
+})
+
 test_that("car's tests are those of glm()", {
   skip_if_not_installed("car")
   car <- asNamespace("car") # many packages stand behind it: used if it is here
