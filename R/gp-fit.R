@@ -198,6 +198,12 @@ search_trials <- function(space, levels, starts, run, trials) {
   steps <- function(points, count) run_steps(trials, points, count)
   first <- steps(best_of(steps(points, 4L), if (few) starts else 2L * starts, 0.1), 6L)
   best <- steps(best_of(first, if (few) 2L else 3L), 30L)
+  inputs <- if (!few) search_inputs(space, starts, rough$n)
+  if (!is.null(inputs)) {
+    others <- steps(inputs, 40L)
+    others <- steps(best_of(others, max(3L, nrow(inputs) %/% 3L), 0.1), 100L)
+    if (others$values[1L] < best$values[1L]) best <- others
+  }
   for (again in 1:3) {
     around <- search_around(space, best$points[1L, ], again)
     if (is.null(around)) break
@@ -306,8 +312,18 @@ inside_edge <- function(space, target, at, done) {
 
 edge_message <- "ended where the covariance matrix becomes singular to rounding"
 
+# The lengthscales of inputs without effect may be anything beyond some length: they are put on
+# their upper bounds, if the objective is not less there.
+without_effect <- function(space, target, at, bounds) {
+  none <- is_reach(space) & is.finite(bounds$upper) & at > log(100 * space$to[space$free])
+  if (!any(none)) return(at)
+  moved <- replace(at, none, bounds$upper[none])
+  if (target$screen(moved) <= target$value(at) + 1e-9) moved else at
+}
+
 search_result <- function(space, target, best, at, subsets = list()) {
   bounds <- search_bounds(space)
+  at <- without_effect(space, target, at, bounds)
   name <- space$name[space$free]
   at_bound <- pmin(at - bounds$lower, bounds$upper - at) < 1e-6
   # nlminb() also stops, with other messages, where the likelihood is flat to rounding

@@ -94,7 +94,7 @@ parameter_range <- function(part, term, x, given, scale) {
   limits <- switch(part$role,
     lengthscale = if (part$type == "periodic") c(1e-2, 100, 0.3, 3) else
       if (all(used %in% factor_columns(term, ncol(x), colnames(x)))) c(0.02, 1e4, 0.15, 5) else
-      reach * c(1e-3, 100, least_start(x, used, reach), 1),
+      reach * c(1e-3, 1e6, least_start(x, used, reach), 1),
     period = {
       least <- least_period(x, used, reach, given)
       c(least, 10 * reach, max(least, 0.05 * reach), 0.7 * reach)

@@ -34,6 +34,38 @@ search_design <- function(space, count) {
   rbind(start, points, deparse.level = 0)
 }
 
+# Whether the inputs of each free parameter can be without effect: lengthscales, but not those of a
+# periodic kernel.
+is_reach <- function(space) {
+  (space$role == "lengthscale" & space$from <= 0.06 * space$to)[space$free]
+}
+
+# Further starting points of a fit with many inputs, whose optimum may be far from all others: with
+# equal lengthscales, with about equal ones, and with some so long that their inputs have no effect.
+# More inputs need more of them; `n` observations tell optima apart. NULL with few inputs.
+search_inputs <- function(space, starts, n) {
+  reach <- is_reach(space)
+  inputs <- sum(reach)
+  if (inputs < 5L) return(NULL)
+  count <- starts * ceiling((6 + 0.4 * inputs) * min(1, 100 / n))
+  points <- utils::tail(search_design(space, count), count)
+  # numbers like random ones, as even points are too few in so many dimensions
+  k <- as.double(seq_len(count * (inputs + 1L)))
+  u <- matrix((k * (k + 1) / 2 * 0.6180339887498949) %% 1, count)
+  own <- u[, -1L, drop = FALSE]
+  typical <- log(0.1) + (seq_len(count) - 0.5) / count * log(100)
+  kind <- seq_len(count) %% 6L + 1L
+  lengths <- typical + c(0, 0.5, 0, 1, 0, 0.5)[kind] * stats::qnorm(own)
+  none <- kind > 3L & kind != 5L & (own + 0.5) %% 1 < u[, 1L]
+  lengths[none] <- log(100)
+  points[, reach] <- lengths + rep(log(space$to[space$free][reach]), each = count)
+  sd <- space$role[space$free] == "sd"
+  points[, sd] <- points[, sd] + pmax(typical, 0)
+  within_bounds(points, search_bounds(space))
+}
+
+within_bounds <- function(points, bounds) t(pmin(pmax(t(points), bounds$lower), bounds$upper))
+
 # The user's starting point, completed with defaults; NULL if there is none.
 search_start <- function(space, default) {
   free <- space$free
@@ -101,8 +133,11 @@ search_around <- function(space, at, round) {
   bounds <- search_bounds(space)
   guess <- space$guess[space$free]
   moves <- list()
+  reach <- log(ifelse(is_reach(space), space$to[space$free], NA))
   for (k in which(roles %in% c("lengthscale", "period", "alpha"))) {
     to <- at[k] + if (roles[k] == "period") log(c(0.5, 2)) else c(-2.8, -1.4, 1.4, 2.8)
+    # an input without effect gets one, or the other way round
+    if (!is.na(reach[k])) to <- c(to, reach[k] + if (at[k] > reach[k] + 2) c(-0.7, 0.7) else 4.6)
     if (roles[k] == "period") to <- c(to, log(guess[[k]]))
     moves <- c(moves, lapply(unique(to[!is.na(to)]), function(v) replace(at, k, v)))
   }
@@ -122,7 +157,7 @@ search_around <- function(space, at, round) {
     points <- rbind(points, mixed)
   }
   if (is.null(points)) return(NULL)
-  t(pmin(pmax(t(points), bounds$lower), bounds$upper))
+  within_bounds(points, bounds)
 }
 
 # A function that gives second derivatives: first `curvature`, then this with an update by the

@@ -30,7 +30,10 @@
 #' not depend on their units. The search ([nlminb()],
 #' a quasi-Newton method with bounds) works on the logarithms of the parameters. It makes a few
 #' steps from each of many starting points, continues from the best of these, and looks for better
-#' points around the result; with more than 375 observations it uses subsets for this. With up to
+#' points around the result; with five inputs or more, it also follows many starting points much
+#' further, among them points at which some inputs have no effect. Inputs without effect end with
+#' lengthscales at the upper bound, a million times the range of the data. With more than 375
+#' observations the search uses subsets for this. With up to
 #' 375 points in equal steps, a kernel of their differences and the same noise everywhere, such as a
 #' series with a season, the covariance matrix is a Toeplitz matrix, whose likelihood is so quick
 #' that there are 320 starting points or more if there is a period, else 40, whatever `starts` is

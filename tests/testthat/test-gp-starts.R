@@ -46,6 +46,32 @@ test_that("a period is at least two steps of inputs with equal steps", {
   expect_equal(least_period(cbind(rep(2, 5)), 1L, 1, 1), 1e-3)
 })
 
+# The weight of a wing (Forrester, Sobester and Keane, 2008) at points in the unit cube.
+wing_weight <- function(u) {
+  low <- c(150, 220, 6, -10, 16, 0.5, 0.08, 2.5, 1700, 0.025)
+  high <- c(200, 300, 10, 10, 45, 1, 0.18, 6, 2500, 0.08)
+  x <- sweep(sweep(u, 2L, high - low, `*`), 2L, low, `+`)
+  angle <- cos(x[, 4] * pi / 180)
+  0.036 * x[, 1]^0.758 * x[, 2]^0.0035 * (x[, 3] / angle^2)^0.6 * x[, 5]^0.006 * x[, 6]^0.04 *
+    (100 * x[, 7] / angle)^-0.3 * (x[, 8] * x[, 9])^0.49 + x[, 1] * x[, 10]
+}
+
+test_that("optima of many inputs are found, and bounds do not bind on smooth functions", {
+  on_host({
+    set.seed(1)
+    x <- matrix(runif(400), 40)
+    y <- wing_weight(x)
+    fit <- cl_gp(x, y, fixed = c(noise = 1e-4 * sd(y)), method = "ml")
+    expect_gt(fit$logLik, -123.2) # the best of 200 restarts; elsewhere -124.70
+    # inputs without effect are at a bound, and the others have standard errors
+    y <- sin(3 * x[, 1]) + x[, 2]^2
+    x <- x[, 1:6]
+    fit <- cl_gp(x, y, fixed = c(noise = 1e-3 * sd(y)), method = "ml")
+    expect_true(all(paste0("lengthscale.", 3:6) %in% fit$at_bound))
+    expect_false(anyNA(sqrt(diag(vcov(fit)))[c("lengthscale.1", "lengthscale.2")]))
+  })
+})
+
 test_that("fits find the best known optima of real data", {
   skip_if(full_or_quick(FALSE, TRUE), "long")
   script <- test_path("..", "..", "bench", "gp-optima.R")
