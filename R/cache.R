@@ -28,7 +28,8 @@ cache_limits <- list(bytes = 64 * 2^20, days = 180)
 #' length and digest are right; otherwise, the program is built again. The folder must be the user's
 #' own and closed to others. Sessions share it. At the start of a session files older than 180 days
 #' are deleted, and the oldest ones of more than 64 MiB. What POCL has built is written when the
-#' session ends.
+#' session ends. Nothing but plain files of the user's with such names is read, replaced or deleted;
+#' links are not followed.
 #'
 #' @param on `TRUE` or `FALSE` to remember; `NULL` to ask.
 #' @return A data frame with columns `on`, `source` ("cl_cache()", "option", "environment",
@@ -46,12 +47,14 @@ cl_cache <- function(on = NULL) {
     return(invisible(cache_report()))
   }
   done <- if (on) {
-    make_private(dirname(file)) && tryCatch({
+    make_private(dirname(file)) && path_kinds(file) < 2L && tryCatch({
       writeLines("TRUE", file)
       TRUE
     }, error = function(e) FALSE, warning = function(w) FALSE)
   } else {
-    unlink(c(file, cache_folder()), recursive = TRUE) == 0L && !file.exists(file)
+    remove_cache()
+    remove_own(file)
+    path_kinds(file) == 0L
   }
   if (!done) warning(sprintf("statcl: '%s' cannot be changed", file), call. = FALSE)
   if (!is.null(session$devices)) cache_start()
@@ -64,7 +67,7 @@ in_check <- function() nzchar(Sys.getenv("_R_CHECK_PACKAGE_NAME_"))
 
 cache_report <- function() {
   folder <- cache_folder()
-  bytes <- file.size(list.files(folder, "[.](bin|pocl)$", recursive = TRUE, full.names = TRUE))
+  bytes <- file.size(cache_files("(bin|pocl)$"))
   data.frame(on = cache_wanted(), source = cache_source(), folder = folder, files = length(bytes),
              bytes = sum(bytes), stringsAsFactors = FALSE)
 }
@@ -88,17 +91,33 @@ cache_wanted <- function() {
 # Makes a folder that only its owner can enter; whether it is one, and this user's.
 make_private <- function(folder) {
   dir.create(folder, showWarnings = FALSE, recursive = TRUE, mode = "0700")
-  if (.Platform$OS.type != "unix") return(dir.exists(folder))
+  if (!is_own_folder(folder)) return(FALSE)
   Sys.chmod(folder, "0700", use_umask = FALSE)
-  is_own(folder) && file.access(folder, 2L) == 0L
+  file.access(folder, 2L) == 0L
 }
 
-# Whether these are no links and this user's, as a new file would be.
-is_own <- function(paths) {
-  if (.Platform$OS.type != "unix") return(file.exists(paths))
-  info <- file.info(paths, extra_cols = TRUE)
-  me <- file.info(tempdir())$uid
-  !is.na(info$uid) & info$uid == me & Sys.readlink(paths) == ""
+# The folders of versions of the package, and the files there whose names are those of programs.
+cache_folders <- function() {
+  if (!is_own_folder(cache_folder())) return(character())
+  folders <- list.files(cache_folder(), "^[0-9]+([.-][0-9]+)+$", full.names = TRUE)
+  folders[is_own_folder(folders)]
+}
+
+cache_files <- function(end = "(bin|pocl|part)$") {
+  files <- list.files(cache_folders(), end, full.names = TRUE)
+  ours <- "^([0-9a-f]{32}[.]bin|.+-[0-9a-f]{32}[.]pocl)([.][0-9a-f-]+[.]part)?$"
+  files <- files[grepl(ours, basename(files))]
+  files[is_own_file(files)]
+}
+
+# Folders that are empty then go too.
+remove_cache <- function() {
+  folders <- c(cache_folders(), cache_folder())
+  remove_own(cache_files())
+  for (folder in folders[is_own_folder(folders)]) {
+    left <- list.files(folder, all.files = TRUE, no.. = TRUE)
+    if (length(left) == 0L) unlink(folder, recursive = TRUE, expand = FALSE)
+  }
 }
 
 # Begins or ends the use of the folder in this session, before drivers are asked for devices.
@@ -127,20 +146,16 @@ cache_start <- function() {
   .Call(r_set_store, folder)
 }
 
-# Deletes what is old, foreign or too much, of all versions.
+# Deletes what is old or too much, of all versions.
 prune_cache <- function(limits = cache_limits) {
-  files <- list.files(cache_folder(), recursive = TRUE, full.names = TRUE, all.files = TRUE)
-  if (length(files) == 0L) return(invisible())
-  own <- is_own(files)
-  unlink(files[!own])
-  files <- files[own]
+  files <- cache_files()
   info <- file.info(files, extra_cols = FALSE)
   age <- as.numeric(difftime(Sys.time(), info$mtime, units = "days"))
   part <- grepl("[.]part$", files)
   newest <- order(age)
   much <- logical(length(files))
   much[newest] <- cumsum(info$size[newest]) > limits$bytes
-  unlink(files[which(age > limits$days | (part & age > 1) | much)])
+  remove_own(files[which(age > limits$days | (part & age > 1) | much)])
 }
 
 # ---- POCL ---------------------------------------------------------------------------------------
@@ -173,9 +188,10 @@ read_raw <- function(file) readBin(file, "raw", file.size(file))
 
 restore_pocl <- function(folder) {
   to <- driver_cache()
-  for (file in list.files(folder, paste0(processor(), "[.]pocl$"), full.names = TRUE)) {
-    data <- tryCatch(unpack_checked(file), error = function(e) NULL, warning = function(w) NULL)
-    if (is.null(data)) unlink(file)
+  for (file in grep(paste0(processor(), "[.]pocl$"), cache_files("pocl$"), value = TRUE)) {
+    if (dirname(file) != folder) next
+    data <- unpack_checked(file)
+    if (is.null(data)) remove_own(file)
     for (name in names(data)) {
       path <- file.path(to, name)
       dir.create(dirname(path), showWarnings = FALSE, recursive = TRUE)
@@ -185,14 +201,9 @@ restore_pocl <- function(folder) {
   cache_state$known <- lapply(pocl_files(), length)
 }
 
-# The files in a file: a digest of 32 digits, then a serialised list of raw vectors; NULL if that is
-# not so, or a name leads elsewhere.
+# A list of raw vectors; NULL if the file is damaged, or a name leads elsewhere.
 unpack_checked <- function(file) {
-  bytes <- read_raw(file)
-  if (length(bytes) < 33L) return(NULL)
-  rest <- bytes[-(1:32)]
-  if (!identical(rawToChar(bytes[1:32]), .Call(r_digest, rest))) return(NULL)
-  data <- unserialize(rest)
+  data <- read_checked(file)
   if (any(grepl("^/|[.][.]", names(data)))) NULL else data
 }
 
@@ -213,15 +224,12 @@ collect_pocl <- function(...) {
   }
 }
 
-# Writes under another name and renames; whether that was possible.
+# Whether it was possible.
 try_write <- function(file, data) {
   part <- tempfile(paste0(basename(file), "."), dirname(file), ".part")
+  failed <- function(e) FALSE
   tryCatch({
-    bytes <- serialize(data, NULL, xdr = FALSE)
-    whole <- c(charToRaw(.Call(r_digest, bytes)), bytes)
-    writeBin(whole, part)
-    if (!identical(file.size(part), as.numeric(length(whole)))) stop("disk full")
-    if (!file.rename(part, file)) stop("not renamed")
+    write_checked(data, file, part)
     TRUE
-  }, error = function(e) { unlink(part); FALSE }, warning = function(w) { unlink(part); FALSE })
+  }, error = failed, warning = failed)
 }

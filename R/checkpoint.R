@@ -31,12 +31,13 @@ open_checkpoint <- function(file, seconds, job, seed) {
 
 read_checkpoint <- function(file, header) {
   refuse <- function(...) {
-    statcl_abort("checkpoint", sprintf("the checkpoint '%s' %s; delete it to start again", file,
-                                       sprintf(...)), argument = "checkpoint")
+    statcl_abort("checkpoint", sprintf(paste("the checkpoint '%s' %s; name another file,",
+                                             "or delete it to start again"), file, sprintf(...)),
+                 argument = "checkpoint")
   }
-  saved <- tryCatch(suppressWarnings(readRDS(file)), error = function(e) NULL)
+  saved <- read_checked(file)
   if (!is.list(saved) || !is.list(saved$header) || !is.list(saved$chains)) {
-    refuse("cannot be read")
+    refuse("is damaged, or is no checkpoint")
   }
   differs <- names(header)[!mapply(identical, saved$header[names(header)], header)]
   if (length(differs) > 0L) {
@@ -92,15 +93,8 @@ keep_checkpoint <- function(kept, now = FALSE) {
     if (!is.environment(s)) return(s) # of a worker
     list(start = s$start, answer = s$answer, image = .Call(r_chain_save, s$native))
   })
-  part <- paste0(kept$file, ".part")
-  tryCatch({
-    suppressWarnings({
-      saveRDS(list(header = kept$header, points = kept$points, states = kept$states,
-                   chains = chains), part, compress = FALSE)
-      if (!file.rename(part, kept$file)) stop("it cannot be renamed")
-    })
-  }, error = function(e) {
-    unlink(part)
+  data <- list(header = kept$header, points = kept$points, states = kept$states, chains = chains)
+  tryCatch(suppressWarnings(write_checked(data, kept$file)), error = function(e) {
     statcl_warning("checkpoint", sprintf("the checkpoint '%s' was not written: %s", kept$file,
                                          conditionMessage(e)))
   })

@@ -288,7 +288,7 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
   control <- chains[[1L]]$control
   total <- control$warmup + control$iter
   by <- if (control$refresh > 0) control$refresh else total
-  running <- Filter(Negate(waiting), chains)
+  running <- Filter(function(s) !is.null(s$at) && !s$waits, chains)
   repeat {
     if (length(running) == 0L) {
       running <- Filter(function(s) !is.null(s$at), chains)

@@ -184,10 +184,11 @@
 #' an interrupt, and at the end. If the session ends before the run does, the same call goes on from
 #' the file, and gives the draws that it would have given; after the end it returns the result
 #' again, also with other `workers`. Delete the file to start anew. Each state is written to a
-#' second file first, which then takes its name, so that a complete file exists at any moment. That
-#' the file belongs to the call is checked by its settings and by the log density near the starts.
+#' second file first (`.part`), which then takes its name, so that a complete file exists at any
+#' moment. A digest shows damage, and that the file belongs to the call is checked by its settings
+#' and by the log density near the starts. No other file is written over, and no link.
 #' @section Errors:
-#' `statcl_error_checkpoint` if the file cannot be read or belongs to other settings, another model,
+#' `statcl_error_checkpoint` if the file is damaged or belongs to other settings, another model,
 #' other data or another version of the package; the warning `statcl_warning_checkpoint` if it
 #' cannot be written: the run continues. `statcl_error_argument` for invalid arguments.
 #' `statcl_error_density` if the log density fails, has no gradient or a wrong one, is `NaN` or

@@ -182,14 +182,14 @@ save_tuning <- function(device, values, file = tuning_file()) {
     text <- utils::capture.output(utils::write.csv(rbind(saved[!same, ], added),
                                                    row.names = FALSE))
     writeLines(c(paste("#", digest_text(text)), text), part)
-    file.rename(part, file)
+    path_kinds(file) < 2L && file.rename(part, file)
   }, error = function(e) FALSE, warning = function(w) FALSE)
   session$saved <- NULL
   session$settled <- list()
   if (done) {
     message("statcl: measurements for ", device$name, " saved in ", file)
   } else {
-    unlink(part)
+    remove_own(part)
     warning(sprintf("statcl: '%s' cannot be written", file), call. = FALSE)
   }
   done

@@ -36,8 +36,7 @@ run_task <- function(task) {
 # Whether this process has the task's job: from before, with the task, or in a file.
 find_job <- function(task) {
   if (!identical(worker$key, task$key)) {
-    sent <- if (is.null(task$job)) tryCatch(suppressWarnings(readRDS(task$file)),
-                                            error = function(e) NULL) else task$job
+    sent <- if (is.null(task$job)) read_checked(task$file) else task$job
     if (!identical(sent$key, task$key)) return(FALSE)
     worker$setting <- if (!isTRUE(task$here)) sent[c("globals", "options", "attached")]
     if (!isTRUE(task$here)) {
@@ -191,7 +190,7 @@ open_crew <- function(workers, most, sent) {
   } else {
     crew$job <- describe_job(crew$key, sent)
     crew$file <- tempfile("statcl-job-", fileext = ".rds")
-    saveRDS(crew$job, crew$file, compress = FALSE)
+    write_checked(crew$job, crew$file)
   }
   opened <- FALSE
   on.exit(if (!opened) leave_job(crew))
@@ -209,7 +208,7 @@ close_crew <- function(crew) {
 }
 
 leave_job <- function(crew) {
-  if (is.null(crew$file)) rm(list = ls(worker), envir = worker) else unlink(crew$file)
+  if (is.null(crew$file)) rm(list = ls(worker), envir = worker) else remove_own(crew$file)
 }
 
 work_shares <- function(crew, task, take, queue) {

@@ -5,6 +5,7 @@
 #include "base/device.h"
 #include "base/digest.h"
 #include "base/engine.h"
+#include "base/files.h"
 #include "base/result_pool.h"
 #include "engine/host/memory.h"
 
@@ -125,6 +126,17 @@ SEXP r_digest(SEXP bytes) {
   scl_digest_add(&digest, RAW(bytes), (size_t)XLENGTH(bytes));
   scl_digest_write(&digest, text);
   return Rf_mkString(text);
+}
+
+/* scl_path_kind of each of these paths. */
+SEXP r_path_kinds(SEXP paths) {
+  const R_xlen_t n = XLENGTH(paths);
+  SEXP kinds = PROTECT(Rf_allocVector(INTSXP, n));
+  for (R_xlen_t k = 0; k < n; k++) {
+    INTEGER(kinds)[k] = (int)scl_path_kind_of(Rf_translateChar(STRING_ELT(paths, k)));
+  }
+  UNPROTECT(1);
+  return kinds;
 }
 
 SEXP r_memory(SEXP where) {

@@ -80,6 +80,15 @@ static bool is_kept(const scl_adaptation *a, int i) {
   return (size_t)(a->end[k] - i) % step == 0;
 }
 
+bool scl_adapt_consistent(const scl_adaptation *a, int done, bool waits) {
+  int first = a->first, k = 0;
+  double n = 0.0;
+  while (k < a->windows && a->end[k] < done) first = a->end[k++] + 1;
+  for (int i = first; k < a->windows && i <= done; i++) n += a->rows == 0 || is_kept(a, i);
+  if (waits && !ends_at(a, done)) return false;
+  return a->n == n || (a->n == 0.0 && !waits && ends_at(a, done));
+}
+
 static void keep(scl_adaptation *a, const double *q, const double *g) {
   const size_t d = a->dimension, at = (size_t)a->n * d;
   memcpy(a->positions + at, q, d * sizeof *q);

@@ -371,9 +371,14 @@ static scl_status answer(scl_chain *c, double value, const double *gradient) {
   return receive(c, gradient != NULL ? value : -INFINITY, c->answer + 1);
 }
 
+/* A chain that asks for nothing takes nothing. */
+static bool rests(const scl_chain *c) {
+  return c->stop == SCL_CHAIN_ENDED || c->stop == SCL_CHAIN_WAITS;
+}
+
 scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient,
                             scl_chain_stop *out) {
-  SCL_TRY(answer(c, value, gradient));
+  if (!rests(c)) SCL_TRY(answer(c, value, gradient));
   *out = c->stop;
   return SCL_OK;
 }
@@ -391,6 +396,7 @@ static scl_status take_unusual(scl_chain *c) {
 }
 
 scl_status scl_chain_take(scl_chain *c) {
+  if (rests(c)) return SCL_OK;
   double sum = 0.0; /* NaN unless all are finite */
   for (size_t k = 0; k <= c->options.dimension; k++) sum += 0.0 * c->answer[k];
   return sum == 0.0 ? receive(c, c->answer[0], c->answer + 1) : take_unusual(c);

@@ -115,7 +115,8 @@ typedef struct {
 scl_chain_view scl_chain_view_of(const scl_chain *c);
 
 /* The image of a chain, with which another process goes on: the same draws follow. Valid for chains
- * of the same options and build. */
+ * of the same options on machines with the same numbers. SCL_E_ARGUMENT for other bytes, which
+ * leave the chain as it was. */
 size_t scl_chain_image_size(const scl_chain *c);
 void scl_chain_save(const scl_chain *c, void *image);
 scl_status scl_chain_restore(scl_chain *c, const void *image, size_t bytes);

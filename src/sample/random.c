@@ -23,9 +23,18 @@ void scl_random_end(scl_random *s) {
   *s = (scl_random){.quantile = NULL};
 }
 
+static const int64_t m1 = 4294967087, m2 = 4294944443;
+
+bool scl_random_sound(const scl_random *s) {
+  const uint32_t *x = s->state;
+  for (int k = 0; k < 6; k++) {
+    if (x[k] >= (k < 3 ? m1 : m2)) return false;
+  }
+  return (x[0] | x[1] | x[2]) != 0 && (x[3] | x[4] | x[5]) != 0;
+}
+
 /* One step of both recurrences; a number in (0, 1). */
 static double draw(scl_random *s) {
-  static const int64_t m1 = 4294967087, m2 = 4294944443;
   uint32_t *x = s->state;
   int64_t a = (1403580 * (int64_t)x[1] - 810728 * (int64_t)x[0]) % m1;
   int64_t b = (527612 * (int64_t)x[5] - 1370589 * (int64_t)x[3]) % m2;

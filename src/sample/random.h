@@ -4,6 +4,8 @@
 #ifndef SCL_SAMPLE_RANDOM_H
 #define SCL_SAMPLE_RANDOM_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
 
 enum { SCL_RANDOM_BLOCK = 128 }; /* uniform numbers are made that many at a time, or more */
@@ -18,6 +20,7 @@ typedef struct {
 scl_status scl_random_begin(scl_random *s, const int state[6],
                             double (*quantile)(double)); /* SCL_E_MEMORY */
 void scl_random_end(scl_random *s);
+bool scl_random_sound(const scl_random *s); /* whether the generator can have this state */
 /* Room for n buffered numbers. SCL_E_MEMORY. */
 scl_status scl_random_grow(scl_random *s, size_t n);
 

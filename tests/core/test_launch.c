@@ -1,13 +1,19 @@
 /* Launches on a device: what a kernel's signature says is compared with its operation's
  * declarations and with the kernel that the driver has built. */
+#define _DEFAULT_SOURCE
 #include "test.h"
 
 #ifdef SCL_TEST_OPENCL
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/files.h"
+#include "base/threads.h"
 #include "engine/cl/runtime/launch.h"
+#include "engine/cl/runtime/private.h"
 #include "engine/cl/runtime/signature.h"
 
 static const scl_cl_range three = {.dims = 1, .global = {3}};
@@ -136,7 +142,73 @@ static void check_selection(scl_context *ctx) {
   scl_cl_program_select(cl, SCL_CL_PROGRAM_triangular_copy, 0);
 }
 
+/* ---- programs kept in files ------------------------------------------------------------------ */
+
+static size_t read_bytes(const char *path, char *to, size_t room) {
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return 0;
+  const size_t bytes = fread(to, 1, room, file);
+  fclose(file);
+  return bytes;
+}
+
+static void write_bytes(const char *path, const char *from, size_t bytes) {
+  FILE *file = fopen(path, "wb");
+  CHECK(file != NULL && fwrite(from, 1, bytes, file) == bytes && fclose(file) == 0);
+}
+
+/* A flipped bit is found before the driver sees the program, and the file is deleted; a link is
+ * neither read nor deleted nor replaced. */
+static void check_kept(scl_cl_context *cl, const scl_digest *name, cl_program program,
+                       const char *path) {
+  enum { ROOM = 1 << 20, HEAD = 48 };
+  char *const bytes = test_alloc(ROOM), other[80];
+  scl_cl_store_write(cl, name, program);
+  const size_t size = read_bytes(path, bytes, ROOM);
+  cl_program again = scl_cl_store_read(cl, name);
+  CHECK(again != NULL && size > HEAD && size < ROOM);
+  if (again != NULL) scl_cl.clReleaseProgram(again);
+  for (size_t k = 0; k < (test_quick() ? 8 * HEAD + 40 : 4000) && size > HEAD; k++) {
+    const size_t at = k < 8 * HEAD ? k / 8 : HEAD + k * 7919 % (size - HEAD);
+    bytes[at] ^= (char)(1 << k % 8);
+    write_bytes(path, bytes, size);
+    CHECK(scl_cl_store_read(cl, name) == NULL && scl_path_kind_of(path) == SCL_PATH_NONE);
+    bytes[at] ^= (char)(1 << k % 8);
+  }
+  snprintf(other, sizeof other, "%s.other", path);
+  write_bytes(other, bytes, size);
+  CHECK(symlink(other, path) == 0);
+  CHECK(scl_cl_store_read(cl, name) == NULL);
+  scl_cl_store_write(cl, name, program);
+  CHECK(scl_path_kind_of(path) == SCL_PATH_OTHER);
+  remove(path);
+  remove(other);
+  free(bytes);
+}
+
+static void check_store(scl_context *ctx) {
+  const char *source = "__kernel void probe(__global int *a) { a[0] = 1; }";
+  char folder[] = "/tmp/statcl-store-XXXXXX", path[64], digits[SCL_DIGEST_TEXT];
+  char *before = scl_env_copy("STATCL_KEEP_BINARIES"), one[] = "1";
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  scl_digest name;
+  cl_program program;
+  REQUIRE_OK(scl_cl_program_build(cl, 1, &source, "probe", &program));
+  CHECK(mkdtemp(folder) != NULL);
+  scl_device_set_store(folder);
+  scl_env_restore("STATCL_KEEP_BINARIES", strcpy(test_alloc(sizeof one), one));
+  CHECK(scl_cl_store_name(cl, 1, &source, "", &name));
+  scl_digest_write(&name, digits);
+  snprintf(path, sizeof path, "%s/%s.bin", folder, digits);
+  check_kept(cl, &name, program, path);
+  scl_env_restore("STATCL_KEEP_BINARIES", before);
+  scl_device_set_store("");
+  scl_cl.clReleaseProgram(program);
+  CHECK(rmdir(folder) == 0);
+}
+
 static void check_device(scl_context *ctx) {
+  check_store(ctx);
   check_declarations(ctx);
   check_single(ctx);
   check_signatures(ctx);

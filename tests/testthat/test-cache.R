@@ -89,19 +89,11 @@ test_that("damaged, truncated, foreign and old files are not used", {
     run()
     expect_identical(file.size(files), sizes, info = how) # built and written again
   }
-  secret <- file.path(home, "secret")
-  writeLines("keep", secret)
-  file.symlink(secret, paste0(files[1L], ".bin"))
   Sys.setFileTime(files[1L], Sys.time() - 200 * 86400)
-  if (file.info(home)$uid == 0) { # root can give a file away
-    writeLines("foreign", file.path(dirname(files[1L]), "foreign.bin"))
-    system2("chown", c("65534", shQuote(file.path(dirname(files[1L]), "foreign.bin"))))
-  }
   part <- paste0(files[1L], ".1-1.part") # of a process that was killed
   writeBin(raw(10), part)
   Sys.setFileTime(part, Sys.time() - 2 * 86400)
   run()
-  expect_identical(readLines(secret), "keep")
   expect_setequal(kept_files(home, "."), files)
   expect_gt(as.numeric(file.mtime(files[1L])), as.numeric(Sys.time() - 86400))
 })
@@ -115,7 +107,7 @@ test_that("a folder that cannot be used gives one warning, a full disk none", {
   # a function that cannot write stands for the full disk
   folder <- file.path(home, "cache", "R", "statcl", as.character(packageVersion("statcl")))
   dir.create(folder, recursive = TRUE)
-  full <- c("trace(statcl:::try_write, quote(writeBin <- function(...) stop('full')),",
+  full <- c("trace(statcl:::write_checked, quote(writeBin <- function(...) stop('full')),",
             "      where = asNamespace('statcl'), print = FALSE)")
   expect_right(run_r(append(cached_work(), full, 3L), cache_env(home)))
   expect_length(kept_files(home, "."), 0L)
@@ -151,8 +143,9 @@ test_that("on a full or read-only file system results are right, with at most on
 test_that("of a process that is killed while it writes nothing is used", {
   require_pocl()
   home <- new_home()
-  kill <- c("trace(statcl:::try_write, quote(writeBin <- function(object, con) {",
-            "  base::writeBin(object[seq_len(length(object) %/% 2)], con)",
+  kill <- c("trace(statcl:::write_checked, quote(writeBin <- function(object, con) {",
+            "  base::writeBin(object, con)",
+            "  flush(con)",
             "  tools::pskill(Sys.getpid(), 9)",
             "}), where = asNamespace('statcl'), print = FALSE)")
   killed <- run_r(append(cached_work(), kill, 3L), cache_env(home))
@@ -200,20 +193,110 @@ test_that("processes share a cold cache, and one is killed meanwhile", {
   expect_right(run_r(cached_work(), cache_env(home, "STATCL_KEEP_BINARIES=1")))
 })
 
-test_that("the oldest of too many files are deleted", {
-  home <- new_home()
+# With the folder of the cache in `home`, in this session.
+with_cache_in <- function(home, code) {
   old <- Sys.getenv("R_USER_CACHE_DIR", NA)
   Sys.setenv(R_USER_CACHE_DIR = home)
-  on.exit(if (is.na(old)) Sys.unsetenv("R_USER_CACHE_DIR") else Sys.setenv(R_USER_CACHE_DIR = old),
-          add = TRUE)
-  dir.create(cache_folder(), recursive = TRUE)
-  files <- file.path(cache_folder(), c("a.bin", "b.bin", "c.pocl"))
-  for (k in 1:3) {
-    writeBin(raw(100), files[k])
-    Sys.setFileTime(files[k], Sys.time() - 3600 * k)
+  on.exit(if (is.na(old)) Sys.unsetenv("R_USER_CACHE_DIR") else Sys.setenv(R_USER_CACHE_DIR = old))
+  code
+}
+
+own_names <- function(n) {
+  digits <- vapply(seq_len(n), function(k) digest_text(k), "")
+  file.path(cache_folder(), "1.2.3", paste0(digits, rep_len(c(".bin", ".bin.1-1.part"), n)))
+}
+
+test_that("the oldest of too many files are deleted", {
+  with_cache_in(new_home(), {
+    files <- c(own_names(3L)[c(1L, 3L)], file.path(cache_folder(), "1.2.3", paste0(
+      "BLABLA-", digest_text(""), ".pocl")))
+    dir.create(dirname(files[1L]), recursive = TRUE)
+    for (k in 1:3) {
+      writeBin(raw(100), files[k])
+      Sys.setFileTime(files[k], Sys.time() - 3600 * k)
+    }
+    prune_cache(list(bytes = 250, days = 180))
+    expect_identical(file.exists(files), c(TRUE, TRUE, FALSE))
+    prune_cache(list(bytes = 250, days = 1.5 / 24))
+    expect_identical(file.exists(files), c(TRUE, FALSE, FALSE))
+  })
+})
+
+test_that("nothing but plain files of this user's with our names is followed, changed or deleted", {
+  skip_on_os("windows")
+  home <- new_home()
+  with_cache_in(home, {
+    thesis <- file.path(home, "thesis")
+    dir.create(thesis)
+    Sys.chmod(thesis, "0755", use_umask = FALSE)
+    kept <- file.path(thesis, c("1.bin", basename(own_names(1L))))
+    # the folder of the cache, and one of a version, are links
+    dir.create(dirname(cache_folder()), recursive = TRUE)
+    file.symlink(thesis, cache_folder())
+    expect_false(make_private(cache_folder()))
+    dir.create(file.path(thesis, "1.2.3"))
+    kept <- c(kept, file.path(thesis, "1.2.3", basename(own_names(1L))))
+    for (file in kept) writeLines("keep", file)
+    clean <- function() {
+      prune_cache(list(bytes = 0, days = 0))
+      remove_cache()
+    }
+    clean()
+    file.remove(cache_folder())
+    dir.create(cache_folder())
+    file.symlink(file.path(thesis, "1.2.3"), file.path(cache_folder(), "1.2.3"))
+    expect_false(make_private(file.path(cache_folder(), "1.2.3")))
+    clean()
+    expect_identical(as.character(file.mode(c(thesis, dirname(kept[3L])))), c("755", "755"))
+    file.remove(file.path(cache_folder(), "1.2.3"))
+    # files of others, links and folders beside ours
+    dir.create(file.path(cache_folder(), "1.2.3"))
+    own <- own_names(6L)
+    for (file in own[1:2]) writeLines("ours", file)
+    file.symlink(kept[1L], own[3L])
+    dir.create(own[5L])
+    other <- file.path(cache_folder(), c("1.2.3/results.bin", "x.part", "1.2.3/[0-9a-f]*.bin"))
+    if (file.info(home)$uid == 0) { # root can give a file away
+      other <- c(other, own[6L])
+      writeLines("foreign", own[6L])
+      system2("chown", c("65534", shQuote(own[6L])))
+    }
+    for (file in setdiff(other, own)) writeLines("keep", file)
+    expect_setequal(cache_files(), own[1:2])
+    clean()
+    expect_identical(file.exists(own[1:2]), c(FALSE, FALSE))
+    expect_true(all(file.exists(c(kept, other, own[5L]))))
+    expect_identical(Sys.readlink(own[3L]), kept[1L])
+    for (file in c(kept, own[3L])) expect_identical(readLines(file), "keep")
+  })
+})
+
+test_that("a file with a flipped bit is not read, and no other file is written over", {
+  file <- tempfile(fileext = ".pocl")
+  data <- list("AB/CD/x" = as.raw(0:99))
+  expect_true(try_write(file, data))
+  expect_identical(unpack_checked(file), data)
+  bytes <- read_raw(file)
+  for (k in seq(1L, 8L * length(bytes), by = full_or_quick(1L, 7L))) {
+    at <- (k + 7L) %/% 8L
+    flipped <- bytes
+    flipped[at] <- xor(bytes[at], as.raw(2^(k %% 8L)))
+    writeBin(flipped, file)
+    if (!is.null(read_checked(file))) fail(sprintf("bit %d", k))
   }
-  prune_cache(list(bytes = 250, days = 180))
-  expect_identical(file.exists(files), c(TRUE, TRUE, FALSE))
-  prune_cache(list(bytes = 250, days = 1.5 / 24))
-  expect_identical(file.exists(files), c(TRUE, FALSE, FALSE))
+  writeBin(bytes[-length(bytes)], file)
+  expect_null(read_checked(file))
+  writeBin(c(bytes, as.raw(0)), file)
+  expect_null(read_checked(file))
+  expect_null(read_checked(tempdir()))
+  writeLines("mine", file)
+  expect_false(try_write(file, data))
+  expect_identical(readLines(file), "mine")
+  skip_on_os("windows")
+  link <- tempfile()
+  file.symlink(file, link)
+  expect_error(write_checked(data, tempfile(), link), "another file")
+  expect_error(write_checked(data, link), "another file")
+  expect_identical(readLines(file), "mine")
+  expect_identical(Sys.readlink(link), file)
 })

@@ -77,20 +77,48 @@ test_that("a file of another run is refused", {
     refused(run(checkpoint = file, seed = 4))
     refused(run(checkpoint = file, adapt_delta = 0.9))
     refused(run(checkpoint = file, transform = list(b = cl_lower(-9))))
-    kept <- readRDS(file)
+    kept <- read_checked(file)
     kept$header$version <- "0.0.1"
-    saveRDS(kept, file)
+    write_checked(kept, file)
     refused(run(checkpoint = file))
-    writeLines("not a checkpoint", file)
-    refused(run(checkpoint = file))
-    unlink(file)
     kept$header$version <- as.character(utils::packageVersion("statcl"))
     kept$chains[[1]]$image <- kept$chains[[1]]$image[1:2000]
-    saveRDS(kept, file)
+    write_checked(kept, file)
     expect_fault(run(checkpoint = file), "argument", argument = "checkpoint")
+    writeLines("not a checkpoint", file)
+    refused(run(checkpoint = file))
+    expect_identical(readLines(file), "not a checkpoint")
     expect_fault(run(checkpoint = 1), "argument", argument = "checkpoint")
     expect_fault(run(checkpoint = file.path(file, "none", "a.rds")), "argument",
                  argument = "checkpoint")
+  })
+})
+
+test_that("a file with a flipped bit is refused, whatever the bit", {
+  on_host({
+    file <- tempfile(fileext = ".rds")
+    expected <- run(checkpoint = file)
+    calibrate <- function() {
+      cl_calibrate(function() list(parameters = c(a = rnorm(1)), data = rnorm(1)), function(y) {
+        function(a) structure(-(a^2 + (y - a)^2) / 2, gradient = y - 2 * a)
+      }, 2, 3, 20, seed = 1, refresh = 0, checkpoint = other)
+    }
+    other <- tempfile(fileext = ".rds")
+    calibrate()
+    set.seed(1)
+    for (what in c(file, other)) {
+      bytes <- read_raw(what)
+      again <- if (what == file) function() run(checkpoint = file) else calibrate
+      for (k in seq_len(full_or_quick(1000L, 25L))) {
+        at <- sample(length(bytes), 1L)
+        flipped <- bytes
+        flipped[at] <- xor(bytes[at], as.raw(2^sample(0:7, 1L)))
+        writeBin(flipped, what)
+        expect_error(again(), class = "statcl_error_checkpoint")
+      }
+      writeBin(bytes, what)
+    }
+    same_draws(run(checkpoint = file), expected)
   })
 })
 

@@ -63,7 +63,7 @@ test_that("interrupts, points that fail, and checkpoints, as on one device", {
     ".Call(statcl:::r_interrupt_after, -1L)",
     # the error if no chain has a draw yet: how often the core asks depends on waits
     "stopifnot(inherits(b, c('statcl_warning_interrupted', 'statcl_error_interrupted')))",
-    "saved <- readRDS(file)$chains",
+    "saved <- statcl:::read_checked(file)$chains",
     "stopifnot(length(saved) == 3, lengths(lapply(saved, `[[`, 'image')) > 0)",
     "same(a, run(f, batch = FALSE, devices = id, checkpoint = file))",
     "same(a, run(f, batch = FALSE, checkpoint = file))",

@@ -304,3 +304,26 @@ test_that("damaged files are ignored with one warning, and replaced", {
     expect_false(done)
   }))
 })
+
+test_that("a flipped bit of the file is found, and a link is not replaced", {
+  file <- tempfile(fileext = ".csv")
+  device <- list(name = "a device", driver = "1.0")
+  expect_message(save_tuning(device, c(chol = 50, gp = 60), file), "saved")
+  expect_identical(read_tuning(file)$value, c(50, 60))
+  bytes <- read_raw(file)
+  for (k in seq(0L, 8L * length(bytes) - 1L, by = full_or_quick(1L, 11L))) {
+    at <- 1L + k %/% 8L
+    flipped <- bytes
+    flipped[at] <- xor(bytes[at], as.raw(2^(k %% 8L)))
+    writeBin(flipped, file)
+    if (nrow(suppressWarnings(read_tuning(file))) > 0L) fail(sprintf("bit %d", k))
+  }
+  skip_on_os("windows")
+  writeBin(bytes, file)
+  link <- tempfile()
+  file.symlink(file, link)
+  expect_warning(save_tuning(device, c(chol = 70), link), "cannot be written")
+  expect_identical(Sys.readlink(link), file)
+  expect_identical(read_raw(file), bytes)
+  expect_length(list.files(dirname(link), "^tuning.*part$"), 0L)
+})

@@ -4,12 +4,14 @@
  * driver. It holds a head and the driver's binary. A binary reaches a driver only if the head, the
  * length and the digest of the contents are right, as damaged ones crash drivers. Files are written
  * under a temporary name and renamed, so that other processes see complete ones only. A file that
- * cannot be read or written is no error: the program is built from its source. */
+ * cannot be read or written is no error: the program is built from its source. What is no plain
+ * file of this user's stays as it is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/files.h"
 #include "base/threads.h"
 #include "engine/cl/runtime/private.h"
 
@@ -89,7 +91,7 @@ cl_program scl_cl_store_read(scl_cl_context *cl, const scl_digest *name) {
   char path[PATH_ROOM];
   size_t bytes = 0;
   write_path(name, path);
-  FILE *file = fopen(path, "rb");
+  FILE *file = scl_path_kind_of(path) == SCL_PATH_FILE ? fopen(path, "rb") : NULL;
   if (file == NULL) return NULL;
   unsigned char *binary = read_whole(file, name, &bytes);
   fclose(file);
@@ -141,7 +143,8 @@ void scl_cl_store_write(const scl_cl_context *cl, const scl_digest *name, cl_pro
     char path[PATH_ROOM];
     const file_head head = head_of(name, binary, bytes);
     write_path(name, path);
-    if (!write_file(path, &head, binary)) folder[0] = '\0'; /* a full disk: no further attempts */
+    if (scl_path_kind_of(path) != SCL_PATH_OTHER && !write_file(path, &head, binary))
+      folder[0] = '\0'; /* a full disk: no further attempts */
   }
   free(binary);
 }
