@@ -1,5 +1,5 @@
-# Files that the package writes. What is no plain file of this user's, a link for example, is neither
-# followed nor changed nor deleted.
+# Files that the package writes. What is no plain file of this user's, a link for example, is
+# neither followed nor changed nor deleted.
 
 # As scl_path_kind of src/base/files.h: 0 nothing, 1 a plain file, 2 a folder, 3 anything else.
 path_kinds <- function(paths) .Call(r_path_kinds, path.expand(paths))
@@ -13,8 +13,8 @@ remove_own <- function(files) {
 
 # ---- files with a digest ------------------------------------------------------------------------
 
-# A mark, a digest of 32 digits, and a serialised value: it is looked at only if the digest is right,
-# as damaged bytes can end R.
+# A mark, a digest of 32 digits, and a serialised value, which is looked at only if the digest is
+# right: damaged bytes can end R.
 checked_mark <- charToRaw("statcl-1")
 
 # Whether there is no such file, or one that write_checked() has at least begun.

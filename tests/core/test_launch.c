@@ -188,7 +188,7 @@ static void check_kept(scl_cl_context *cl, const scl_digest *name, cl_program pr
 
 static void check_store(scl_context *ctx) {
   const char *source = "__kernel void probe(__global int *a) { a[0] = 1; }";
-  char folder[] = "/tmp/statcl-store-XXXXXX", path[64], digits[SCL_DIGEST_TEXT];
+  char folder[] = "statcl-store-XXXXXX", path[64], digits[SCL_DIGEST_TEXT];
   char *before = scl_env_copy("STATCL_KEEP_BINARIES"), one[] = "1";
   scl_cl_context *cl = (scl_cl_context *)ctx;
   scl_digest name;
