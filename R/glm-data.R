@@ -90,6 +90,23 @@ class_response <- function(family, y) {
   list(y = as.double(y), levels = levels(y), kind = if (is.ordered(y)) "ordered" else "factor")
 }
 
+# Refuses values that the family does not have, where no likelihood of the core is made, which does
+# the same.
+check_support <- function(family, response) {
+  y <- response$y
+  r <- r_family(family)
+  whole <- y >= 0 & y == round(y)
+  counts <- family %in% c("poisson_log", "neg_binomial_2_log") || !is.null(r) &&
+    (r$family == "poisson" || !is.null(nb_theta(r)))
+  fine <- if (counts) whole else if (family == "bernoulli_logit") y %in% 0:1 else
+    if (family == "binomial_logit" && response$kind == "number") whole & y <= response$trials
+  if (is.null(fine) || all(fine)) return(invisible())
+  abort_argument("y", sprintf("the response of \"%s\" must be %s, not %g", family,
+                              if (counts) "non-negative integers" else
+                                if (family == "bernoulli_logit") "0 or 1" else
+                                  "integers from 0 to 'trials'", y[!fine][1L]))
+}
+
 # Counts of successes and failures; counts of `trials`; or proportions, with `weights` as the
 # trials.
 binomial_response <- function(y, trials, weights) {

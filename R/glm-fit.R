@@ -234,6 +234,11 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   unnamed <- missing(family)
   if (any(c("|", "||") %in% all.names(formula)) &&
         !is.null(random_bars(formula[[length(formula)]]))) {
+    if (missing(family)) {
+      abort_argument("family", paste("a formula with random effects needs 'family': \"normal_id\" for",
+                                     "numbers, \"bernoulli_logit\" for two classes, \"poisson_log\"",
+                                     "for counts"))
+    }
     call[[1L]] <- cl_glmm
     fit <- eval(call, parent.frame())
     fit$call[[1L]] <- quote(cl_glm)

@@ -35,14 +35,7 @@ gp_response <- function(family, y, weights, offset) {
   }
   found$y <- as.vector(found$y)
   check_gp_finite(found$y, "y")
-  counts <- family %in% c("poisson_log", "neg_binomial_2_log")
-  wrong <- if (counts) found$y < 0 | found$y != round(found$y) else
-    if (family == "bernoulli_logit") !found$y %in% 0:1
-  if (any(wrong)) {
-    abort_argument("y", sprintf("the response of \"%s\" must be %s, not %g", family,
-                                if (counts) "non-negative integers" else "0 or 1",
-                                found$y[wrong][1L]))
-  }
+  check_support(family, found)
   found$family <- family
   n <- length(found$y)
   classes <- if (family == "categorical_logit") length(found$levels)

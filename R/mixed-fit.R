@@ -4,7 +4,7 @@
 #' Models with random effects
 #'
 #' Fits generalised linear models with random effects, such as `y ~ x + (x | g)`, by maximum
-#' likelihood, by REML or by sampling. `cl_glm()` with such a formula does the same.
+#' likelihood, by REML or by sampling. `cl_glm()` with such a formula and a family does the same.
 #'
 #' @section Random effects:
 #' As in lme4, in parentheses in the formula: `(1 | g)` is an intercept for each level of `g`,
@@ -14,7 +14,8 @@
 #'
 #' @section Methods:
 #' For `"normal_id"` the likelihood is exact, and profiled as in lme4; `"reml"` maximises the
-#' restricted likelihood. For other families (Bernoulli, binomial, Poisson, negative binomial, and
+#' restricted likelihood. This family is the default, as in lme4; `cl_glm()` asks for one if the
+#' formula has random effects. For other families (Bernoulli, binomial, Poisson, negative binomial, and
 #' binomial, Poisson and Gamma families of R with any link) the random effects are integrated out by
 #' Laplace's approximation, with the observed information. Both have exact gradients, so that many
 #' parameters are no difficulty. Standard errors of the fixed effects are those of lme4: for
@@ -48,7 +49,8 @@
 #' model")`.
 #'
 #' @param formula,data A formula with random effects, and a data frame.
-#' @param family,weights,offset,trials,subset,na.action,contrasts As for [cl_glm()].
+#' @param family,weights,offset,trials,subset,na.action,contrasts As for [cl_glm()]. Observations of
+#'   weight 0 are left out, as by `subset`.
 #' @param method How parameters are estimated, see below. `"reml"` is for `"normal_id"` only.
 #' @param prior For `"map"` and `"mcmc"`, see below.
 #' @param progress Whether to show progress of sampling.
@@ -92,7 +94,7 @@
 #'
 #' # Counts with an effect of each wool and tension
 #' cl_glmm(breaks ~ 1 + (1 | wool:tension), warpbreaks, "poisson_log")
-cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
+cl_glmm <- function(formula, data = NULL, family = "normal_id",
                     method = c("ml", "reml", "map", "mcmc"), prior = NULL, weights = NULL,
                     offset = NULL, trials = NULL, subset, na.action, contrasts = NULL, model = TRUE,
                     control = list(), progress = interactive(), ...) {
@@ -118,7 +120,13 @@ cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
   if (!is.null(trials)) trials <- check_numeric(trials, "trials")
   frame$drop.unused.levels <- TRUE
   frame <- eval_frame(frame, data, parent.frame(), trials = if (length(trials) > 1L) trials)
+  frame <- without_zero_weights(frame)
   y <- if (is.factor(frame[[1L]])) frame[[1L]] else stats::model.response(frame)
+  if (missing(family) && (is.factor(y) || is.character(y) || is.logical(y))) {
+    abort_argument("family", sprintf(paste("the response is %s: give 'family', such as",
+                                           "\"bernoulli_logit\"; the default is \"normal_id\""),
+                                     describe(y)))
+  }
   if (length(trials) != 1L) trials <- frame[["(trials)"]]
   fixed <- formula
   left <- without_bars(formula[[3L]])
@@ -148,15 +156,36 @@ cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
   fit
 }
 
+# The model frame without observations of weight 0, as if `subset` had left them out; na.exclude()
+# pads for them too.
+without_zero_weights <- function(frame) {
+  none <- frame[["(weights)"]] %in% 0
+  if (!any(none)) return(frame)
+  if (all(none)) abort_argument("weights", "all weights are 0")
+  left <- frame[!none, , drop = FALSE]
+  left[] <- lapply(left, function(v) if (is.factor(v) && !all(levels(v) %in% v)) v[, drop = TRUE] else
+    v)
+  omitted <- attr(frame, "na.action")
+  if (inherits(omitted, "exclude")) {
+    rows <- setdiff(seq_len(nrow(frame) + length(omitted)), omitted)
+    omitted <- structure(sort(c(omitted, rows[none])), class = "exclude")
+  }
+  structure(left, terms = attr(frame, "terms"), na.action = omitted)
+}
+
 # `x`: the model matrix of the fixed effects.
 fit_mixed <- function(designs, x, y, family, method, prior, weights, offset, trials, control,
                       progress) {
   check_mixed_family(family, method)
   control <- glm_control(control, method)
-  if (!is.null(weights) && any(weights %in% 0)) {
-    abort_argument("weights", "'weights' must be positive in models with random effects")
+  binomial <- family == "binomial_logit" || identical(r_family(family)$family, "binomial")
+  if (binomial && is.null(trials) && is.null(weights) && is_share(y) && !is.matrix(y)) {
+    abort_argument("y", sprintf(paste("the response of \"%s\" must be 0 or 1, not %g; proportions",
+                                      "need their numbers of trials as 'weights'"), family,
+                                y[y > 0 & y < 1][1L]))
   }
   response <- glm_response(family, y, trials, weights)
+  check_support(family, response)
   problem <- new_glm_problem(family, x, response, offset, match("(Intercept)", colnames(x), 0L))
   normal <- family == "normal_id"
   for (d in designs) {

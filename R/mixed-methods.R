@@ -105,6 +105,46 @@ ranef.cl_glmm <- function(object, condVar = FALSE, ...) {
   structure(found, class = "ranef.cl_glmm")
 }
 
+# Numbers of levels, as lme4 gives them.
+#' @exportS3Method lme4::ngrps
+ngrps.cl_glmm <- function(object, ...) vapply(object$random, nrow, 0L)
+
+# Parts of a fit by lme4's names; lme4's isSingular() asks for "theta" and "lower".
+#' @exportS3Method lme4::getME
+getME.cl_glmm <- function(object, name, ...) {
+  if (length(name) != 1L) {
+    return(sapply(name, function(one) getME.cl_glmm(object, one), simplify = FALSE))
+  }
+  places <- do.call(rbind, Map(function(root, group) {
+    at <- which(lower.tri(root, TRUE), arr.ind = TRUE)
+    own <- at[, 1L] == at[, 2L]
+    columns <- rownames(root)
+    data.frame(name = paste(group, ifelse(own, columns[at[, 1L]], paste(
+      columns[at[, 1L]], columns[at[, 2L]], sep = ".")), sep = "."), lower = ifelse(own, 0, -Inf),
+      stringsAsFactors = FALSE)
+  }, object$roots, names(object$roots)))
+  beta <- object$coefficients[!is.na(object$coefficients)]
+  parts <- list(
+    X = function() stats::model.matrix(object)[, names(beta), drop = FALSE],
+    y = function() mean_response(object), mu = function() unname(object$fitted.values),
+    offset = function() ones_unless(object$offset, length(object$y)) - is.null(object$offset),
+    theta = function() if (!is.null(object$theta)) stats::setNames(object$theta, places$name),
+    lower = function() stats::setNames(places$lower, places$name),
+    beta = function() unname(beta), fixef = function() beta,
+    sigma = function() if (object$family == "normal_id") object$own[[1L]] else 1,
+    flist = function() lapply(stats::setNames(object$effects, names(object$roots)), function(effect)
+      group_factor(effect$of, stats::model.frame(object))$factor)[names(object$random)],
+    cnms = function() lapply(object$roots, rownames),
+    is_REML = function() object$method == "reml",
+    n = function() length(object$y), p = function() length(beta),
+    n_rtrms = function() length(object$roots), n_rfacs = function() length(object$random))
+  if (!name %in% names(parts)) {
+    abort_argument("name", sprintf("'name' must be one of %s, not \"%s\"",
+                                   paste0("\"", names(parts), "\"", collapse = ", "), name))
+  }
+  parts[[name]]()
+}
+
 # A row for each effect, as from lme4.
 #' @export
 as.data.frame.ranef.cl_glmm <- function(x, row.names = NULL, optional = FALSE, ...) {

@@ -25,7 +25,9 @@
 #' @param nsim,seed As for [simulate()].
 #' @param ... For `anova()`: further fits, of which each is compared with the one before, ordered by
 #'   their number of parameters. Otherwise not used.
-#' @param refit Whether fits by REML are first fitted by maximum likelihood.
+#' @param refit Whether fits by REML are first fitted by maximum likelihood, as `extractAIC()` does,
+#'   and with it `drop1()`. Restricted likelihoods can be compared for equal fixed effects only:
+#'   otherwise `anova(refit = FALSE)`, and `AIC()` and `BIC()` of several fits, are an error.
 #' @return `predict()`: a vector, a matrix with limits, or a list with `fit` and `se.fit`.
 #'   `simulate()`: a data frame. `confint()`: a matrix. `ranef()`: a list of data frames, one for
 #'   each grouping factor, with methods for `plot()` and `as.data.frame()`.
@@ -65,7 +67,8 @@ predict.cl_glmm <- function(object, newdata = NULL, type = c("link", "response")
   pad <- function(v) if (fresh) v else stats::napredict(object$na.action, v)
   points <- if (fresh || !all(used) || se.fit || interval != "none" || !is.null(object$draws))
     glm_points(object, newdata)
-  rows <- if (any(used) || interval == "prediction") predict_rows(object, newdata, used, allow)
+  rows <- if (any(used) || interval == "prediction")
+    predict_rows(object, newdata, used, allow, interval == "prediction")
   eta <- if (!fresh && all(used)) object$linear.predictors else
     glm_predictor(object, points$x, points$offset) + predict_effects(object, rows)
   weights <- if (fresh) 1 else ones_unless(object$prior.weights, 1L)
@@ -100,20 +103,16 @@ used_effects <- function(object, re.form) {
   own %in% given
 }
 
-# For each random term its design at new data, or at those of the fit.
-term_designs <- function(object, newdata) {
-  if (is.null(newdata)) {
-    return(random_designs(random_terms(random_bars(object$formula[[3L]])),
-                          stats::model.frame(object)))
-  }
-  xlevels <- do.call(c, lapply(object$effects, `[[`, "xlevels"))
-  xlevels <- c(object$xlevels, xlevels)
-  xlevels <- xlevels[!duplicated(names(xlevels))]
-  frame <- new_frame(stats::delete.response(object$all_terms), newdata, xlevels)
-  lapply(object$effects, function(effect) {
-    list(x = stats::model.matrix(effect$terms, frame, contrasts.arg = effect$contrasts),
-         factor = group_factor(effect$of, frame)$factor)
-  })
+# The design of a random term at new data.
+new_design <- function(object, effect, newdata) {
+  group <- terms_within(call_formula(effect$of, environment(object$all_terms)), object$all_terms)
+  list(x = new_effect_columns(effect, newdata),
+       factor = group_factor(effect$of, new_frame(group, newdata, NULL))$factor)
+}
+
+new_effect_columns <- function(effect, newdata) {
+  stats::model.matrix(effect$terms, new_frame(effect$terms, newdata, effect$xlevels),
+                      contrasts.arg = effect$contrasts)
 }
 
 with_effects <- function(re.form) {
@@ -152,6 +151,48 @@ simulate.cl_glmm <- function(object, nsim = 1, seed = NULL, re.form = NA, ...) {
 
 # ---- tests and intervals -------------------------------------------------------------------------
 
+# A fit by REML again, by maximum likelihood.
+by_likelihood <- function(fit) {
+  if (fit$method != "reml") return(fit)
+  work <- mixed_work(fit, "ml")
+  found <- suppressMessages(finish_mixed(work, fit_normal(work)))
+  fit[names(found)] <- found
+  fit$call$method <- "ml"
+  fit
+}
+
+# Restricted likelihoods are those of what the fixed effects leave of the data.
+check_restricted <- function(fits) {
+  fits <- Filter(function(fit) inherits(fit, "cl_glmm"), fits)
+  reml <- vapply(fits, function(fit) fit$method == "reml", NA)
+  fixed <- unique(lapply(fits, function(fit) list(names(fit$coefficients), fit$contrasts)))
+  if (any(reml) && (!all(reml) || length(fixed) > 1L)) {
+    abort_argument("...", paste("restricted likelihoods can be compared for equal fixed effects",
+                                "only: fit the models with method = \"ml\""))
+  }
+}
+
+#' @export
+AIC.cl_glmm <- function(object, ..., k = 2) {
+  check_restricted(list(object, ...))
+  NextMethod()
+}
+
+#' @export
+BIC.cl_glmm <- function(object, ...) {
+  check_restricted(list(object, ...))
+  NextMethod()
+}
+
+# For drop1(), which compares different fixed effects; step() takes the random ones off the formula.
+#' @export
+extractAIC.cl_glmm <- function(fit, scale = 0, k = 2, ...) {
+  if (is.null(random_bars(fit$formula[[3L]]))) {
+    abort_argument("object", "step() cannot change models with random effects: use drop1()")
+  }
+  NextMethod(fit = by_likelihood(fit))
+}
+
 #' @rdname predict.cl_glmm
 #' @export
 anova.cl_glmm <- function(object, ..., refit = TRUE) {
@@ -165,11 +206,7 @@ anova.cl_glmm <- function(object, ..., refit = TRUE) {
   same <- vapply(fits, function(fit) fit$family == object$family &&
                    identical(unname(fit$y), unname(object$y)), NA)
   if (!all(same)) abort_argument("...", "the fits must have the same response and family")
-  if (check_flag(refit, "refit")) fits <- lapply(fits, function(fit) {
-    if (fit$method != "reml") return(fit)
-    suppressMessages(eval(stats::update(fit, method = "ml", evaluate = FALSE),
-                          environment(fit$formula)))
-  })
+  if (check_flag(refit, "refit")) fits <- lapply(fits, by_likelihood) else check_restricted(fits)
   fits <- fits[order(vapply(fits, function(fit) fit$df, 0))]
   df <- vapply(fits, function(fit) fit$df, 0)
   value <- vapply(fits, function(fit) fit$logLik, 0)
@@ -180,9 +217,7 @@ anova.cl_glmm <- function(object, ..., refit = TRUE) {
                       BIC = vapply(fits, stats::BIC, 0), logLik = value, deviance = -2 * value,
                       Chisq = ratio, Df = by, `Pr(>Chisq)` = p, check.names = FALSE)
   labels <- vapply(fits, function(fit) deparse1(stats::formula(fit)), "")
-  heading <- c("Likelihood ratio tests\n", paste0("Model ", seq_along(fits), ": ", labels),
-               if (any(vapply(fits, function(fit) fit$method == "reml", NA)))
-                 "(restricted likelihoods: fixed effects must be the same)", "")
+  heading <- c("Likelihood ratio tests\n", paste0("Model ", seq_along(fits), ": ", labels), "")
   structure(table, heading = paste(heading, collapse = "\n"), class = c("anova", "data.frame"))
 }
 

@@ -264,10 +264,7 @@ spread_error_of <- function(surface, psi, v, sigma) {
 # Intervals by profile likelihoods for the parameters `chosen`, among those of spread_errors() and
 # the fixed effects. `limit`: of the signed root of twice the difference of log likelihoods.
 mixed_profiles <- function(object, chosen, limit) {
-  if (object$method == "reml") {
-    object <- suppressMessages(eval(stats::update(object, method = "ml", evaluate = FALSE),
-                                    environment(object$formula)))
-  }
+  object <- by_likelihood(object)
   spread <- spread_names(object)
   error <- c(spread_errors(object), coefficient_errors(object))
   work <- mixed_work(object)

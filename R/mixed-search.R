@@ -102,10 +102,13 @@ mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit) {
   fill <- function(part) replace(par, free, part)
   iterations <- 0L
   for (i in seq_len(10L)) {
-    found <- stats::nlminb(par[free], function(part) value(fill(part)),
-                           function(part) gradient(fill(part))[free], lower = lower[free],
-                           control = list(rel.tol = 1e-11, x.tol = 1e-9, iter.max = maxit,
-                                          eval.max = 2 * maxit))
+    found <- tryCatch(
+      stats::nlminb(par[free], function(part) value(fill(part)),
+                    function(part) gradient(fill(part))[free], lower = lower[free],
+                    control = list(rel.tol = 1e-11, x.tol = 1e-9, iter.max = maxit,
+                                   eval.max = 2 * maxit)),
+      simpleError = function(e) list(par = par[free], objective = NaN, iterations = 0L,
+                                     message = conditionMessage(e)))
     iterations <- iterations + found$iterations
     par <- fill(found$par)
     if (!is.finite(found$objective)) break

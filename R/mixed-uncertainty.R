@@ -2,16 +2,21 @@
 # levels, together.
 
 # For each random term list(x: its columns at the data, at: the levels of the rows among those of
-# the fit, new: whether a row has another level); only x of terms that are not `used`.
-predict_rows <- function(object, newdata, used, allow) {
-  designs <- if (is.null(newdata) || any(used)) term_designs(object, newdata)
+# the fit, new: whether a row has another level). Of terms that are not `used` only x, if `absent`,
+# so that new data need no variables of others.
+predict_rows <- function(object, newdata, used, allow, absent) {
+  designs <- if (is.null(newdata)) random_designs(random_terms(random_bars(object$formula[[3L]])),
+                                                  stats::model.frame(object))
   lapply(seq_along(used), function(t) {
     effect <- object$effects[[t]]
-    x <- if (!is.null(designs)) designs[[t]]$x else
-      stats::model.matrix(effect$terms, new_frame(effect$terms, newdata, effect$xlevels),
-                          contrasts.arg = effect$contrasts)
-    if (!used[t]) return(list(x = x))
-    group <- as.character(designs[[t]]$factor)
+    if (!used[t]) {
+      if (!absent) return(list())
+      return(list(x = if (is.null(newdata)) designs[[t]]$x else
+        new_effect_columns(effect, newdata)))
+    }
+    design <- if (is.null(newdata)) designs[[t]] else new_design(object, effect, newdata)
+    x <- design$x
+    group <- as.character(design$factor)
     at <- match(group, rownames(object$random[[effect$group]]))
     new <- is.na(at) & !is.na(group)
     if (any(new) && !allow) {
@@ -178,7 +183,7 @@ predict_drawn <- function(object, points, rows, type, interval, level, weights) 
     spread <- list(new = 0 * eta, all = 0 * eta)
     for (t in seq_along(rows)) {
       row <- rows[[t]]
-      for (j in seq_len(sizes[t])) {
+      for (j in seq_len(sizes[t] * !is.null(row$x))) {
         if (!is.null(row$at)) {
           b <- t(object$effect_draws[[t]][, row$at[i], j])
           b <- matrix(b, length(i))

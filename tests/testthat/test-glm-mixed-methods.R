@@ -99,6 +99,97 @@ test_that("likelihood ratio tests", {
   expect_fault(anova(count, line), "argument", argument = "...")
 })
 
+test_that("fits by REML with different fixed effects are compared by maximum likelihood", {
+  skip_if_not_installed("nlme")
+  oats <- as.data.frame(nlme::Oats)
+  fit <- cl_glmm(yield ~ nitro + Variety + (1 | Block / Variety), oats, method = "reml")
+  # lme4 1.1-31
+  expect_equal(extractAIC(fit), c(7, 615.1077), tolerance = 1e-6)
+  expect_equal(drop1(fit)$AIC, c(615.1077, 676.3722, 614.2290), tolerance = 1e-6)
+  expect_equal(AIC(fit), 592.8918, tolerance = 1e-6)
+  expect_equal(extractAIC(update(fit, method = "ml")), extractAIC(fit))
+  smaller <- update(fit, . ~ . - Variety)
+  for (f in list(AIC, BIC, function(a, b) anova(a, b, refit = FALSE))) {
+    expect_fault(f(fit, smaller), "argument", argument = "...")
+    expect_fault(f(fit, update(fit, method = "ml")), "argument", argument = "...")
+  }
+  fewer <- update(fit, . ~ . - (1 | Block / Variety) + (1 | Block))
+  expect_equal(AIC(fit, fewer)$AIC, c(AIC(fit), AIC(fewer)))
+  expect_equal(anova(fit, fewer, refit = FALSE)$logLik, c(fewer$logLik, fit$logLik))
+  expect_fault(step(fit, trace = 0), "argument", argument = "object")
+})
+
+test_that("responses that a family does not have are refused", {
+  e <- transform(d, share = plogis(y), many = n + 1L, f = h)
+  refused <- function(formula, ..., argument = "y") {
+    expect_fault(cl_glmm(formula, e, ...), "argument", argument = argument)
+  }
+  for (family in list("bernoulli_logit", "binomial_logit", binomial, binomial("probit"))) {
+    refused(share ~ x + (1 | g), family)
+    refused(n ~ x + (1 | g), family, argument = if (identical(family, "binomial_logit"))
+      "trials" else "y")
+  }
+  for (family in list("poisson_log", poisson, poisson("sqrt"), "neg_binomial_2_log")) {
+    refused(y ~ x + (1 | g), family)
+    refused(I(-n) ~ x + (1 | g), family)
+  }
+  refused(n ~ x + (1 | g), "binomial_logit", trials = 1)
+  refused(y ~ x + (1 | g), Gamma("log"))
+  # with the numbers of trials proportions are counts
+  trials <- rep(4, 48)
+  e$share <- round(4 * e$share) / 4
+  expect_equal(cl_glmm(share ~ x + (1 | g), e, binomial, weights = trials)$logLik,
+               cl_glmm(cbind(4 * share, 4 - 4 * share) ~ x + (1 | g), e, binomial)$logLik)
+  expect_warning(cl_glm(y ~ x, transform(d, y = abs(y)), poisson), "quasipoisson",
+                 class = "statcl_warning_counts")
+})
+
+test_that("the default family is normal, and none is chosen for cl_glm() or classes", {
+  expect_equal(cl_glmm(y ~ x + (x || g), d)$logLik, line$logLik)
+  expect_fault(cl_glm(y ~ x + (x || g), d), "argument", argument = "family")
+  for (v in list(d$h, d$x > 3, as.character(d$h))) {
+    expect_fault(cl_glmm(v ~ x + (1 | g), d), "argument", argument = "family")
+  }
+})
+
+test_that("observations of weight 0 are left out", {
+  w <- rep(0:2, 16)
+  e <- transform(d, y = replace(y, 5, NA))
+  left <- cl_glmm(y ~ x + (1 | g) + (1 | h), e, weights = w, subset = w > 0)
+  fit <- cl_glmm(y ~ x + (1 | g) + (1 | h), e, weights = w, na.action = na.exclude)
+  expect_equal(fit$logLik, left$logLik)
+  expect_equal(nobs(fit), nobs(left))
+  expect_equal(which(is.na(fitted(fit))), sort(c(5L, which(w == 0))), ignore_attr = TRUE)
+  first <- cl_glmm(y ~ x + (1 | g), e, weights = as.numeric(g != "a"))
+  expect_equal(rownames(first$random$g), letters[2:8])
+})
+
+test_that("predictions need the variables of the random terms that they use", {
+  fit <- suppressMessages(cl_glmm(y ~ x + (x | g) + (1 | h), d))
+  new <- data.frame(x = 1:2, g = c("a", "b"))
+  part <- predict(fit, new, re.form = ~ (x | g), se.fit = TRUE, interval = "confidence")
+  expect_equal(part, predict(fit, cbind(new, h = "u"), re.form = ~ (x | g), se.fit = TRUE,
+                             interval = "confidence"))
+  expect_equal(dim(predict(fit, data.frame(x = 1:2), re.form = NA, interval = "prediction")),
+               c(2L, 3L))
+  expect_fault(predict(fit, new), "argument", argument = "newdata")
+})
+
+test_that("lme4's functions for parts of fits", {
+  skip_if_not_installed("lme4")
+  from <- function(name) getExportedValue("lme4", name)
+  fit <- cl_glmm(Reaction ~ Days + (Days | Subject), from("sleepstudy"))
+  peer <- from("lmer")(Reaction ~ Days + (Days | Subject), from("sleepstudy"), REML = FALSE)
+  names <- c("X", "y", "mu", "offset", "theta", "lower", "beta", "fixef", "sigma", "flist", "cnms",
+             "is_REML", "n", "p", "n_rtrms", "n_rfacs")
+  expect_equal(from("getME")(fit, names), from("getME")(peer, names), tolerance = 1e-4,
+               ignore_attr = TRUE)
+  expect_equal(from("ngrps")(fit), from("ngrps")(peer))
+  expect_false(from("isSingular")(fit))
+  expect_true(from("isSingular")(suppressMessages(cl_glmm(x ~ 1 + (1 | g), d))))
+  expect_fault(from("getME")(fit, "Zt"), "argument", argument = "name")
+})
+
 test_that("emmeans", {
   skip_if_not_installed("emmeans")
   fit <- cl_glmm(y ~ x + h + (1 | g), d, "normal_id")
@@ -131,7 +222,7 @@ test_that("errors name the argument", {
                argument = "method")
   expect_fault(cl_glm(n ~ x + (1 | g), d, "poisson_log", method = "firth"), "argument",
                argument = "method")
-  expect_fault(cl_glmm(y ~ x + (1 | g), d, "normal_id", weights = rep(0:1, 24)), "argument",
+  expect_fault(cl_glmm(y ~ x + (1 | g), d, "normal_id", weights = rep(0, 48)), "argument",
                argument = "weights")
   expect_fault(hatvalues(count), "argument")
   expect_fault(predict(count, re.form = ~ (1 | h)), "argument", argument = "re.form")
