@@ -134,7 +134,7 @@ warn_r_means <- function(r, fit, w) {
   if (r$family == "binomial" && any(mu > 1 - near | mu < near)) {
     statcl_warning("separation", "fitted probabilities numerically 0 or 1 occurred")
   }
-  if (r$family == "poisson" && any(fit$y != round(fit$y))) {
+  if (r$family == "poisson" && any(abs(fit$y - round(fit$y)) > 1e-7 * pmax(1, fit$y))) {
     statcl_warning("counts", paste("a Poisson response that is not whole has no likelihood: logLik()",
                                    "is -Inf; quasipoisson() is for such responses"))
   }

@@ -113,7 +113,9 @@ test_that("families of positive and of other numbers give the numbers of glm()",
                     weights = rep(c(0.5, 0, 2.25), length.out = nrow(ChickWeight)),
                     control = list(epsilon = 1e-11))
     # counts that are not whole
-    expect_like_glm(count ~ spray, poisson, transform(InsectSprays, count = count / 2))
+    expect_warning(
+      expect_like_glm(count ~ spray, poisson, transform(InsectSprays, count = count / 2)),
+      class = "statcl_warning_counts")
   })
 })
 
