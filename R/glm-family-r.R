@@ -135,8 +135,8 @@ warn_r_means <- function(r, fit, w) {
     statcl_warning("separation", "fitted probabilities numerically 0 or 1 occurred")
   }
   if (r$family == "poisson" && any(abs(fit$y - round(fit$y)) > 1e-7 * pmax(1, fit$y))) {
-    statcl_warning("counts", paste("a Poisson response that is not whole has no likelihood: logLik()",
-                                   "is -Inf; quasipoisson() is for such responses"))
+    statcl_warning("counts", paste("a Poisson response that is not whole has no likelihood:",
+                                   "logLik() is -Inf; quasipoisson() is for such responses"))
   }
   if (r$family == "poisson" && any(mu < near)) {
     statcl_warning("separation", "fitted rates numerically 0 occurred")

@@ -235,9 +235,9 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   if (any(c("|", "||") %in% all.names(formula)) &&
         !is.null(random_bars(formula[[length(formula)]]))) {
     if (missing(family)) {
-      abort_argument("family", paste("a formula with random effects needs 'family': \"normal_id\" for",
-                                     "numbers, \"bernoulli_logit\" for two classes, \"poisson_log\"",
-                                     "for counts"))
+      abort_argument("family", paste("a formula with random effects needs 'family': \"normal_id\"",
+                                     "for numbers, \"bernoulli_logit\" for two classes,",
+                                     "\"poisson_log\" for counts"))
     }
     call[[1L]] <- cl_glmm
     fit <- eval(call, parent.frame())

@@ -15,10 +15,10 @@
 #' @section Methods:
 #' For `"normal_id"` the likelihood is exact, and profiled as in lme4; `"reml"` maximises the
 #' restricted likelihood. This family is the default, as in lme4; `cl_glm()` asks for one if the
-#' formula has random effects. For other families (Bernoulli, binomial, Poisson, negative binomial, and
-#' binomial, Poisson and Gamma families of R with any link) the random effects are integrated out by
-#' Laplace's approximation, with the observed information. Both have exact gradients, so that many
-#' parameters are no difficulty. Standard errors of the fixed effects are those of lme4: for
+#' formula has random effects. For other families (Bernoulli, binomial, Poisson, negative binomial,
+#' and binomial, Poisson and Gamma families of R with any link) the random effects are integrated
+#' out by Laplace's approximation, with the observed information. Both have exact gradients, so that
+#' many parameters are no difficulty. Standard errors of the fixed effects are those of lme4: for
 #' `"normal_id"` given the variances, otherwise from the second derivatives by all parameters. A
 #' variance of 0 is a valid estimate, which is reported by a message.
 #'
@@ -163,8 +163,8 @@ without_zero_weights <- function(frame) {
   if (!any(none)) return(frame)
   if (all(none)) abort_argument("weights", "all weights are 0")
   left <- frame[!none, , drop = FALSE]
-  left[] <- lapply(left, function(v) if (is.factor(v) && !all(levels(v) %in% v)) v[, drop = TRUE] else
-    v)
+  left[] <- lapply(left, function(v)
+    if (is.factor(v) && !all(levels(v) %in% v)) v[, drop = TRUE] else v)
   omitted <- attr(frame, "na.action")
   if (inherits(omitted, "exclude")) {
     rows <- setdiff(seq_len(nrow(frame) + length(omitted)), omitted)
