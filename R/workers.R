@@ -20,16 +20,26 @@ answer_task <- function(task) {
 }
 environment(answer_task) <- baseenv()
 
-# list(value, error), and warnings: as values, because their classes would be lost otherwise.
+# list(value, error), and warnings: as values, because their classes would be lost otherwise. An
+# interrupt that came meanwhile is for the session that waits for the answer: a worker drops it.
 run_task <- function(task) {
   warnings <- list()
-  answer <- suspendInterrupts(withCallingHandlers(
+  answer <- NULL
+  compute <- function() answer <<- withCallingHandlers(
     tryCatch({
       if (find_job(task)) worker$run(task) else list(needs = TRUE)
     }, error = function(e) list(error = e)), statcl_warning = function(w) {
       warnings[[length(warnings) + 1L]] <<- w
       invokeRestart("muffleWarning")
-    }))
+    })
+  if (isTRUE(task$here)) {
+    suspendInterrupts(compute())
+  } else {
+    tryCatch({
+      defer_interrupts(compute())
+      Sys.sleep(0) # R looks for one that waits
+    }, interrupt = function(e) NULL)
+  }
   c(answer, list(warnings = warnings))
 }
 

@@ -57,6 +57,10 @@ void scl_signals_hold(void) {}
 
 void scl_signals_release(void) {}
 
+void scl_interrupts_block(bool on) {
+  (void)on;
+}
+
 #else
 
 long scl_process_id(void) {
@@ -104,6 +108,13 @@ void scl_signals_hold(void) {
 
 void scl_signals_release(void) {
   pthread_sigmask(SIG_SETMASK, &taken, NULL);
+}
+
+void scl_interrupts_block(bool on) {
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  pthread_sigmask(on ? SIG_BLOCK : SIG_UNBLOCK, &interrupt, NULL);
 }
 
 #endif

@@ -17,6 +17,10 @@ void scl_sleep_us(unsigned microseconds);
 void scl_signals_hold(void);
 void scl_signals_release(void);
 
+/* Between a call with true and one with false this thread takes no interrupt (SIGINT): one that
+ * comes waits. Processes that are started meanwhile never take any. */
+void scl_interrupts_block(bool on);
+
 uint64_t scl_clock_us(void); /* monotonic; its zero means nothing */
 
 /* The value of an environment variable; NULL when it is unset or empty, which mean the same. */

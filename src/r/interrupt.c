@@ -1,5 +1,6 @@
 /* Whether the user wants to stop, or a time limit is reached, and the collection of garbage: R is
  * asked between pieces of work, and must not jump out of the core. */
+#include "r/entries.h"
 #include "r/glue.h"
 
 #include <R_ext/Utils.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 
 #include "base/device.h"
+#include "base/threads.h"
 
 static char limit[256];
 
@@ -161,6 +163,13 @@ bool r_interrupted(void) {
   if (seconds - last < 0.02 && seconds >= last) return false;
   last = seconds;
   return announce() || is_stopped(check_user_interrupt);
+}
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+SEXP r_block_interrupts(SEXP on) {
+  scl_interrupts_block(Rf_asLogical(on) == 1);
+  return R_NilValue;
 }
 
 /* ---- R code inside the core ----------------------------------------------------------------- */

@@ -312,7 +312,7 @@ test_that("an interrupted run in lockstep keeps its draws", {
   expect_gt(nrow(fit$draws), 10)
 })
 
-test_that("an interrupted run in workers keeps its draws, and a cluster stays usable", {
+test_that("an interrupt of all processes, as by a terminal: draws are kept, a cluster is usable", {
   skip_on_cran()
   skip_on_os("windows")
   result <- run_r(c(
@@ -321,14 +321,14 @@ test_that("an interrupted run in workers keeps its draws, and a cluster stays us
     "folder <- tempfile('workers'); calls <- 0",
     "density <- function(x) {",
     "  calls <<- calls + 1",
-    "  if (calls == 1500) file.create(file.path(folder, Sys.getpid()))",
+    "  if (calls == 600) file.create(file.path(folder, Sys.getpid()))",
     "  Sys.sleep(0.001)",
     "  structure(-sum(x^2) / 2, gradient = -x)",
     "}",
     "interrupted <- function(workers) {",
     "  unlink(folder, recursive = TRUE); dir.create(folder)",
     "  wait <- sprintf('until [ $(ls %s | wc -l) -ge 2 ]; do sleep 0.2; done', folder)",
-    "  system(sprintf('(%s; kill -INT %d)', wait, Sys.getpid()), wait = FALSE)",
+    "  system(sprintf('(%s; kill -INT 0)', wait), wait = FALSE)", # the group of this session
     "  suppressWarnings(cl_sample(density, c(0, 0), chains = 2, warmup = 20, iter = 20000,",
     "                             workers = workers, seed = 1))",
     "}",
