@@ -89,15 +89,110 @@ twin_method <- function(package, other = function(x) "default") {
   }
 }
 
+# ---- stats and car -------------------------------------------------------------------------------
+
+#' @importFrom stats drop1
+#' @export
+drop1.cl_glm <- function(object, ...) single_terms(object, "drop1", ...)
+
+#' @importFrom stats add1
+#' @export
+add1.cl_glm <- function(object, ...) single_terms(object, "add1", ...)
+
+# By the method for glm(), where there is one for the family; else by refits to the rows in use.
+single_terms <- function(object, generic, ..., test = "none") {
+  given <- list(...)
+  do.call(check_dots_empty, given[!names(given) %in% c("", "scope", "scale", "k", "trace", "x")])
+  if (has_twin(object) && object$family != "neg_binomial_2_log") {
+    return(getExportedValue("stats", generic)(cl_as_glm(object), ..., test = test))
+  }
+  test <- if (identical(test, "LRT")) "Chisq" else
+    check_choice(test, c("none", "Chisq", "LRT"), "test")
+  data <- object$call$data
+  if (!is.null(object$na.action) && !is.null(data)) {
+    data <- as.data.frame(eval(data, environment(stats::formula(object))))
+    object$call$data <- data[!rownames(data) %in% names(object$na.action), , drop = FALSE]
+  }
+  utils::getS3method(generic, "default")(object, ..., test = test)
+}
+
+#' @exportS3Method car::Anova
+Anova.cl_glm <- function(mod, ..., vcov. = coefficient_vcov(mod)) {
+  Anova <- getExportedValue("car", "Anova")
+  if (has_twin(mod)) {
+    twin <- cl_as_glm(mod)
+    return(if (missing(vcov.)) Anova(twin, ...) else Anova(twin, ..., vcov. = vcov.))
+  }
+  if (has_classes(mod$family)) {
+    abort_argument("mod", "Anova() is not available for classes: use drop1(fit, test = \"LRT\")")
+  }
+  utils::getS3method("Anova", "default", FALSE, environment(Anova))(mod, ..., vcov. = vcov.)
+}
+
+#' @importFrom stats variable.names
+#' @export
+variable.names.cl_glm <- function(object, full = FALSE, ...) {
+  names(if (check_flag(full, "full")) object$coefficients else coef(object, complete = FALSE))
+}
+
+#' @importFrom stats case.names
+#' @export
+case.names.cl_glm <- function(object, full = FALSE, ...) {
+  names(stats::weights(object))[check_flag(full, "full") | !stats::weights(object) %in% 0]
+}
+
+# Elements of a glm object that functions without methods look for: dffits() and covratio().
+# influence.measures() would take a fit for one of lm().
+#' @export
+`$.cl_glm` <- function(x, name) {
+  value <- .subset2(x, name, exact = FALSE)
+  if (name == "family") class(value) <- c("cl_family_name", oldClass(value), "character")
+  if (!is.null(value)) return(value)
+  if (name == "aic") return(stats::AIC(x))
+  if (name != "qr" || !has_twin(x)) return(NULL)
+  callers <- lapply(seq_len(sys.nframe()), sys.function)
+  if (any(vapply(callers, identical, NA, stats::influence.measures))) {
+    abort_argument("model", paste("influence.measures() is for fits of lm() and glm(): write",
+                                  "influence.measures(cl_as_glm(fit))"))
+  }
+  cl_as_glm(x)$qr
+}
+
+# The name of a family, whose parts are those of family(): fit$family$family, fit$family$linkinv.
+#' @export
+`$.cl_family_name` <- function(x, name) full_family(x)[[name]]
+
+#' @export
+print.cl_family_name <- function(x, ...) {
+  print(as.vector(unclass(x)))
+  invisible(x)
+}
 
 # ---- insight -------------------------------------------------------------------------------------
 
 on_insight <- twin_method("insight")
 
-#' @rawNamespace
-#' S3method(insight::get_predicted,cl_glm,on_insight)
-#' S3method(insight::model_info,cl_glm,on_insight)
+#' @rawNamespace S3method(insight::model_info,cl_glm,on_insight)
 NULL
+
+# With limits by predict(). ggpredict() of ggeffects 1 does not pass its level on.
+#' @exportS3Method insight::get_predicted
+get_predicted.cl_glm <- function(x, data = NULL, predict = "expectation", ...,
+                                 ci = dynGet("ci.lvl", NULL)) {
+  ranges <- c(expectation = "confidence", link = "confidence", prediction = "prediction")
+  if (is.null(ci) || is.na(ci) || has_classes(x$family) || !predict %in% names(ranges)) {
+    get_predicted <- getExportedValue("insight", "get_predicted")
+    if (!has_twin(x)) get_predicted <- utils::getS3method("get_predicted", "default", FALSE,
+                                                          environment(get_predicted))
+    return(get_predicted(if (has_twin(x)) cl_as_glm(x) else x, data, predict, ..., ci = ci))
+  }
+  found <- stats::predict(x, data, type = if (predict == "link") "link" else "response",
+                          se.fit = TRUE, interval = ranges[[predict]], level = ci)
+  limits <- data.frame(SE = found$se.fit, CI_low = found$fit[, "lwr"],
+                       CI_high = found$fit[, "upr"], row.names = NULL)
+  structure(unname(found$fit[, "fit"]), ci_data = limits, ci = ci,
+            class = c("get_predicted", "numeric"))
+}
 
 #' @exportS3Method insight::get_predicted
 get_predicted.cl_glmm <- function(x, data = NULL, predict = "expectation", ...) {

@@ -16,6 +16,8 @@
 #' (Williams, D. A. (1987) Generalized linear model diagnostics using the deviance and single case
 #' deletions. *Applied Statistics* 36, 181-191.)
 #'
+#' [dffits()] and [covratio()] work too; [influence.measures()] takes [cl_as_glm()] of a fit.
+#'
 #' A QR decomposition of the n x p predictors is computed on the host at each call.
 #'
 #' @param model A fit of [cl_glm()] with `method = "ml"`, of a family with one linear predictor.

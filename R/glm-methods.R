@@ -78,8 +78,10 @@ sigma.cl_glm <- function(object, ...) {
 }
 
 #' @export
-family.cl_glm <- function(object, ...) {
-  r <- glm_family_object(object$family)
+family.cl_glm <- function(object, ...) full_family(object$family)
+
+full_family <- function(name) {
+  r <- glm_family_object(name)
   if (!is.null(r$linkinv)) return(r)
   link <- stats::make.link(r$link)
   structure(c(unclass(r), link[c("linkfun", "linkinv", "mu.eta")]), class = "family")

@@ -14,7 +14,8 @@
 #' - **lmtest**: `coeftest()` uses Student's t distribution for `normal_id` and the normal
 #'   distribution for other families; `lrtest()` and `waldtest()` work as they are.
 #' - **emmeans**: marginal means, contrasts and trends, on the link and on the response scale.
-#' - **car**: `Anova()`, `linearHypothesis()`, `vif()`. **MASS**: `stepAIC()`. All of these use the
+#' - **car**: `Anova()` as for [glm()], `linearHypothesis()`, `vif()`.
+#'   **MASS**: `stepAIC()`. All of these use the
 #'   methods listed in [cl_glm()].
 #' - **insight** and **performance**: formulas, parameters, test statistics, model information;
 #'   `r2()`, `model_performance()`, `check_collinearity()`, `check_overdispersion()` and others as
@@ -108,19 +109,19 @@ augment.cl_glm <- function(x, data = stats::model.frame(x), newdata = NULL,
   one_predictor(x, "x")
   fresh <- !is.null(newdata)
   table <- as.data.frame(if (fresh) newdata else data)
+  if (!fresh && nrow(table) <= length(x$y)) x["na.action"] <- list(NULL)
   found <- stats::predict(x, if (fresh) newdata, type = type.predict, se.fit = se_fit)
   # The fit has no values for rows that na.action removed, but `data` may have them.
   if (!fresh && inherits(x$na.action, "omit") && nrow(table) > length(x$y)) {
     table <- table[-x$na.action, , drop = FALSE]
   }
   plain <- function(v) if (is.matrix(v)) v else unname(v)
-  if (is.character(attr(table, "row.names"))) {
+  if (any(rownames(table) != seq_len(nrow(table)))) {
     table <- cbind(data.frame(.rownames = rownames(table), stringsAsFactors = FALSE), table)
   }
   table$.fitted <- plain(if (se_fit) found$fit else found)
   if (se_fit) table$.se.fit <- plain(found$se.fit)
   if (!fresh) {
-    x$na.action <- if (nrow(table) > length(x$y)) x$na.action
     infl <- stats::influence(x, do.coef = FALSE)
     table$.resid <- unname(stats::residuals(x, type.residuals))
     used <- !stats::naresid(x$na.action, deviance_weights(x)) %in% 0

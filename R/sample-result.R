@@ -142,7 +142,8 @@ count_of <- function(n, what) {
 #' @param probs Probabilities of the quantiles.
 #' @param row.names Names of the rows, or `NULL`.
 #' @param optional,... Not used; `plot()` passes `...` on to [plot()] of the traces.
-#' @return `print()` shows the summary. `summary()`: a data frame of class `"summary.cl_sample"`
+#' @return `print()` shows the summary, without `mcse` and `ess_tail` where a line has no room for
+#'   them. `coef()`: the posterior means. `summary()`: a data frame of class `"summary.cl_sample"`
 #'   with one row for each parameter and columns `parameter`, `mean`, `mcse` (the Monte Carlo
 #'   standard error of the mean), `sd`, quantiles, `ess_bulk`, `ess_tail` and `rhat`. `as.array()`:
 #'   iteration x chain x parameter. `as.matrix()`: one column for each parameter, the chains one
@@ -277,6 +278,11 @@ print.summary.cl_sample <- function(x, digits = 3L, ...) {
   }
   if (!is.null(x$rhat)) shown$rhat <- sprintf("%.3f", x$rhat)
   names(shown) <- names(x)
+  # A table wider than a line would be printed in two parts.
+  for (name in c("mcse", "ess_tail")) {
+    widths <- pmax(nchar(names(shown)), vapply(shown, function(v) max(nchar(v), 0L), 0L)) + 1L
+    if (sum(widths) > getOption("width")) shown[[name]] <- NULL
+  }
   print.data.frame(shown, row.names = FALSE)
   invisible(x)
 }
@@ -298,6 +304,10 @@ pick_names <- function(all, chosen, what) {
   }
   all[all %in% chosen | stem %in% chosen]
 }
+
+#' @rdname cl_sample-methods
+#' @export
+coef.cl_sample <- function(object, ...) colMeans(as.matrix(object))
 
 #' @rdname cl_sample-methods
 #' @export

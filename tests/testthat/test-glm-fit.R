@@ -59,7 +59,7 @@ test_that("binomial counts and proportions agree with glm()", {
     same_as_glm(cl_glm(model, esoph, "binomial_logit"), peer)
     fit <- cl_glm(update(model, share ~ .), shares, binomial, weights = n)
     expect_same_fit(fit, peer)
-    expect_identical(fit$family, "binomial_logit")
+    expect_identical(fit[["family"]], "binomial_logit")
     expect_same_fit(cl_glm(update(model, ncases ~ .), shares, binomial(), trials = n), peer)
   })
 })

@@ -133,8 +133,16 @@ test_that("car's tests are those of glm()", {
   car <- asNamespace("car") # many packages stand behind it: used if it is here
   a <- ours(carb ~ wt + factor(cyl), mtcars, "poisson_log")
   b <- glm(carb ~ wt + factor(cyl), data = mtcars, family = poisson, control = exact)
-  expect_equal(as.data.frame(car$Anova(a))[, 1:3],
-               as.data.frame(car$Anova(b, test.statistic = "Wald"))[, 1:3], tolerance = 1e-6)
+  for (test in c("LR", "Wald", "F")) {
+    for (type in 2:3) {
+      expect_equal(as.data.frame(car$Anova(a, type = type, test.statistic = test)),
+                   as.data.frame(car$Anova(b, type = type, test.statistic = test)),
+                   tolerance = 1e-6)
+    }
+  }
+  expect_equal(as.data.frame(car$Anova(a)), as.data.frame(car$Anova(b)), tolerance = 1e-6)
+  expect_fault(car$Anova(cl_glm(factor(cyl) ~ wt, mtcars, "categorical_logit")), "argument",
+               argument = "mod")
   expect_equal(car$linearHypothesis(a, "wt = 0")[["Pr(>Chisq)"]],
                car$linearHypothesis(b, "wt = 0")[["Pr(>Chisq)"]], tolerance = 1e-6)
   expect_equal(car$vif(a), car$vif(b), tolerance = 1e-6)
@@ -147,4 +155,75 @@ test_that("stepAIC() takes the same steps as for glm()", {
            control = exact)
   expect_equal(coef(MASS::stepAIC(a, trace = 0)), coef(MASS::stepAIC(b, trace = 0)),
                tolerance = 1e-6)
+})
+
+# Ozone and Solar.R have missing values.
+with_missing <- function() {
+  lapply(list(poisson(), gaussian(), Gamma("log")), function(family) {
+    list(cl_glm(Ozone ~ Solar.R + Wind, airquality, family),
+         glm(Ozone ~ Solar.R + Wind, family, airquality, control = exact))
+  })
+}
+
+test_that("single terms are tested as in glm(), also with missing values", {
+  for (fits in with_missing()) {
+    for (test in c("none", "Chisq", "F", "Rao")) {
+      for (f in list(drop1, function(x, ...) add1(x, ~ . + Temp, ...))) {
+        both <- suppressWarnings(lapply(fits, f, test = test))
+        expect_equal(both[[1L]], both[[2L]], tolerance = 1e-4, ignore_attr = "heading")
+      }
+    }
+    expect_equal(drop1(fits[[1L]], ~Wind, k = 5)$Deviance, drop1(fits[[2L]], ~Wind, k = 5)$Deviance,
+                 tolerance = 1e-6)
+    expect_equal(formula(step(fits[[1L]], trace = 0)), formula(step(fits[[2L]], trace = 0)))
+  }
+  # of other families by refits to the rows in use
+  some <- transform(iris, Sepal.Length = replace(Sepal.Length, 3, NA),
+                    Petal.Width = replace(Petal.Width, 7, NA))
+  fit <- cl_glm(Species ~ Sepal.Length + Petal.Width, some, "ordered_logistic")
+  used <- cl_glm(Species ~ Petal.Width, na.omit(some), "ordered_logistic")
+  expect_equal(drop1(fit, test = "LRT")["Sepal.Length", "LRT"],
+               2 * as.numeric(logLik(fit) - logLik(used)), tolerance = 1e-6)
+  expect_fault(drop1(fit, test = "F"), "argument", argument = "test")
+})
+
+test_that("names, elements and functions without methods give what they give for glm()", {
+  for (fits in with_missing()) {
+    for (f in list(variable.names, case.names, dffits, covratio, function(x) x$aic,
+                   function(x) x$family$family, function(x) x$family$linkinv(0.3))) {
+      expect_equal(f(fits[[1L]]), f(fits[[2L]]), tolerance = 1e-6)
+    }
+    expect_equal(influence.measures(cl_as_glm(fits[[1L]]))$infmat,
+                 influence.measures(fits[[2L]])$infmat, tolerance = 1e-6)
+  }
+  expect_fault(influence.measures(fits[[1L]]), "argument", argument = "model")
+  expect_output(print(fits[[1L]]$family), "Gamma(log)", fixed = TRUE)
+  expect_identical(as.character(data.frame(f = fits[[1L]]$family)$f), "Gamma(log)")
+  expect_null(fits[[1L]]$qrs)
+  lost <- cl_glm(mpg ~ wt + I(2 * wt), mtcars, "normal_id")
+  peer <- glm(mpg ~ wt + I(2 * wt), data = mtcars)
+  for (full in c(TRUE, FALSE)) {
+    expect_identical(variable.names(lost, full = full), variable.names(peer, full = full))
+  }
+})
+
+test_that("augment() names the rows that are left, as for glm()", {
+  skip_if_not_installed("broom")
+  a <- cl_glm(Ozone ~ Wind, airquality, "normal_id")
+  b <- glm(Ozone ~ Wind, data = airquality)
+  expect_equal(like_glm(broom::augment(a)), like_glm(broom::augment(b)), tolerance = 1e-6)
+  a <- update(a, na.action = na.exclude)
+  expect_equal(broom::augment(a)$.fitted, unname(fitted(b)), tolerance = 1e-6)
+  expect_length(broom::augment(a, airquality)$.fitted, 153L)
+})
+
+test_that("ggpredict() has the intervals of glm()", {
+  skip_if_not_installed("ggeffects")
+  ggpredict <- getExportedValue("ggeffects", "ggpredict")
+  both <- lapply(with_missing()[[1L]], function(fit) {
+    suppressMessages(as.data.frame(ggpredict(fit, "Wind", ci.lvl = 0.8)))
+  })
+  for (name in c("predicted", "conf.low", "conf.high")) {
+    expect_equal(both[[1L]][[name]], both[[2L]][[name]], tolerance = 1e-4)
+  }
 })

@@ -62,7 +62,8 @@ test_that("an argument that nobody knows is refused by name", {
       class <- if (isS4(object)) "clMatrix" else class(object)
       use <- methods$class %in% class & !grepl(passed, methods$generic) &
         !grepl("^(\\[|on_|emm_basis|recover_data|loo\\.|model_performance|r2|check_)",
-               methods$name) & !grepl("xtable|coeftest|update|standardize|profile", methods$name) &
+               methods$name) &
+        !grepl("xtable|coeftest|update|standardize|profile|Anova", methods$name) &
         !(isS4(object) & methods$generic %in% base)
       for (k in which(use)) {
         problem <- tryCatch(methods$f[[k]](object, not_known = 1), error = identity)

@@ -190,3 +190,20 @@ test_that("draws far from their starts hint at an improper distribution, if ther
   expect_warning(fit <- run(wide, c(a = 0)), NA)
   expect_identical(fit$remote, "a")
 })
+
+test_that("a printed table fits into a line, and coef() gives the means", {
+  draws <- array(rnorm(400), c(100, 2, 2),
+                 list(NULL, NULL, c("(Intercept)", "a_name_of_20_letters")))
+  sample <- structure(list(draws = draws), class = "cl_sample")
+  table <- summary(sample)
+  lines <- function(width) {
+    old <- options(width = width)
+    on.exit(options(old))
+    capture.output(print(table))
+  }
+  expect_length(lines(80), 3L)
+  expect_match(lines(80)[1L], "rhat")
+  expect_no_match(lines(80)[1L], "mcse")
+  expect_match(lines(120)[1L], "mcse")
+  expect_identical(coef(sample), colMeans(as.matrix(sample)))
+})
