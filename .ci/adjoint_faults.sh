@@ -35,6 +35,8 @@ cat > "$work/rules.h" << 'END'
 #define scl_tape_binary(t, ...) FAULT(scl_tape_binary, t, __VA_ARGS__)
 #define scl_tape_unary(t, ...) FAULT(scl_tape_unary, t, __VA_ARGS__)
 #define scl_tape_ifelse(t, ...) FAULT(scl_tape_ifelse, t, __VA_ARGS__)
+#define scl_tape_times(t, ...) FAULT(scl_tape_times, t, __VA_ARGS__)
+#define scl_tape_over(t, ...) FAULT(scl_tape_over, t, __VA_ARGS__)
 #define scl_tape_broadcast(t, ...) FAULT(scl_tape_broadcast, t, __VA_ARGS__)
 #define scl_tape_transpose(t, ...) FAULT(scl_tape_transpose, t, __VA_ARGS__)
 #define scl_tape_part(t, ...) FAULT(scl_tape_part, t, __VA_ARGS__)

@@ -38,9 +38,10 @@
 #' Names and dimnames of parameters are kept and follow R's rules in `f`, so `par["mu"]` works.
 #' An error that only a recorded value has is not passed to the `tryCatch()` of `f`; `print()`,
 #' `cat()` and `str()` show what is recorded. A decision that depends on a parameter (`if`, `while`,
-#' a length, an index) cannot be recorded: select elements with `ifelse`, or use `retrace = TRUE`.
-#' Then `f` is run at every call, and comparisons have the values of that call; a record is compiled
-#' only if it differs from earlier ones.
+#' a length, an index) cannot be recorded: select elements with `ifelse`, whose branch that is not
+#' taken may have any numbers, or use `retrace = TRUE`. Then `f` is run at every call, and
+#' comparisons have the values of that call; a record is compiled only if it differs from earlier
+#' ones.
 #'
 #' @param f A function of named parameters, `function(mu, tau, theta)`, or of one list,
 #'   `function(p)`, that returns one number. Arguments that are not supplied in a call keep their

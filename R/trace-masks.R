@@ -234,7 +234,7 @@ other_masks <- function() {
     simplify2array = function(x, higher = TRUE, ...) {
       if (contains_traced(x)) simplified(x) else base::simplify2array(x, higher, ...)
     },
-    sd = mask("sd", function(x, ...) sqrt(traced_var(as.vector(x), ...)), stats::sd),
+    sd = mask("sd", function(x, ...) safe_root(traced_var(as.vector(x), ...)), stats::sd),
     sapply = mapped_sapply, vapply = mapped_vapply, mapply = mapped_mapply, Map = mapped_Map,
     Reduce = mapped_Reduce, apply = mapped_apply,
     replicate = function(n, expr, simplify = "array") {

@@ -16,16 +16,22 @@ static bool are_symmetric(const double *x, size_t length) {
 }
 
 bool scl_numbers_have(const double *numbers, size_t length, unsigned properties) {
+  const bool finite = (properties & SCL_DATA_FINITE) != 0;
+  const bool nonzero = (properties & SCL_DATA_NONZERO) != 0;
+  for (size_t i = 0; i < length && (finite || nonzero); i++) {
+    if ((finite && !isfinite(numbers[i])) || (nonzero && numbers[i] == 0.0)) return false;
+  }
   return (properties & SCL_DATA_SYMMETRIC) == 0 || are_symmetric(numbers, length);
 }
 
-/* Notes the properties, if the data have them. */
-static bool assume(scl_tape *t, int data, unsigned properties) {
+/* Notes the property, if the data have it. */
+static bool assume(scl_tape *t, int data, unsigned property) {
   scl_tape_data *d = &t->data[data];
-  if ((d->assumed & properties) == properties) return true;
-  if (!scl_numbers_have(d->numbers, d->length, properties)) return false;
-  d->assumed |= properties;
-  return true;
+  if ((d->tested & property) == 0) {
+    d->tested |= property;
+    if (scl_numbers_have(d->numbers, d->length, property)) d->assumed |= property;
+  }
+  return (d->assumed & property) != 0;
 }
 
 /* ---- symmetric matrices --------------------------------------------------------------------- */
@@ -142,4 +148,107 @@ static bool is_mirror(comparison *c, int x, int y) {
 bool scl_tape_is_symmetric(scl_tape *t, int value, size_t n) {
   comparison c = {.t = t, .n = n};
   return t->status == SCL_OK && is_mirror(&c, value, value);
+}
+
+/* ---- finite numbers ------------------------------------------------------------------------- */
+
+/* A program whose matrix has no factor has no result at all. */
+bool scl_tape_is_finite(scl_tape *t, int value) {
+  for (;;) {
+    const scl_value *v = &t->value[value];
+    switch ((scl_value_kind)v->kind) {
+    case SCL_VALUE_NUMBER:
+      return isfinite(v->number);
+    case SCL_VALUE_DATA:
+      return assume(t, (int)v->at[0], SCL_DATA_FINITE);
+    case SCL_VALUE_CHOL:
+      return !t->of_step;
+    case SCL_VALUE_BROADCAST:
+    case SCL_VALUE_TRANSPOSE:
+    case SCL_VALUE_PART:
+    case SCL_VALUE_GATHER:
+    case SCL_VALUE_TRIANGLE:
+    case SCL_VALUE_COPY:
+      value = scl_tape_operand(t, value, 0);
+      break;
+    default:
+      return false;
+    }
+  }
+}
+
+/* ---- zeros ---------------------------------------------------------------------------------- */
+
+static unsigned zeros_of_apply(scl_op op, const unsigned *of) {
+  switch (op) {
+  case SCL_OP_EQ:
+  case SCL_OP_NE:
+  case SCL_OP_LT:
+  case SCL_OP_GT:
+  case SCL_OP_LE:
+  case SCL_OP_GE:
+  case SCL_OP_AND:
+  case SCL_OP_OR:
+  case SCL_OP_NOT:
+  case SCL_OP_IS_NAN:
+  case SCL_OP_IS_FINITE:
+  case SCL_OP_IS_INFINITE:
+    return SCL_ZERO_BY_CHOICE | SCL_ZERO_BY_VALUE;
+  case SCL_OP_IFELSE:
+    return (of[1] | of[2]) != 0 ? SCL_ZERO_BY_CHOICE | SCL_ZERO_BY_VALUE : 0;
+  case SCL_OP_NEG:
+  case SCL_OP_ABS:
+  case SCL_OP_SQUARE:
+  case SCL_OP_DIV:
+  case SCL_OP_OVER:
+    return of[0];
+  case SCL_OP_MUL:
+  case SCL_OP_TIMES:
+  case SCL_OP_PMIN:
+  case SCL_OP_PMAX:
+  case SCL_OP_FILL_NAN:
+    return of[0] | of[1];
+  case SCL_OP_ADD:
+  case SCL_OP_SUB:
+    return of[0] & of[1];
+  default:
+    return 0;
+  }
+}
+
+unsigned scl_tape_zeros(scl_tape *t, const scl_value *v, const int *operand) {
+  const unsigned both = SCL_ZERO_BY_CHOICE | SCL_ZERO_BY_VALUE;
+  unsigned of[3] = {0, 0, 0}, any = 0;
+  for (int k = 0; k < v->operands; k++) {
+    const unsigned zeros = t->value[operand[k]].zeros;
+    if (k < 3) of[k] = zeros;
+    any |= zeros;
+  }
+  switch ((scl_value_kind)v->kind) {
+  case SCL_VALUE_NUMBER:
+    return v->number == 0.0 ? SCL_ZERO_BY_VALUE : 0;
+  case SCL_VALUE_PARAMETER:
+    return SCL_ZERO_BY_VALUE;
+  case SCL_VALUE_DATA:
+    return assume(t, (int)v->at[0], SCL_DATA_NONZERO) ? 0 : SCL_ZERO_BY_VALUE;
+  case SCL_VALUE_APPLY:
+    return zeros_of_apply((scl_op)v->op, of);
+  case SCL_VALUE_CHOL:
+  case SCL_VALUE_LU:
+    return 0;
+  case SCL_VALUE_SCATTER: /* steps leave out products with these zeros */
+  case SCL_VALUE_SCATTER_COLUMNS:
+    return t->of_step ? any | SCL_ZERO_BY_VALUE : both;
+  case SCL_VALUE_TRIANGLE:
+    return any | SCL_ZERO_BY_VALUE;
+  case SCL_VALUE_SCAN:
+    return both;
+  case SCL_VALUE_MATMUL:
+  case SCL_VALUE_CHOL_ADJOINT:
+  case SCL_VALUE_TRI_SOLVE:
+  case SCL_VALUE_LU_SOLVE:
+    return (any & SCL_ZERO_BY_CHOICE) != 0 ? both : 0;
+  default:
+    return any;
+  }
 }

@@ -269,9 +269,7 @@ static int lower_scan(lowering *w, int value, int *operand) {
 static scl_status lower_all(lowering *w, int outputs, const int *output, int *operand) {
   const scl_tape *t = w->from;
   scl_tape *to = &w->to->tape;
-  for (int k = 0; k < t->data_used; k++) {
-    scl_tape_add_data(to, t->data[k].numbers, t->data[k].length);
-  }
+  scl_tape_borrow_data(to, t);
   to->body = t->body;
   to->bodies = t->bodies;
   to->borrows_bodies = true;

@@ -369,10 +369,8 @@ scl_status scl_tape_map(const scl_tape *from, int output, size_t parameters, siz
   mapping m = {.from = from, .to = to, .vectors = vectors, .blocks = blocks};
   SCL_TRY(find_blocks(from, parameters, blocks));
   scl_status status = begin(&m);
-  for (int k = 0; k < from->data_used && status == SCL_OK; k++) {
-    scl_tape_add_data(to, from->data[k].numbers, from->data[k].length);
-    status = to->status;
-  }
+  if (status == SCL_OK) scl_tape_borrow_data(to, from);
+  if (status == SCL_OK) status = to->status;
   for (int v = 0; v < from->values && status == SCL_OK; v++) {
     map_value(&m, v);
     status = to->status;

@@ -112,13 +112,12 @@ static void reverse_reduce(scl_reverse *r, int value, int g) {
   const int x = scl_tape_operand(t, value, 0);
   if (scl_tape_length(t, g) != 1 || v.op != SCL_REDUCE_SUM) g = beside(t, &v, g);
   if (v.op == SCL_REDUCE_PROD) {
-    g = scl_tape_binary(t, SCL_OP_MUL, g, product_of_others(t, &v, x));
+    g = scl_tape_times(t, g, product_of_others(t, &v, x));
   } else if (v.op != SCL_REDUCE_SUM) { /* an extreme: shared by all elements that reach it */
     const int reached = scl_tape_binary(t, SCL_OP_EQ, x, beside(t, &v, value));
     const int count =
         scl_tape_reduce(t, SCL_REDUCE_SUM, reached, v.at[0], v.at[1], (scl_margin)v.at[2]);
-    g = scl_tape_binary(t, SCL_OP_MUL, reached,
-                        scl_tape_binary(t, SCL_OP_DIV, g, beside(t, &v, count)));
+    g = scl_tape_times(t, scl_tape_over(t, g, beside(t, &v, count)), reached);
   }
   scl_share_whole(r, x, g);
 }
@@ -131,14 +130,16 @@ static void reverse_matmul(scl_reverse *r, int value, int g) {
   const int a = scl_tape_operand(t, value, 0), b = scl_tape_operand(t, value, 1);
   g = scl_tape_fill(t, g, m * n);
   if (r->active[a]) {
+    const int x = scl_tape_factor(t, g, b);
     scl_share_whole(r, a,
-                    ta ? scl_tape_matmul(t, b, g, k, n, m, tb, true)
-                       : scl_tape_matmul(t, g, b, m, n, k, false, !tb));
+                    ta ? scl_tape_matmul(t, x, g, k, n, m, tb, true)
+                       : scl_tape_matmul(t, g, x, m, n, k, false, !tb));
   }
   if (r->active[b]) {
+    const int x = scl_tape_factor(t, g, a);
     scl_share_whole(r, b,
-                    tb ? scl_tape_matmul(t, g, a, n, m, k, true, ta)
-                       : scl_tape_matmul(t, a, g, k, m, n, !ta, false));
+                    tb ? scl_tape_matmul(t, g, x, n, m, k, true, ta)
+                       : scl_tape_matmul(t, x, g, k, m, n, !ta, false));
   }
 }
 
@@ -207,8 +208,9 @@ static void reverse_tri_solve(scl_reverse *r, int value, int g) {
   const int solved = tri_solve(t, l, scl_tape_fill(t, g, n * k), n, k, upper, !transpose);
   scl_share_whole(r, b, solved);
   if (!r->active[l]) return;
-  const int product = transpose ? scl_tape_matmul(t, value, solved, n, k, n, false, true)
-                                : scl_tape_matmul(t, solved, value, n, k, n, false, true);
+  const int x = scl_tape_factor(t, solved, value);
+  const int product = transpose ? scl_tape_matmul(t, x, solved, n, k, n, false, true)
+                                : scl_tape_matmul(t, solved, x, n, k, n, false, true);
   scl_share_whole(r, l, scl_tape_unary(t, SCL_OP_NEG, triangle(t, product, n, upper)));
 }
 
@@ -234,7 +236,7 @@ static void reverse_lu(scl_reverse *r, int value, int g) {
   const size_t n = t->value[value].at[0];
   const int inverse = lu_solve(t, value, diagonal_data(t, n, 1.0, 0.0), n, n, true);
   g = scl_tape_part(t, scl_tape_fill(t, g, n * (n + 1) + 2), n * (n + 1), 1);
-  scl_share_whole(r, scl_tape_operand(t, value, 0), scl_tape_binary(t, SCL_OP_MUL, inverse, g));
+  scl_share_whole(r, scl_tape_operand(t, value, 0), scl_tape_times_poles(t, g, inverse));
 }
 
 /* For X = op(A)^-1 B: dB = op(A)'^-1 dX, and dA = -dB X', or its transpose. */
@@ -248,8 +250,9 @@ static void reverse_lu_solve(scl_reverse *r, int value, int g) {
   const int solved = lu_solve(t, lu, scl_tape_fill(t, g, n * k), n, k, !transpose);
   scl_share_whole(r, b, solved);
   if (!r->active[a]) return;
-  const int product = transpose ? scl_tape_matmul(t, value, solved, n, k, n, false, true)
-                                : scl_tape_matmul(t, solved, value, n, k, n, false, true);
+  const int x = scl_tape_factor(t, solved, value);
+  const int product = transpose ? scl_tape_matmul(t, x, solved, n, k, n, false, true)
+                                : scl_tape_matmul(t, solved, x, n, k, n, false, true);
   scl_share_whole(r, a, scl_tape_unary(t, SCL_OP_NEG, product));
 }
 

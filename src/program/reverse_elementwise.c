@@ -3,7 +3,7 @@
  * same formulas as text. */
 #include "program/tape.h"
 
-/* Formulas below are read from the inside out: MUL(g, COS(a)) is g cos(a). */
+/* Formulas below are read from the inside out: TIMES(g, COS(a)) is g cos(a). */
 #define N(x) scl_tape_number(t, x)
 #define ADD(x, y) scl_tape_binary(t, SCL_OP_ADD, x, y)
 #define SUB(x, y) scl_tape_binary(t, SCL_OP_SUB, x, y)
@@ -12,6 +12,10 @@
 #define F(OP, x) scl_tape_unary(t, SCL_OP_##OP, x)
 #define G(OP, x, y) scl_tape_binary(t, SCL_OP_##OP, x, y)
 #define IF(test, yes, no) scl_tape_ifelse(t, test, yes, no)
+/* Of the derivative g: program/reverse_products.c. */
+#define TIMES(g, d) scl_tape_times(t, g, d)
+#define POLES(g, d) scl_tape_times_poles(t, g, d)
+#define OVER(g, d) scl_tape_over(t, g, d)
 
 enum { ZERO = -1 };
 
@@ -25,7 +29,7 @@ static int unknown_slope(scl_tape *t, const char *message) {
 /* The derivative of a log probability with respect to x: the density, exp(density), divided by the
  * probability, exp(r). */
 static int probability_slope(scl_tape *t, int g, int density, int r) {
-  return MUL(g, F(EXP, SUB(density, r)));
+  return POLES(g, F(EXP, SUB(density, r)));
 }
 
 /* Logarithms of the densities of a gamma and a beta variable, as in incomplete_functions.h. */
@@ -54,21 +58,21 @@ static int of_three(scl_tape *t, scl_op op, int k, int g, int value) {
     }
     op = k == 1 ? (upper ? SCL_OP_LOG_QBETA_SLOPE_A : SCL_OP_LOG_PBETA_SLOPE_A)
                 : (upper ? SCL_OP_LOG_QBETA_SLOPE_B : SCL_OP_LOG_PBETA_SLOPE_B);
-    return MUL(g, scl_tape_apply(t, op, 3, x));
+    return POLES(g, scl_tape_apply(t, op, 3, x));
   }
   if (op != SCL_OP_IFELSE) return unknown_slope(t, SHAPES);
   if (k == 0) return ZERO;
-  return k == 1 ? IF(a, g, N(0.0)) : IF(a, N(0.0), g);
+  return scl_tape_where(t, a, k == 1, g);
 }
 
 /* b a^(b - 1) and a^b log(a); 0 if the power is constant. */
 static int power_slope(scl_tape *t, int k, int g, int a, int b, int r) {
   const scl_value *v = &t->value[b];
-  if (k == 1) return MUL(g, IF(G(EQ, a, N(0.0)), N(0.0), MUL(r, F(LOG, a))));
+  if (k == 1) return POLES(g, IF(G(EQ, a, N(0.0)), N(0.0), MUL(r, F(LOG, a))));
   if (v->kind == SCL_VALUE_NUMBER) {
-    return v->number == 0.0 ? ZERO : MUL(g, MUL(b, G(POW, a, N(v->number - 1.0))));
+    return v->number == 0.0 ? ZERO : POLES(g, MUL(b, G(POW, a, N(v->number - 1.0))));
   }
-  return MUL(g, IF(G(EQ, b, N(0.0)), N(0.0), MUL(b, G(POW, a, SUB(b, N(1.0))))));
+  return POLES(g, IF(G(EQ, b, N(0.0)), N(0.0), MUL(b, G(POW, a, SUB(b, N(1.0))))));
 }
 
 /* digamma(a + 1) - digamma(a - b + 1), for the logarithm of a binomial coefficient. */
@@ -80,7 +84,13 @@ static int choose_slope(scl_tape *t, int a, int b) {
 static int bessel_slope(scl_tape *t, int k, int g, int a, int b, int r) {
   if (k == 1) return unknown_slope(t, "the derivative of besselK() by its order is not known");
   const int order = F(ABS, b), next = G(BESSEL_K_SCALED, a, ADD(order, N(1.0)));
-  return MUL(g, SUB(MUL(r, ADD(N(1.0), DIV(order, a))), next));
+  return POLES(g, SUB(MUL(r, ADD(N(1.0), DIV(order, a))), next));
+}
+
+/* Of a share a b or a / b that is 0 where a is: by b it is 0 there too, whatever follows. */
+static int of_share(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
+  if (op == SCL_OP_TIMES) return k == 0 ? scl_tape_times_again(t, g, a, b) : TIMES(a, g);
+  return k == 0 ? scl_tape_over_again(t, g, a, b) : F(NEG, G(OVER, TIMES(r, g), b));
 }
 
 static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
@@ -90,28 +100,30 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   case SCL_OP_SUB:
     return k == 0 ? g : F(NEG, g);
   case SCL_OP_MUL:
-    return MUL(g, k == 0 ? b : a);
+    return TIMES(g, k == 0 ? b : a);
   case SCL_OP_DIV:
-    return k == 0 ? DIV(g, b) : F(NEG, DIV(MUL(g, r), b));
+    return k == 0 ? OVER(g, b) : F(NEG, OVER(TIMES(g, r), b));
+  case SCL_OP_TIMES:
+  case SCL_OP_OVER:
+    return of_share(t, op, k, g, a, b, r);
   case SCL_OP_POW:
     return power_slope(t, k, g, a, b, r);
   case SCL_OP_MOD:
-    return k == 0 ? g : F(NEG, MUL(g, F(FLOOR, DIV(a, b))));
+    return k == 0 ? g : F(NEG, POLES(g, F(FLOOR, DIV(a, b))));
   case SCL_OP_PMIN:
-    return k == 0 ? IF(G(LE, a, b), g, N(0.0)) : IF(G(LE, a, b), N(0.0), g);
   case SCL_OP_PMAX:
-    return k == 0 ? IF(G(GE, a, b), g, N(0.0)) : IF(G(GE, a, b), N(0.0), g);
+    return scl_tape_where(t, op == SCL_OP_PMIN ? G(LE, a, b) : G(GE, a, b), k == 0, g);
   case SCL_OP_ATAN2: {
     const int radius = ADD(F(SQUARE, a), F(SQUARE, b));
-    return k == 0 ? MUL(g, DIV(b, radius)) : F(NEG, MUL(g, DIV(a, radius)));
+    return k == 0 ? POLES(g, DIV(b, radius)) : F(NEG, POLES(g, DIV(a, radius)));
   }
   case SCL_OP_DEVIANCE:
-    return MUL(g, k == 0 ? F(LOG, DIV(a, b)) : IF(G(EQ, a, N(0.0)), N(1.0), DIV(SUB(b, a), b)));
+    return POLES(g, k == 0 ? F(LOG, DIV(a, b)) : IF(G(EQ, a, N(0.0)), N(1.0), DIV(SUB(b, a), b)));
   case SCL_OP_LOG_PGAMMA:
-    if (k == 1) return MUL(g, G(LOG_PGAMMA_SLOPE, a, b));
+    if (k == 1) return POLES(g, G(LOG_PGAMMA_SLOPE, a, b));
     return probability_slope(t, g, gamma_density(t, a, b), r);
   case SCL_OP_LOG_QGAMMA:
-    if (k == 1) return MUL(g, G(LOG_QGAMMA_SLOPE, a, b));
+    if (k == 1) return POLES(g, G(LOG_QGAMMA_SLOPE, a, b));
     return F(NEG, probability_slope(t, g, gamma_density(t, a, b), r));
   case SCL_OP_LOG_PGAMMA_SLOPE:
   case SCL_OP_LOG_QGAMMA_SLOPE:
@@ -121,11 +133,11 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   case SCL_OP_FILL_NAN:
     return k == 0 ? IF(F(IS_NAN, a), N(0.0), g) : IF(F(IS_NAN, a), g, N(0.0));
   case SCL_OP_LBETA:
-    return MUL(g, SUB(F(DIGAMMA, k == 0 ? a : b), F(DIGAMMA, ADD(a, b))));
+    return POLES(g, SUB(F(DIGAMMA, k == 0 ? a : b), F(DIGAMMA, ADD(a, b))));
   case SCL_OP_CHOOSE:
-    return k == 0 ? MUL(g, MUL(r, choose_slope(t, a, b))) : ZERO;
+    return k == 0 ? POLES(g, MUL(r, choose_slope(t, a, b))) : ZERO;
   case SCL_OP_LCHOOSE:
-    return k == 0 ? MUL(g, choose_slope(t, a, b)) : ZERO;
+    return k == 0 ? POLES(g, choose_slope(t, a, b)) : ZERO;
   case SCL_OP_EQ:
   case SCL_OP_NE:
   case SCL_OP_LT:
@@ -151,35 +163,35 @@ static int of_trigonometry(scl_tape *t, scl_op op, int g, int a, int r) {
   const double pi = 3.14159265358979323846;
   switch (op) {
   case SCL_OP_SIN:
-    return MUL(g, F(COS, a));
+    return TIMES(g, F(COS, a));
   case SCL_OP_COS:
-    return F(NEG, MUL(g, F(SIN, a)));
+    return F(NEG, TIMES(g, F(SIN, a)));
   case SCL_OP_TAN:
-    return MUL(g, with_square(t, 1.0, 1.0, r));
+    return TIMES(g, with_square(t, 1.0, 1.0, r));
   case SCL_OP_SINPI:
-    return MUL(g, MUL(N(pi), F(COSPI, a)));
+    return TIMES(g, MUL(N(pi), F(COSPI, a)));
   case SCL_OP_COSPI:
-    return MUL(g, MUL(N(-pi), F(SINPI, a)));
+    return TIMES(g, MUL(N(-pi), F(SINPI, a)));
   case SCL_OP_TANPI:
-    return MUL(g, MUL(N(pi), with_square(t, 1.0, 1.0, r)));
+    return TIMES(g, MUL(N(pi), with_square(t, 1.0, 1.0, r)));
   case SCL_OP_ASIN:
-    return DIV(g, F(SQRT, with_square(t, 1.0, -1.0, a)));
+    return OVER(g, F(SQRT, with_square(t, 1.0, -1.0, a)));
   case SCL_OP_ACOS:
-    return F(NEG, DIV(g, F(SQRT, with_square(t, 1.0, -1.0, a))));
+    return F(NEG, OVER(g, F(SQRT, with_square(t, 1.0, -1.0, a))));
   case SCL_OP_ATAN:
-    return DIV(g, with_square(t, 1.0, 1.0, a));
+    return OVER(g, with_square(t, 1.0, 1.0, a));
   case SCL_OP_SINH:
-    return MUL(g, F(COSH, a));
+    return TIMES(g, F(COSH, a));
   case SCL_OP_COSH:
-    return MUL(g, F(SINH, a));
+    return TIMES(g, F(SINH, a));
   case SCL_OP_TANH: /* 1 - r^2, without cancellation where r is close to 1 */
-    return DIV(g, F(SQUARE, F(COSH, a)));
+    return OVER(g, F(SQUARE, F(COSH, a)));
   case SCL_OP_ASINH:
-    return DIV(g, F(SQRT, with_square(t, 1.0, 1.0, a)));
+    return OVER(g, F(SQRT, with_square(t, 1.0, 1.0, a)));
   case SCL_OP_ACOSH:
-    return DIV(g, F(SQRT, with_square(t, -1.0, 1.0, a)));
+    return OVER(g, F(SQRT, with_square(t, -1.0, 1.0, a)));
   case SCL_OP_ATANH:
-    return DIV(g, with_square(t, 1.0, -1.0, a));
+    return OVER(g, with_square(t, 1.0, -1.0, a));
   case SCL_OP_NOT:
   case SCL_OP_IS_NAN:
   case SCL_OP_IS_FINITE:
@@ -198,35 +210,35 @@ static int of_trigonometry(scl_tape *t, scl_op op, int g, int a, int r) {
 static int of_special(scl_tape *t, scl_op op, int g, int a, int r) {
   switch (op) {
   case SCL_OP_GAMMA:
-    return MUL(g, MUL(r, F(DIGAMMA, a)));
+    return POLES(g, MUL(r, F(DIGAMMA, a)));
   case SCL_OP_LGAMMA:
-    return MUL(g, F(DIGAMMA, a));
+    return POLES(g, F(DIGAMMA, a));
   case SCL_OP_DIGAMMA:
-    return MUL(g, F(TRIGAMMA, a));
+    return POLES(g, F(TRIGAMMA, a));
   case SCL_OP_TRIGAMMA:
-    return MUL(g, F(TETRAGAMMA, a));
+    return POLES(g, F(TETRAGAMMA, a));
   case SCL_OP_TETRAGAMMA:
-    return MUL(g, F(PENTAGAMMA, a));
+    return POLES(g, F(PENTAGAMMA, a));
   case SCL_OP_PENTAGAMMA:
     return unknown_slope(t, "derivatives of trigamma() are known up to the second");
   case SCL_OP_STIRLING:
-    return MUL(g, ADD(SUB(F(DIGAMMA, a), F(LOG, a)), DIV(N(0.5), a)));
+    return POLES(g, ADD(SUB(F(DIGAMMA, a), F(LOG, a)), DIV(N(0.5), a)));
   case SCL_OP_ERF:
-    return MUL(g, MUL(N(1.1283791670955126), F(EXP, F(NEG, F(SQUARE, a)))));
+    return TIMES(g, MUL(N(1.1283791670955126), F(EXP, F(NEG, F(SQUARE, a)))));
   case SCL_OP_ERFC:
-    return MUL(g, MUL(N(-1.1283791670955126), F(EXP, F(NEG, F(SQUARE, a)))));
+    return TIMES(g, MUL(N(-1.1283791670955126), F(EXP, F(NEG, F(SQUARE, a)))));
   case SCL_OP_PNORM:
-    return MUL(g, F(DNORM, a));
+    return TIMES(g, F(DNORM, a));
   case SCL_OP_LOG_PNORM:
-    return MUL(g, F(LOG_PNORM_SLOPE, a));
+    return TIMES(g, F(LOG_PNORM_SLOPE, a));
   case SCL_OP_LOG_PNORM_SLOPE:
-    return F(NEG, MUL(g, MUL(r, ADD(a, r))));
+    return F(NEG, TIMES(g, MUL(r, ADD(a, r))));
   case SCL_OP_DNORM:
-    return F(NEG, MUL(g, MUL(a, r)));
+    return F(NEG, TIMES(g, MUL(a, r)));
   case SCL_OP_QNORM:
-    return DIV(g, F(DNORM, r));
+    return OVER(g, F(DNORM, r));
   case SCL_OP_LOG_QNORM:
-    return DIV(g, F(LOG_PNORM_SLOPE, r));
+    return OVER(g, F(LOG_PNORM_SLOPE, r));
   default:
     return of_trigonometry(t, op, g, a, r);
   }
@@ -237,29 +249,29 @@ static int of_one(scl_tape *t, scl_op op, int g, int a, int r) {
   case SCL_OP_NEG:
     return F(NEG, g);
   case SCL_OP_ABS:
-    return MUL(g, F(SIGN, a));
+    return TIMES(g, F(SIGN, a));
   case SCL_OP_SQUARE:
-    return MUL(g, MUL(N(2.0), a));
+    return TIMES(g, MUL(N(2.0), a));
   case SCL_OP_SQRT:
-    return DIV(MUL(N(0.5), g), r);
+    return OVER(MUL(N(0.5), g), r);
   case SCL_OP_EXP:
-    return MUL(g, r);
+    return TIMES(g, r);
   case SCL_OP_EXPM1:
-    return MUL(g, ADD(r, N(1.0)));
+    return TIMES(g, ADD(r, N(1.0)));
   case SCL_OP_LOG:
-    return DIV(g, a);
+    return OVER(g, a);
   case SCL_OP_LOG1P:
-    return DIV(g, ADD(N(1.0), a));
+    return OVER(g, ADD(N(1.0), a));
   case SCL_OP_LOG2:
-    return MUL(g, DIV(N(1.4426950408889634), a));
+    return POLES(g, DIV(N(1.4426950408889634), a));
   case SCL_OP_LOG10:
-    return MUL(g, DIV(N(0.4342944819032518), a));
+    return POLES(g, DIV(N(0.4342944819032518), a));
   case SCL_OP_INV_LOGIT: /* r (1 - r), without cancellation in the upper tail */
-    return MUL(g, MUL(r, F(INV_LOGIT, F(NEG, a))));
+    return TIMES(g, MUL(r, F(INV_LOGIT, F(NEG, a))));
   case SCL_OP_LOG1M_EXP:
-    return F(NEG, DIV(g, F(EXPM1, F(NEG, a))));
+    return F(NEG, OVER(g, F(EXPM1, F(NEG, a))));
   case SCL_OP_LOG1P_EXP:
-    return MUL(g, F(INV_LOGIT, a));
+    return TIMES(g, F(INV_LOGIT, a));
   default:
     return of_special(t, op, g, a, r);
   }

@@ -216,6 +216,7 @@ static void differentiate_step(step_gradient *w, const scl_scan_body *from, uint
   int seed[SCL_SCAN_PORTS], seeds = 0;
   size_t at;
   scl_tape_begin(&w->tape);
+  w->tape.of_step = true;
   place_inputs(w, s, active);
   at = w->seeds;
   const int result = copy_step(&from->tape, from->result, &w->in, &w->tape);

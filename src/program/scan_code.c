@@ -38,9 +38,11 @@ static int multiply(scalars *w, int a, int b) {
 
 /* In idle steps products with the guard vanish, and it chooses. */
 static int operate(scalars *w, const scl_value *v, const int *x) {
-  const bool idle = w->idle != NULL;
-  if (idle && v->op == SCL_OP_MUL) return multiply(w, x[0], x[1]);
-  if (idle && v->op == SCL_OP_DIV && scl_tape_is_number(&w->to, x[0], 0.0)) return x[0];
+  const bool idle = w->idle != NULL, share = v->op == SCL_OP_TIMES || v->op == SCL_OP_OVER;
+  if (idle && (v->op == SCL_OP_MUL || v->op == SCL_OP_TIMES)) return multiply(w, x[0], x[1]);
+  if ((share || (idle && v->op == SCL_OP_DIV)) && scl_tape_is_number(&w->to, x[0], 0.0)) {
+    return x[0];
+  }
   if (idle && v->op == SCL_OP_IFELSE) {
     if (x[1] == x[2] || scl_tape_is_number(&w->to, x[0], 1.0)) return x[1];
     if (scl_tape_is_number(&w->to, x[0], 0.0)) return x[2];

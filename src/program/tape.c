@@ -1,6 +1,6 @@
 /* Values of a program: checks, search for equal values. program/tape_arithmetic.c has arithmetic.
  */
-#include "program/tape.h"
+#include "program/facts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +118,7 @@ int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand) {
   if (v.operands > 0) {
     memcpy(t->operand + v.first, operand, (size_t)v.operands * sizeof *operand);
   }
+  v.zeros = (uint8_t)scl_tape_zeros(t, &v, operand);
   t->operands_used += v.operands;
   t->value[t->values] = v;
   t->next[t->values] = *head;
@@ -139,6 +140,14 @@ static int add_data(scl_tape *t, scl_tape_data data) {
 
 int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length) {
   return add_data(t, (scl_tape_data){.numbers = numbers, .length = length});
+}
+
+void scl_tape_borrow_data(scl_tape *t, const scl_tape *from) {
+  for (int k = 0; k < from->data_used; k++) {
+    scl_tape_data data = from->data[k];
+    data.owned = NULL;
+    add_data(t, data);
+  }
 }
 
 int scl_tape_own_data(scl_tape *t, double *numbers, size_t length) {

@@ -36,10 +36,11 @@ typedef struct {
 extern const scl_value_row scl_values[SCL_VALUE_KINDS];
 
 typedef struct {
-  uint8_t kind; /* scl_value_kind */
-  uint8_t op;   /* of an APPLY: scl_op; of a REDUCE: scl_reduction */
-  int operands; /* how many; they stand in the tape's list, */
-  int first;    /* from here on */
+  uint8_t kind;  /* scl_value_kind */
+  uint8_t op;    /* of an APPLY: scl_op; of a REDUCE: scl_reduction */
+  uint8_t zeros; /* program/facts.h */
+  int operands;  /* how many; they stand in the tape's list, */
+  int first;     /* from here on */
   size_t at[SCL_VALUE_ATTRIBUTES];
   double number; /* of a NUMBER */
   size_t length;
@@ -50,7 +51,7 @@ typedef struct {
   const double *numbers;
   size_t length;
   double *owned;
-  unsigned assumed; /* properties on which the program relies (program/facts.h) */
+  unsigned tested, assumed; /* properties (program/facts.h); those on which the program relies */
 } scl_tape_data;
 
 struct scl_scan_body;
@@ -68,6 +69,7 @@ typedef struct {
   int *bucket;         /* of the search for equal values: 1 + the last value, 0 for none */
   int *next;           /* the value before in its bucket */
   int buckets;
+  bool of_step; /* parameters are the inputs of a scan's step: any numbers */
   scl_status status;
 } scl_tape;
 
@@ -102,6 +104,8 @@ static inline bool scl_tape_is_number(const scl_tape *t, int value, double numbe
 
 /* Borrowed numbers; the index of the data, for DATA, GATHER and SCATTER. */
 int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length);
+/* All data of another tape, borrowed. */
+void scl_tape_borrow_data(scl_tape *t, const scl_tape *from);
 /* Numbers made by malloc(), which the tape owns from now on; NULL is SCL_E_MEMORY. */
 int scl_tape_own_data(scl_tape *t, double *numbers, size_t length);
 
@@ -152,5 +156,16 @@ int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again);
 /* g d(value)/d(operand k) of an APPLY, before it is summed for an operand of length 1; a negative
  * index if that is zero everywhere (program/reverse_elementwise.c). */
 int scl_tape_slope(scl_tape *t, int value, int k, int g);
+/* Shares of a derivative g, which stay 0 where g is 0 (program/reverse_products.c): g d; the same
+ * for a d that has poles; g / d; and x as a factor of g in a product of matrices. */
+int scl_tape_times(scl_tape *t, int g, int d);
+int scl_tape_times_poles(scl_tape *t, int g, int d);
+int scl_tape_over(scl_tape *t, int g, int d);
+int scl_tape_factor(scl_tape *t, int g, int x);
+/* Derivatives of shares by g. */
+int scl_tape_times_again(scl_tape *t, int again, int g, int d);
+int scl_tape_over_again(scl_tape *t, int again, int g, int d);
+/* g where the test is true, or where it is false; else 0. */
+int scl_tape_where(scl_tape *t, int test, bool truth, int g);
 
 #endif

@@ -134,6 +134,10 @@ double op_reference(scl_op op, double a, double b) {
     return both(a, b);
   case SCL_OP_OR:
     return either(a, b);
+  case SCL_OP_TIMES:
+    return a == 0.0 ? 0.0 : a * b;
+  case SCL_OP_OVER:
+    return a == 0.0 ? 0.0 : a / b;
   case SCL_OP_FILL_NAN:
     return isnan(a) ? b : a;
   case SCL_OP_PMIN:

@@ -196,6 +196,7 @@ static domain domain_of(scl_op op, int k) {
   case SCL_OP_INTDIV:
     return k == 0 ? REAL : POSITIVE;
   case SCL_OP_DIV:
+  case SCL_OP_OVER:
     return k == 0 ? REAL : POSITIVE;
   case SCL_OP_ATAN2:
   case SCL_OP_DEVIANCE:

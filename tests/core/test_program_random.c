@@ -199,10 +199,28 @@ static void add_square(draw *d) {
   }
 }
 
+/* A branch whose numbers are not finite where it is not taken: an operation at 0 or at infinity. */
+static void add_branch(draw *d) {
+  static const scl_op ops[] = {SCL_OP_LOG, SCL_OP_SQRT, SCL_OP_LGAMMA, SCL_OP_DIV, SCL_OP_EXP};
+  const scl_op op = ops[below(5)];
+  const shaped x = any(d);
+  const size_t length = x.m * x.n;
+  double *taken = test_alloc(length * sizeof *taken);
+  for (size_t i = 0; i < length; i++) taken[i] = (double)below(2);
+  const int mask = node_data(&d->l, taken, length), one = node_number(&d->l, 1.0);
+  free(taken);
+  int y = node_binary(&d->l, SCL_OP_MUL, program_argument(&d->l, SCL_OP_LOG, 0, x.node), mask);
+  const int test = below(2) ? mask : node_binary(&d->l, SCL_OP_GT, y, node_number(&d->l, 0.0));
+  if (op == SCL_OP_DIV || op == SCL_OP_EXP) y = node_binary(&d->l, SCL_OP_DIV, one, y);
+  if (op != SCL_OP_DIV) y = node_unary(&d->l, op, y);
+  if (below(2)) y = node_binary(&d->l, SCL_OP_MUL, y, of_length(d, length));
+  keep(d, node_ifelse(&d->l, test, y, of_length(d, length)), x.m, x.n);
+}
+
 static void add_any(draw *d) {
   static void (*const add[])(draw *) = {
-      add_leaf,      add_apply,  add_apply,  add_apply,  add_apply,  add_view,  add_view,
-      add_reduction, add_places, add_concat, add_cumsum, add_matmul, add_square};
+      add_leaf,      add_apply,  add_apply,  add_apply,  add_apply,  add_view,   add_view,
+      add_reduction, add_places, add_concat, add_cumsum, add_matmul, add_square, add_branch};
   add[below(sizeof add / sizeof *add)](d);
 }
 

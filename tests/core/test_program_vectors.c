@@ -291,7 +291,7 @@ static void check_data(scl_context *ctx) {
         CHECK_NEAR(got[j], want, 1e-10);
       }
     }
-    for (int k = 0; k < 3000; k++) l.data[0][k] = 0.001 * k;
+    for (int k = 0; k < 3000; k++) l.data[0][k] = 0.001 * (k + 1);
     CHECK_OK(scl_program_set_data(f, 0, l.data[0], 3000));
   }
   const uint64_t full = scl_program_about(f).bytes;

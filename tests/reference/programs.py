@@ -57,6 +57,7 @@ def pbeta(x, a, b):
 
 OPS = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "times": lambda a, b: a * b, "over": lambda a, b: a / b,
     "div": lambda a, b: a / b, "pow": lambda a, b: mp.power(a, b),
     "mod": lambda a, b: a - mp.floor(a / b) * b, "intdiv": lambda a, b: mp.floor(a / b),
     "pmin": min, "pmax": max, "atan2": mp.atan2,

@@ -346,7 +346,9 @@ log_qbeta <- function(a, b, c) pbeta(a, b, c, lower.tail = FALSE, log.p = TRUE)
 in_base_r <- list(
   add = `+`, sub = `-`, mul = `*`, div = `/`, pow = `^`, mod = `%%`, intdiv = `%/%`, eq = `==`,
   ne = `!=`, lt = `<`, gt = `>`, le = `<=`, ge = `>=`, and = `&`, or = `|`, pmin = base::pmin,
-  pmax = base::pmax, atan2 = atan2, fill_nan = function(a, b) ifelse(is.na(a), b, a),
+  pmax = base::pmax, times = function(a, b) ifelse(a == 0, 0, a * b),
+  over = function(a, b) ifelse(a == 0, 0, a / b), atan2 = atan2,
+  fill_nan = function(a, b) ifelse(is.na(a), b, a),
   ifelse = function(a, b, c) ifelse(a, b, c), not = `!`, is_nan = is.na, is_finite = is.finite,
   is_infinite = is.infinite, neg = function(a) -a, square = function(a) a^2,
   inv_logit = plogis, log1p_exp = function(a) pmax(a, 0) + log1p(exp(-abs(a))), round = round,

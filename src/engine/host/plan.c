@@ -409,7 +409,8 @@ static double element_work(const scl_plan *p) {
     if (step->kind != SCL_STEP_APPLY) continue;
     const scl_op op = (scl_op)step->op;
     const bool cheap = op == SCL_OP_ADD || op == SCL_OP_SUB || op == SCL_OP_MUL ||
-                       op == SCL_OP_DIV || op == SCL_OP_NEG || op == SCL_OP_SQUARE;
+                       op == SCL_OP_DIV || op == SCL_OP_NEG || op == SCL_OP_SQUARE ||
+                       op == SCL_OP_TIMES || op == SCL_OP_OVER;
     work += cheap ? 1.0 : DEAR;
   }
   return work;

@@ -145,6 +145,25 @@ const scl_host_reduction scl_host_reductions[SCL_REDUCE_COUNT] = {
     }                                                                                              \
   }
 
+/* 0 where a is 0. */
+#define WIDE_SHARE(name, operator)                                                                 \
+  SCL_WIDE static void wide_##name(size_t n, const scl_run *arg, double *dst) {                    \
+    const double *array_a = arg[0].array, *array_b = arg[1].array;                                 \
+    const scl_wide zeros = {0.0}, every_a = zeros + arg[0].number,                                 \
+                   every_b = zeros + arg[1].number;                                                \
+    size_t k = 0;                                                                                  \
+    for (; k + SCL_WIDE_LANES <= n; k += SCL_WIDE_LANES) {                                         \
+      const scl_wide a = array_a != NULL ? *(const scl_wide *)(array_a + k) : every_a;             \
+      const scl_wide b = array_b != NULL ? *(const scl_wide *)(array_b + k) : every_b;             \
+      *(scl_wide *)(dst + k) = (scl_wide)((scl_wide_bits)(a operator b) & (a != zeros));           \
+    }                                                                                              \
+    for (; k < n; k++) {                                                                           \
+      const double a = array_a != NULL ? array_a[k] : arg[0].number;                               \
+      const double b = array_b != NULL ? array_b[k] : arg[1].number;                               \
+      dst[k] = a == 0.0 ? 0.0 : a operator b;                                                      \
+    }                                                                                              \
+  }
+
 /* In the order of reduce_sum(). */
 SCL_WIDE static double wide_sum(size_t n, const double *x) {
   union {
@@ -165,6 +184,8 @@ WIDE_BINARY(add, a + b)
 WIDE_BINARY(sub, a - b)
 WIDE_BINARY(mul, a *b)
 WIDE_BINARY(div, a / b)
+WIDE_SHARE(times, *)
+WIDE_SHARE(over, /)
 WIDE_UNARY(neg, -a)
 WIDE_UNARY(square, a *a)
 
@@ -179,6 +200,10 @@ static scl_op_loop *wide_loop_of(scl_op op) {
     return wide_mul;
   case SCL_OP_DIV:
     return wide_div;
+  case SCL_OP_TIMES:
+    return wide_times;
+  case SCL_OP_OVER:
+    return wide_over;
   case SCL_OP_NEG:
     return wide_neg;
   case SCL_OP_SQUARE:

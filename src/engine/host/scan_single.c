@@ -19,6 +19,9 @@ void scl_host_scan_single(const scl_scan_single *s, int count, size_t rows) {
       case SCL_OP_DIV:
         o->to[r] = a / o->arg[1][r * o->step[1]];
         break;
+      case SCL_OP_TIMES:
+        o->to[r] = a == 0.0 ? 0.0 : a * o->arg[1][r * o->step[1]];
+        break;
       case SCL_OP_COUNT:
         o->to[r] = a;
         break;

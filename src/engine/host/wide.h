@@ -10,6 +10,7 @@
 #define SCL_WIDE __attribute__((target("avx2,fma")))
 enum { SCL_WIDE_LANES = 4 };
 typedef double scl_wide __attribute__((vector_size(32), aligned(8), may_alias));
+typedef long long scl_wide_bits __attribute__((vector_size(32)));
 static inline bool scl_host_has_wide(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
