@@ -5,7 +5,8 @@
 # installed two or more workers take the steps from one list, the longest first.
 #
 # --long runs every test with all its cases; without it the longest ones take fewer
-# (STATCL_TEST_QUICK), so that the whole stays below half an hour on two idle cores.
+# (STATCL_TEST_QUICK), and tests on a device, long tests and planted faults take turns by day, so
+# that the whole stays below a quarter of an hour on two idle cores.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -13,28 +14,36 @@ logs=$root/build/log
 tally=$root/build/tally # a line "passed failed skipped" from each step
 waiting=$root/build/waiting # a line for each step that no worker has taken yet
 export LC_ALL=C.UTF-8
+turn= # 1: long suites take turns by day
+few= # the tests of steps that run what another step runs too, as a regular expression; all if empty
 case ${1:-} in
-  "") export STATCL_TEST_QUICK=1 ;;
+  "")
+    export STATCL_TEST_QUICK=1
+    turn=1
+    few='^(session|matrix|lazy|cholesky|glm)$'
+    ;;
   --long) unset STATCL_TEST_QUICK ;;
   *)
     echo "check: unknown argument '$1'; there is --long" >&2
     exit 2
     ;;
 esac
-# Far longer than any step takes, even on a busy machine: it only ends one that hangs.
-readonly patience=3000
 mkdir -p "$logs" build/lib build/lib-host build/no-platform build/pocl \
   build/pocl-plain build/check
 export POCL_CACHE_DIR=$root/build/pocl
 : > "$tally"
+# Several steps install the package; with a compiler's cache they compile once.
+if command -v ccache > /dev/null 2>&1; then
+  printf 'CC = ccache %s\n' "$(R CMD config CC)" > build/Makevars
+  export R_MAKEVARS_USER=$root/build/Makevars CCACHE_DIR=$root/build/ccache CCACHE_NOHASHDIR=1
+fi
 
 # step NAME COMMAND...: prints its elapsed time and its processor time.
 step() {
   local name=$1 log=$logs/$1.log cpu=$logs/$1.cpu start=$SECONDS status=0 counts p f s took
   shift
   local TIMEFORMAT='%U %S'
-  { time timeout --kill-after=10 "$patience" "$@" > "$log" 2>&1 < /dev/null; } 2> "$cpu" ||
-    status=$?
+  { time bash .ci/watched.sh "$log" "$@"; } 2> "$cpu" || status=$?
   took=$(awk -v wall=$((SECONDS - start)) '{ printf "%4d s (cpu %d s)", wall, $1 + $2 }' "$cpu")
   rm -f "$cpu"
   counts=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
@@ -50,9 +59,9 @@ step() {
   # At once, so that the workers' lines do not mix.
   if [ "$f" = 0 ]; then
     printf 'ok      %-22s %s  %s\n' "$name" "$took" "${counts:-}"
-  elif [ "$status" = 124 ] || [ "$status" = 137 ]; then
-    printf 'STOPPED %-22s %s  no end within %d s: it hangs, or the machine is too busy\n%s\n' \
-      "$name" "$took" "$patience" "$(tail -n 40 "$log" | sed 's/^/        /')"
+  elif [ "$status" = 124 ]; then
+    printf 'STOPPED %-22s %s  it hangs\n%s\n' "$name" "$took" \
+      "$(tail -n 40 "$log" | sed 's/^/        /')"
   else
     # What failed comes first, since the end of a long log need not have it.
     printf 'FAILED  %-22s %s  %s\n%s\n' "$name" "$took" "${counts:-exit status $status}" \
@@ -104,6 +113,7 @@ step core-build make -s -C tests/core & # beside the package
 step build bash -c 'cd build/check && R CMD build ../..'
 tarball=$(echo build/check/statcl_*.tar.gz)
 if [ ! -f "$tarball" ]; then wait; finish; fi
+# R CMD check reads this log.
 step install R CMD INSTALL --library=build/lib "$tarball"
 export R_LIBS=$root/build/lib
 wait
@@ -113,11 +123,11 @@ wait
 # workers end at about the same time.
 
 core_device() {
-  step core-device env STATCL_TEST_DEVICE=1 make -s -C tests/core test
+  step core-device env STATCL_TEST_TURN=$turn STATCL_TEST_DEVICE=1 make -s -C tests/core test
 }
 
 core_host() {
-  step core-host make -s -C tests/core test
+  step core-host env STATCL_TEST_TURN=$turn make -s -C tests/core test
 }
 
 # Races, uninitialised values, accesses out of bounds.
@@ -132,7 +142,7 @@ simulator() {
 # The kernels made for GPUs, on the CPU device, where they are not optimised
 # (engine/cl/runtime/program.c; the simulator runs the same kernels without a report).
 core_gpu_kernels() {
-  step core-gpu-kernels env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
+  step core-gpu-kernels env STATCL_TEST_TURN=$turn STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
     POCL_CACHE_DIR="$root/build/pocl-plain" \
     make -s -C tests/core test \
     SUITES="arith constructors gemm triangular cholesky covariance glm program_pass"
@@ -155,9 +165,11 @@ faults() {
   step adjoint-faults bash .ci/adjoint_faults.sh
 }
 
-# As CRAN's machines do it, which have no OpenCL platform. No network, no clock server; whatever
-# CRAN looks at beyond --as-cran. No ERROR, WARNING or NOTE passes, except that of every new
-# package. Separate folders show what is left behind; other programs may write to /tmp meanwhile.
+# As CRAN's machines do it, which have no OpenCL platform, on the package as it was installed and
+# with the vignettes as they were built. No network, no clock server; whatever CRAN looks at beyond
+# --as-cran. No ERROR, WARNING or NOTE passes, except that of every new package; that an example
+# took long on a busy machine is none. Separate folders show what is left behind; other programs may
+# write to /tmp meanwhile.
 # Threads of BLAS that wait for each other on a busy machine would count as time of the examples.
 r_cmd_check() {
   mkdir -p build/check/home build/check/tmp
@@ -166,7 +178,10 @@ r_cmd_check() {
     _R_CHECK_SYSTEM_CLOCK_=0 _R_CHECK_THINGS_IN_TEMP_DIR_=true _R_CHECK_THINGS_IN_OTHER_DIRS_=true \
     _R_CHECK_THINGS_IN_OTHER_DIRS_EXCLUDE_='^/tmp/' HOME="$root/build/check/home" \
     TMPDIR="$root/build/check/tmp" \
-    bash -c "cd build/check && R CMD check --as-cran --no-manual $(basename "$tarball") &&
+    _R_CHECK_EXAMPLE_TIMING_THRESHOLD_=100000 STATCL_TEST_FILES="$few" \
+    bash -c "cd build/check && R CMD check --as-cran --no-manual --no-build-vignettes \
+        --install=check:$logs/install.log --library=$root/build/lib \
+        $(basename "$tarball") &&
       bash ../../.ci/check_notes.sh statcl.Rcheck/00check.log"
 }
 
@@ -181,7 +196,20 @@ documents() {
 # And what all tests leave behind: nothing.
 tests_device() {
   step tests-device bash .ci/leaves_nothing.sh env NOT_CRAN=true STATCL_TEST_DEVICE=required \
-    Rscript .ci/testthat.R
+    STATCL_TEST_TURN="${turn:+device}" STATCL_TEST_ENGINE=device Rscript .ci/testthat.R
+}
+
+# Without an OpenCL platform.
+tests_host() {
+  step tests-host bash .ci/leaves_nothing.sh env NOT_CRAN=true STATCL_TEST_TURN="${turn:+host}" \
+    OCL_ICD_VENDORS="$root/build/no-platform" OPENBLAS_NUM_THREADS=1 Rscript .ci/testthat.R
+}
+
+# A build without the device engine is nearly the same.
+host_only() {
+  step install-host-only env STATCL_OPENCL=no R CMD INSTALL --library=build/lib-host "$tarball"
+  step tests-host-only env NOT_CRAN=true R_LIBS="$root/build/lib-host" \
+    Rscript .ci/testthat.R ${few:+"$few"}
 }
 
 # Each OpenCL implementation that is installed.
@@ -194,18 +222,6 @@ examples_device() {
   step examples-device bash .ci/examples.sh
 }
 
-# What runs on the host has just run there, and without a platform or OpenCL it is nearly the
-# same: all of it once before an issue is closed.
-tests_without_device() {
-  local few=
-  if [ -n "${STATCL_TEST_QUICK:-}" ]; then few='^(session|matrix|lazy|cholesky|glm|gp-fit)$'; fi
-  step tests-no-platform env NOT_CRAN=true OCL_ICD_VENDORS="$root/build/no-platform" \
-    Rscript .ci/testthat.R ${few:+"$few"}
-  step install-host-only env STATCL_OPENCL=no R CMD INSTALL --library=build/lib-host "$tarball"
-  step tests-host-only env NOT_CRAN=true R_LIBS="$root/build/lib-host" \
-    Rscript .ci/testthat.R ${few:+"$few"}
-}
-
 worked_example() {
   step worked-example bash .ci/worked_example.sh
 }
@@ -215,9 +231,9 @@ demo() {
     Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' build/demo
 }
 
-readonly list="core_device tests_device simulator r_cmd_check core_gpu_kernels core_host faults
-  tests_without_device core_mma core_mma_8 worked_example implementations examples_device demo
-  documents"
+readonly list="core_device tests_host tests_device simulator r_cmd_check core_gpu_kernels
+  core_host faults core_mma core_mma_8 host_only worked_example implementations examples_device
+  demo documents"
 
 # Takes the next step of the list until there is none; a line of the file is a step not yet taken.
 worker() {

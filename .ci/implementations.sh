@@ -21,8 +21,8 @@ try() {
   rm -rf "$work/vendors"
   mkdir "$work/vendors"
   cp "$icd" "$work/vendors/"
-  if timeout --kill-after=10 300 env OCL_ICD_VENDORS="$work/vendors" "$@" \
-    Rscript .ci/implementations.R "$expected" > "$work/out" 2>&1; then
+  if bash .ci/watched.sh "$work/out" env OCL_ICD_VENDORS="$work/vendors" "$@" \
+    Rscript .ci/implementations.R "$expected"; then
     passed=$((passed + 1))
     echo "$name: $(tail -n 1 "$work/out")"
   else

@@ -21,8 +21,8 @@ expect_no_leak <- function(code) {
 
 # Runs R code (text, one string a line) in a new R process that sees the same packages, with further
 # environment variables ("NAME=value"); `mount` is a shell command that it alone sees the effect of.
-# Gives list(status, output); status 124 after `timeout` seconds.
-run_r <- function(code, env = character(), timeout = 60, mount = NULL) {
+# Gives list(status, output); status 124 after `timeout` seconds, which only ends what hangs.
+run_r <- function(code, env = character(), timeout = 900, mount = NULL) {
   script <- tempfile(fileext = ".R")
   on.exit(unlink(script))
   writeLines(code, script)
@@ -43,7 +43,7 @@ run_r <- function(code, env = character(), timeout = 60, mount = NULL) {
 # Code that must run to its end there.
 in_new_session <- function(code, ...) {
   skip_on_os("windows")
-  result <- run_r(c("library(statcl)", code, "cat('done')"), timeout = 120, ...)
+  result <- run_r(c("library(statcl)", code, "cat('done')"), ...)
   expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
   expect_match(paste(result$output, collapse = " "), "done")
 }
