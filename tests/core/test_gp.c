@@ -206,7 +206,7 @@ static void check_slope(scl_context *ctx, kernel_maker *make) {
 
 static void check_refusals(scl_context *ctx) {
   test_kernel k;
-  double x[4] = {0.1, 0.1, 0.5, 0.9}, y[4] = {1, 2, 3, 4}, basis[8] = {1, 1, 1, 1, 2, 2, 2, 2};
+  double x[4] = {0.1, 0.1, 0.5, 0.9}, y[4] = {1, 2, 3, 4}, basis[8] = {1, 1, 1, 1};
   double value = 7, gradient[MOST_PARAMETERS];
   scl_gp_data data = {.n = 4, .p = 1, .outputs = 1, .x = x, .y = y};
   scl_gp *gp = NULL;
@@ -243,9 +243,8 @@ static void check_refusals(scl_context *ctx) {
   gp = NULL;
   REQUIRE_OK(scl_gp_create(ctx, &data, &gp));
   double b[2];
-  scl_status status =
-      scl_gp_evaluate(gp, &k.kernel, SCL_GP_MARGINAL, SCL_GP_PROFILE, &value, b, NULL);
-  CHECK(status == SCL_E_SINGULAR || !isfinite(b[0]) || fabs(b[0]) > 1e3);
+  CHECK_STATUS(SCL_E_SINGULAR,
+               scl_gp_evaluate(gp, &k.kernel, SCL_GP_MARGINAL, SCL_GP_PROFILE, &value, b, NULL));
   scl_gp_release(gp);
 }
 
