@@ -1,6 +1,9 @@
 # Runs the R tests against the installed package and prints "N passed, N failed, N skipped", where a
 # warning counts as a failure. Arguments: name filters of test files. With STATCL_TEST_JOBS > 1 each
 # file has its own process, that many at a time; then only failures and skips are printed.
+#
+# STATCL_TEST_TURN (`./dev check`) takes some of the files by the day of the year, so that three
+# days take all: "device" a third of them, "host" all but two thirds of the longest ones.
 filter <- commandArgs(TRUE)
 jobs <- as.integer(Sys.getenv("STATCL_TEST_JOBS", "1"))
 folder <- "tests/testthat"
@@ -41,15 +44,31 @@ run_apart <- function(name) {
   table
 }
 
-run_all <- function(filter) {
+# Files that take the longest on the host, the longest first.
+long <- c("gp-response", "gp-acquire", "glm-mixed-prior", "sample-compiled", "sample-posteriors",
+          "gp-fit", "cv", "sample-reference", "sample", "glm-mixed-uncertainty", "glm-mixed-mcmc",
+          "calibrate", "sample-metric", "glm-mcmc", "lazy", "memory", "batch")
+
+# The names of the files of today's turn.
+in_turn <- function(turn) {
   names <- sub("^test-(.*)[.]R$", "\\1", list.files(folder, "^test-.*[.]R$"))
+  today <- function(names) {
+    names[seq_along(names) %% 3L == as.integer(format(Sys.Date(), "%j")) %% 3L]
+  }
+  switch(turn, device = today(names), host = c(today(long), setdiff(names, long)), names)
+}
+
+run_all <- function(filter) {
+  names <- in_turn(Sys.getenv("STATCL_TEST_TURN"))
   if (length(filter) > 0) names <- grep(paste(filter, collapse = "|"), names, value = TRUE)
-  long <- c("batch", "lazy", "sample", "sample-posteriors", "memory", "gp-fit") # these first
   names <- c(intersect(long, names), setdiff(names, long))
   tables <- parallel::mclapply(names, run_apart, mc.cores = jobs, mc.preschedule = FALSE)
   do.call(rbind, tables)
 }
 
+if (jobs == 1L && nzchar(Sys.getenv("STATCL_TEST_TURN"))) {
+  filter <- paste0("^", in_turn(Sys.getenv("STATCL_TEST_TURN")), "$")
+}
 table <- if (jobs > 1) run_all(filter) else run_here(filter)
 result <- Sys.getenv("STATCL_TEST_RESULT")
 if (nzchar(result)) saveRDS(table, result)

@@ -42,11 +42,13 @@ on_device <- function(code) {
 
 # Runs the code with everything on the host, then with everything on a device, in the environment
 # of the caller. Failures name the engine. Put it last in a test: without a device the rest of the
-# test is skipped.
+# test is skipped. STATCL_TEST_ENGINE=device leaves out the host, where another run has it.
 each_engine <- function(code) {
   code <- substitute(code)
   home <- parent.frame()
-  naming_engine("host", on_host(eval(code, home)))
+  if (Sys.getenv("STATCL_TEST_ENGINE") != "device") {
+    naming_engine("host", on_host(eval(code, home)))
+  }
   naming_engine("device", on_device(eval(code, home)))
   invisible()
 }
