@@ -94,6 +94,31 @@ with_memory <- function(code, bytes) {
   })
 }
 
+# tryCatch() for errors, except for those that say nothing of `code`: time limits, and memory or the
+# stack that ran out. They go on to the handlers of the caller.
+catching <- function(code, handler) {
+  tryCatch(code, error = function(e) if (is_foreign(e)) stop(e) else handler(e))
+}
+
+is_foreign <- function(e) {
+  full <- c("cannot allocate vector of size %0.1f Gb", "cannot allocate vector of size %0.1f Mb",
+            "cannot allocate vector of size %0.f Kb")
+  full <- sub("%.*", "", c(full, gettext(full, domain = "R")))
+  is_time_limit(e) || inherits(e, "stackOverflowError") ||
+    is_message(e, c("evaluation nested too deeply: infinite recursion / options(expressions=)?",
+                    "node stack overflow")) || any(startsWith(conditionMessage(e), full))
+}
+
+is_time_limit <- function(e) {
+  is_message(e, c("reached elapsed time limit", "reached CPU time limit",
+                  "reached session elapsed time limit", "reached session CPU time limit"))
+}
+
+# Whether it has one of these messages of R.
+is_message <- function(e, messages) {
+  conditionMessage(e) %in% c(messages, gettext(messages, domain = "R"))
+}
+
 # ---- argument checks ----------------------------------------------------------------------------
 
 # One TRUE or FALSE.

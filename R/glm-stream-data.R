@@ -3,10 +3,11 @@
 
 # The data of a fit by blocks, an environment: what the call says, what the first block and the
 # first pass have found, and the source. `xlev`: levels of factors, which are then not collected.
-new_stream <- function(formula, data, call, where, family, contrasts, xlev, progress) {
-  s <- list2env(list(formula = formula, where = where, family_given = family, contrasts = contrasts,
-                     xlev = xlev, progress = progress, started = seconds_now(), shown = 0,
-                     done = 0, found = list()), parent = emptyenv())
+new_stream <- function(formula, source, call, where, family, contrasts, xlev, progress) {
+  s <- list2env(list(formula = formula, source = source, room = stream_room(), where = where,
+                     family_given = family, contrasts = contrasts, xlev = xlev,
+                     progress = progress, started = seconds_now(), shown = 0, done = 0,
+                     found = list()), parent = emptyenv())
   frame <- call[c(1L, match(c("formula", "data", "subset", "weights", "offset", "na.action",
                               "etastart", "mustart"), names(call), 0L))]
   frame$data <- quote(data)
@@ -25,7 +26,8 @@ begin_stream <- function(s) {
   if (attr(whole, "response") == 0L) abort_argument("formula", "the formula has no response")
   s$frame$formula <- s$formula <- stats::formula(whole)
   used <- unique(unlist(lapply(c(as.list(s$frame)[-1L], s$trials), all.vars)))
-  s$prototype <- data[0L, intersect(used, names(data)), drop = FALSE]
+  if (is.null(s$types)) s$types <- lapply(as.list(data)[intersect(used, names(data))], no_rows)
+  data <- with_types(s, data)
   refuse_dependent(s, data)
   frame <- block_frame(s, data)
   classes <- attr(attr(frame, "terms"), "dataClasses")
@@ -36,6 +38,7 @@ begin_stream <- function(s) {
   if (nrow(frame) == 0L) frame <- first_rows(s)
   s$terms <- attr(frame, "terms")
   s$classes <- attr(s$terms, "dataClasses")
+  s$computed <- !all(names(s$classes) %in% names(s$types))
   labels <- attr(s$terms, "term.labels")
   s$plain <- all(attr(s$terms, "order") == 1L) && all(labels %in% names(frame)) &&
     all(grepl("^n(umeric|matrix)", s$classes[labels]))
@@ -54,8 +57,7 @@ begin_stream <- function(s) {
 # The first model frame with rows.
 first_rows <- function(s) {
   s$source$restart()
-  while (!is.null(data <- s$source$read())) {
-    s$prototype <- data[0L, names(s$prototype), drop = FALSE]
+  while (!is.null(data <- next_block(s))) {
     frame <- block_frame(s, data)
     if (nrow(frame) > 0L) return(frame)
   }
@@ -84,18 +86,14 @@ stream_trials <- function(s, frame, data) {
   if (!is.null(s$trials)) classed(eval(s$trials, data, s$where), "trials")
 }
 
+# The next block, with the types of all blocks; NULL at the end.
+next_block <- function(s) {
+  data <- s$source$read()
+  if (!is.null(data)) with_types(s, data)
+}
+
 # The model frame of a block, with the levels known so far.
 block_frame <- function(s, data) {
-  lost <- setdiff(names(s$prototype), names(data))
-  if (length(lost) > 0L) {
-    abort_argument("data", sprintf("a block of 'data' has no variable '%s'", lost[1L]))
-  }
-  for (name in names(s$prototype)) { # a column without values has the class of the others
-    v <- data[[name]]
-    if (is.logical(v) && is.null(dim(v)) && !is.logical(s$prototype[[name]]) && all(is.na(v))) {
-      data[[name]] <- s$prototype[[name]][rep(NA_integer_, length(v))]
-    }
-  }
   trials <- if (!is.null(s$trials)) classed(eval(s$trials, data, s$where), "trials")
   frame <- eval_frame(s$frame, data, s$where, trials = if (length(trials) != 1L) trials,
                       xlev = s$levels)
@@ -104,11 +102,11 @@ block_frame <- function(s, data) {
   frame
 }
 
-# Terms whose values for some rows depend on the other rows, such as poly(x, 2), would differ from
-# block to block.
+# Terms whose values for some rows depend on the other rows, such as poly(x, 2) or
+# as.integer(factor(g)), would differ from block to block: they are computed of these rows, of the
+# first quarter, and of single ones.
 refuse_dependent <- function(s, data) {
   data <- utils::head(data, 1000L)
-  k <- seq_len((nrow(data) + 3L) %/% 4L)
   given <- s$frame
   on.exit(s$frame <- given)
   s$frame$subset <- NULL
@@ -116,48 +114,62 @@ refuse_dependent <- function(s, data) {
   values <- function(data) {
     c(as.list(block_frame(s, data)), list(subset = eval(given$subset, data, s$where)))
   }
+  attempt <- function(rows) {
+    catching(values(data[rows, , drop = FALSE]), function(e) NULL)
+  }
   plain <- function(v, rows) {
     if (is.factor(v)) v <- as.character(v)
-    unclass(if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
+    as.vector(unclass(if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows]))
+  }
+  same <- function(v, rows, part) {
+    a <- plain(v, rows)
+    b <- plain(part, seq_along(rows))
+    if (!is.numeric(a) || !is.numeric(b)) return(identical(a, b))
+    size <- max(abs(v[is.finite(v)]), 0)
+    identical(is.na(a), is.na(b)) &&
+      all(a == b | abs(a - b) <= 1e-10 * size | is.na(a), na.rm = TRUE)
   }
   whole <- values(data)
-  part <- tryCatch(values(data[k, , drop = FALSE]), error = function(e) NULL)
-  for (name in if (is.null(part)) deparse1(s$formula[[3L]]) else names(whole)) {
-    if (!is.null(part) && isTRUE(all.equal(plain(whole[[name]], k), plain(part[[name]], k),
-                                           tolerance = 1e-10, check.attributes = FALSE))) next
-    abort_argument("formula", sprintf(paste(
-      "'%s' depends on all rows of the data, so it cannot be computed by blocks: give its centre,",
-      "knots or coefficients as numbers, or compute it beforehand"), name))
+  code <- function(v) xtfrm(plain(v, seq_len(nrow(data)))[seq_len(nrow(data))])
+  ends <- lapply(Filter(length, whole), function(v) c(which.min(code(v)), which.max(code(v))))
+  quarter <- seq_len((nrow(data) + 3L) %/% 4L)
+  for (rows in c(list(quarter), unique(c(nrow(data), unlist(ends))))) {
+    part <- attempt(rows)
+    if (is.null(part) && !identical(rows, quarter)) next
+    for (name in if (is.null(part)) deparse1(s$formula[[3L]]) else names(part)) {
+      if (!is.null(part) && same(whole[[name]], rows, part[[name]])) next
+      abort_argument("formula", sprintf(paste(
+        "'%s' depends on all rows of the data, so it cannot be computed by blocks: give its",
+        "centre, knots or coefficients as numbers, or compute it beforehand"), name))
+    }
   }
 }
 
-# The levels of the variables `named` that occur, by a pass over all blocks: those of factors in the
-# order of their levels, others sorted as by factor().
+# The levels of the variables `named` that occur, by a pass over all blocks. They are those of a
+# model frame of one row for each level, so in the order that they have in memory.
 collect_levels <- function(s, data, named) {
-  found <- list()
+  seen <- rows <- list()
   repeat {
     frame <- block_frame(s, data)
+    first <- integer()
     for (name in named) {
       v <- frame[[name]]
-      if (!is.factor(v)) v <- factor(v)
-      last <- found[[name]]
-      same <- is.null(last) || identical(last$all, levels(v))
-      found[[name]] <- list(all = union(last$all, levels(v)), same = same && !isFALSE(last$same),
-                            used = union(last$used, levels(v)[tabulate(v, nlevels(v)) > 0L]))
+      k <- which(!duplicated(v) & !is.na(v))
+      k <- k[!as.character(v[k]) %in% seen[[name]]]
+      seen[[name]] <- c(seen[[name]], as.character(v[k]))
+      first <- c(first, k)
     }
+    k <- match(attr(frame, "row.names")[unique(first)], attr(data, "row.names"))
+    if (length(k) > 0L) rows <- c(rows, list(as.data.frame(data[k, names(s$types), drop = FALSE])))
     show_stream(s, "collecting levels", data)
-    data <- s$source$read()
+    data <- next_block(s)
     if (is.null(data)) break
   }
-  s$source$restart()
-  first <- s$source$read()
+  if (length(rows) == 0L) return(s$xlev)
+  frame <- block_frame(s, do.call(rbind, rows))
   levels <- lapply(stats::setNames(named, named), function(name) {
-    all <- found[[name]]$all
-    if (!found[[name]]$same && !is.factor(first[[name]])) {
-      number <- suppressWarnings(as.numeric(all))
-      all <- if (anyNA(number)) sort(all) else all[order(number)]
-    }
-    all[all %in% found[[name]]$used]
+    all <- levels(as.factor(frame[[name]]))
+    all[all %in% seen[[name]]]
   })
   c(s$xlev, levels[setdiff(named, names(s$xlev))])
 }
@@ -236,7 +248,11 @@ run_pass <- function(s, what, send, receive) {
   sums <- numeric(4L)
   dropped <- list()
   waiting <- NULL
-  while (!is.null(data <- s$source$read())) {
+  ends <- list()
+  while (!is.null(data <- next_block(s))) {
+    if (is.null(s$count) && s$computed && length(ends) < 250L) {
+      ends <- c(ends, list(as.data.frame(data[c(1L, nrow(data)), names(s$types), drop = FALSE])))
+    }
     block <- block_numbers(s, data)
     if (!is.null(block$dropped)) {
       s$action <- class(block$dropped)
@@ -255,6 +271,7 @@ run_pass <- function(s, what, send, receive) {
   s$kept_all <- !is.null(s$kept) && !is.null(s$room)
   if (is.null(s$count)) {
     if (count[["used"]] == 0) abort_argument("data", "there are no observations")
+    if (length(ends) > 1L) refuse_dependent(s, do.call(rbind, ends))
     s$count <- count
     s$sums <- sums
     s$dropped <- unlist(dropped)

@@ -15,9 +15,14 @@
 #' - **a function**: `data(reset = TRUE)` starts from the beginning, and each `data(reset = FALSE)`
 #'   gives the next data frame, or `NULL` at the end, as for the package biglm. It must give the
 #'   same rows each time. A query of a database is written in this way.
-#' - **a file name or a connection** to comma-separated values with a header, as for [read.csv()];
-#'   for other formats write a function. The first block decides about the classes of columns. The
-#'   text is read once; the blocks are then in a temporary file.
+#' - **a file name or a connection** to comma-separated values with a header, which have the values
+#'   and types that [read.csv()] gives of the whole; for other formats write a function. The text
+#'   is read before the first pass, to find the types of columns, and the blocks are then in a
+#'   temporary file. A field with quotes must be in quotes as a whole, rows may lack fields at their
+#'   end, and text must be in the encoding of the session: that of a file is named by
+#'   `file("name.csv", encoding = "latin1")`. What cannot be read in this way, or is damaged, is an
+#'   error with the number of the line, never a lost row. (Damage of compressed data is seen in
+#'   files, not in other connections.)
 #' - **an Arrow** table, data set, query or `RecordBatchReader` of the package arrow, in its
 #'   batches. (Tested with objects of the same functions, as the package is not available where
 #'   the tests run.)
@@ -28,11 +33,13 @@
 #' Families are those with one linear predictor, by maximum likelihood: `"bernoulli_logit"`,
 #' `"binomial_logit"`, `"normal_id"`, `"poisson_log"`, `"neg_binomial_2_log"`, and all families of
 #' R. `weights`, `offset`, `trials`, `subset`, `na.action`, `etastart` and `mustart` are looked up
-#' in each block. So are the terms of the formula: those that depend on other rows, such as
-#' `poly(x, 2)` or `scale(x)`, are refused. `scale(x, 3, 2)`, `poly(x, 2, raw = TRUE)` and
-#' `splines::ns()` with numbers for all knots are accepted. The levels of factors are collected in
-#' a further pass, unless they are given as a list: `xlev = list(g = c("a", "b"))`. They may be
-#' missing from a block.
+#' in each block. A column has the same type in all blocks: whole numbers become doubles if other
+#' blocks have doubles, and factors get the levels of all blocks, for which the fit begins again;
+#' other changes of type are refused. Terms of the formula are computed by blocks: those that depend
+#' on other rows, such as `poly(x, 2)` or `scale(x)`, are refused. `scale(x, 3, 2)`,
+#' `poly(x, 2, raw = TRUE)` and `splines::ns()` with numbers for all knots are accepted. The levels
+#' of factors are collected in a further pass, unless they are given as a list:
+#' `xlev = list(g = c("a", "b"))`. They may be missing from a block.
 #'
 #' @section Accuracy and passes:
 #' The fit has the numbers of the same fit in memory, up to rounding, whatever the size of the
@@ -54,9 +61,10 @@
 #'
 #' @section Errors:
 #' `statcl_error_argument`, naming the argument, for other methods and families, terms that depend
-#' on all rows, blocks without a variable of the formula or with another class of it, and data that
-#' change between two passes that read them; for methods that need the rows. Connections that were
-#' opened here are closed, and temporary files removed, after errors and interrupts too.
+#' on all rows, blocks without a variable of the formula or with another class of it, text that
+#' cannot be read (with the fields `line` and, where it is known, `column`), and data that change
+#' between two passes that read them; for methods that need the rows. Connections that were opened
+#' here are closed, and temporary files removed, after errors and interrupts too.
 #' @name cl_glm_blocks
 #' @seealso [cl_glm()]
 #' @examples
@@ -94,26 +102,33 @@ stream_glm <- function(formula, data, family, method, prior, call, where, contra
     abort_argument("formula", "a formula of two parts cannot be fitted by blocks")
   }
   if (!is.null(block)) block <- check_count(block, "block", 1)
-  s <- new_stream(formula, data, call, where, family, contrasts, xlev,
-                  check_flag(progress, "progress"))
+  check_flag(progress, "progress")
   control <- glm_control(control, method)$search
-  variables <- if (is.data.frame(data)) c(all.vars(formula), all.vars(call))
-  if (is.data.frame(data) && "." %in% variables) variables <- names(data)
+  variables <- unique(c(all.vars(formula), all.vars(call)))
+  if (!inherits(formula, "formula") || "." %in% variables) variables <- NULL
   if (is.data.frame(data) && is.null(block)) block <- default_block(data)
-  s$source <- new_source(data, block, variables)
-  on.exit(s$source$close())
-  s$room <- stream_room()
-  begin_stream(s)
-  if (!is.null(to_term)) {
-    s$columns <- which(s[["assign"]] <= to_term)
-    s$names <- s$names[s$columns]
-    s$unit <- s$unit[s$columns]
+  source <- new_source(data, block, variables)
+  on.exit(source$close())
+  fitted <- function(types = NULL) {
+    force(types)
+    s <<- new_stream(formula, source, call, where, family, contrasts, xlev, progress)
+    s$types <- types
+    s$settled <- !is.null(types)
+    begin_stream(s)
+    if (!is.null(to_term)) {
+      s$columns <- which(s[["assign"]] <= to_term)
+      s$names <- s$names[s$columns]
+      s$unit <- s$unit[s$columns]
+    }
+    fit_stream(s, start, control)
   }
-  fit <- fit_stream(s, start, control)
+  s <- NULL
+  fit <- tryCatch(fitted(), statcl_widened = function(e) NULL)
+  if (is.null(fit)) fit <- fitted(types_of_all(s))
   fit$stream <- c(list(data = if (model && reads_again(data)) data, block = block,
                        variables = variables, sums = c(s$count[1:2], s$sums), control = control),
                   mget(c("frame", "formula", "trials", "where", "levels", "plain", "family",
-                         "prototype", "classes", "assign"), s))
+                         "types", "classes", "assign"), s))
   fit
 }
 

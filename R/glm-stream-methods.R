@@ -9,7 +9,7 @@ stream_rows <- function(object, what, f) {
       "%s need the data again, which a connection does not give twice: use predict() with",
       "'newdata', or fit from a file name or a function"), what))
   }
-  s <- list2env(c(kept, list(progress = FALSE, found = list(), row = 0, own = if (
+  s <- list2env(c(kept, list(settled = TRUE, progress = FALSE, found = list(), row = 0, own = if (
     object$family == "neg_binomial_2_log") object$own, terms = object$terms,
     contrasts = object$contrasts, intercept = object$intercept)), parent = emptyenv())
   s$source <- new_source(kept$data, kept$block, kept$variables)
@@ -17,7 +17,7 @@ stream_rows <- function(object, what, f) {
   s$source$restart()
   values <- list()
   sums <- numeric(4L)
-  while (!is.null(data <- s$source$read())) {
+  while (!is.null(data <- next_block(s))) {
     block <- block_numbers(s, data)
     if (block$n == 0L) next
     if (any(block$w > 0)) sums <- sums + block$sums
@@ -60,7 +60,14 @@ predict.cl_glm_stream <- function(object, newdata = NULL, type = c("link", "resp
                                                                    "terms"), ...) {
   type <- check_choice(type, c("link", "response", "class", "terms"), "type")
   if (type == "terms") refuse_stream(object, "predictions of type \"terms\"")
-  if (!is.null(newdata)) return(predict.cl_glm(object, newdata, type, ...))
+  if (!is.null(newdata)) {
+    types <- object$stream$types
+    for (name in intersect(names(types), names(newdata))) {
+      v <- if (is.data.frame(newdata)) as_type(newdata[[name]], types[[name]])
+      if (!is.null(v)) newdata[[name]] <- v
+    }
+    return(predict.cl_glm(object, newdata, type, ...))
+  }
   if (...length() > 0L) refuse_stream(object, "standard errors and intervals of its own rows")
   stream_rows(object, "predictions", function(fit, block) predict.cl_glm(fit, type = type))
 }

@@ -41,17 +41,11 @@ plain_design <- function(terms, data) {
 }
 
 # The value of `code`. Errors of other packages become errors of this package that name the
-# argument, with the original in `parent`, except for a time limit.
+# argument, with the original in `parent`.
 classed <- function(code, argument, call = user_call()) {
-  tryCatch(code, error = function(e) {
-    if (inherits(e, "statcl_error") || is_time_limit(e)) stop(e)
+  catching(code, function(e) {
+    if (inherits(e, "statcl_error")) stop(e)
     statcl_abort("argument", paste0("'", argument, "': ", conditionMessage(e)),
                  argument = argument, parent = e, call = call)
   })
-}
-
-is_time_limit <- function(e) {
-  limits <- c("reached elapsed time limit", "reached CPU time limit",
-              "reached session elapsed time limit", "reached session CPU time limit")
-  conditionMessage(e) %in% c(limits, gettext(limits, domain = "R"))
 }

@@ -324,7 +324,7 @@ test_that("blocks that differ, and data that change, are refused", {
   fault(rows_of(d, 100), z ~ a + g, "formula", xlev = list(g = c("u", "v")))
   path <- tempfile(fileext = ".csv")
   on.exit(unlink(path), add = TRUE)
-  writeLines(c("z,a", "1,2", "0,1", "1,3", "0,word"), path)
+  writeLines(c("z,a", "1,2", "0,1", "1,3", "0,5\" pipe"), path)
   fault(path, z ~ a, block = 2)
   expect_equal(nrow(showConnections()), open_before)
   open <- file(path, "rt")
