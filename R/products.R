@@ -33,7 +33,7 @@
 #' d %*% c(1, 2, 3)
 cl_matmul <- function(a, b) {
   if (!is.null(b) && is_small(a, b) && dim(a)[2L] == dim(b)[1L]) return(a %*% b)
-  if (is_sparse(a)) return(as.matrix(a %*% b))
+  if (is_sparse(a) && !is_cl(b)) return(as.matrix(a %*% b))
   # fast path for a plain vector as a column, which likelihoods call repeatedly
   if (is_cl(a) && is.double(b) && is.null(attributes(b)) && length(b) == a@Dim[2L]) {
     names <- product_names(a, 1L, b, 2L)
@@ -54,7 +54,7 @@ cl_matmul <- function(a, b) {
 #' @export
 cl_crossprod <- function(x, y = NULL) {
   if (is_small(x, y) && (is.null(y) || dim(x)[1L] == dim(y)[1L])) return(crossprod(x, y))
-  if (is_sparse(x)) {
+  if (is_sparse(x) && !is_cl(y)) {
     return(as.matrix(if (is.null(y)) Matrix::crossprod(x) else Matrix::crossprod(x, y)))
   }
   pair <- product_operands(x, y, "x", "y", "crossprod")

@@ -205,3 +205,25 @@ test_that("every pair of a matrix and a vector conforms as in base R, empty ones
     }
   }
 })
+
+test_that("sparse matrices of package Matrix on either side of a clMatrix", {
+  skip_if_not_installed("Matrix")
+  x <- matrix(c(1, 0, 2, 0, 3, 0, 0, 0, 4), 3)
+  general <- methods::as(x, "CsparseMatrix")
+  sparse <- list(Matrix::Diagonal(3, 1:3), general, methods::as(general, "RsparseMatrix"),
+                 methods::as(general, "TsparseMatrix"), Matrix::tril(general),
+                 Matrix::forceSymmetric(general), methods::as(3:1, "pMatrix"), general > 0)
+  on_host({
+    y <- matrix(sin(1:9), 3) + 2 * diag(3)
+    cl <- as_cl(y)
+    for (s in sparse) {
+      dense <- as.matrix(s) + 0
+      for (f in list(`%*%`, crossprod, tcrossprod, `+`, `/`, cbind)) {
+        expect_equal(unname(as.matrix(f(s, cl))), unname(f(dense, y)))
+        expect_equal(unname(as.matrix(f(cl, s))), unname(f(y, dense)))
+      }
+      expect_equal(as.matrix(solve(s, cl)), solve(dense, y))
+      expect_equal(as.matrix(solve(cl, s)), solve(y, dense))
+    }
+  })
+})
