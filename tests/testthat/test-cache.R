@@ -140,6 +140,20 @@ test_that("on a full or read-only file system results are right, with at most on
   }
 })
 
+test_that("a full temporary folder is an error, not the end of R, and room helps", {
+  require_pocl()
+  home <- new_home()
+  mount <- mounted_cache(home, "size=17m")
+  code <- c("library(statcl)", "fill <- file.path(dirname(tempdir()), 'fill')",
+            "writeBin(raw(2^21), fill)",
+            sprintf("cl_use('%s', engine = 'device')", test_device_id()),
+            "e <- tryCatch(sum(as_cl(1:6)), statcl_error_build = conditionMessage)",
+            "stopifnot(grepl('POCL needs room for 16 MB', e))", "file.remove(fill)",
+            "stopifnot(sum(as_cl(1:6)) == 21)", "cat('right 0')")
+  env <- cache_env(home, paste0("TMPDIR=", home, "/cache"), said = "false")
+  expect_right(run_r(code, env, mount = mount))
+})
+
 test_that("of a process that is killed while it writes nothing is used", {
   require_pocl()
   home <- new_home()

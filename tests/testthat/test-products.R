@@ -208,7 +208,7 @@ test_that("every pair of a matrix and a vector conforms as in base R, empty ones
 
 test_that("sparse matrices of package Matrix on either side of a clMatrix", {
   skip_if_not_installed("Matrix")
-  x <- matrix(c(1, 0, 2, 0, 3, 0, 0, 0, 4), 3)
+  x <- matrix(c(1, 0, 2, 5, 3, 0, 0, 0, 4), 3)
   general <- methods::as(x, "CsparseMatrix")
   sparse <- list(Matrix::Diagonal(3, 1:3), general, methods::as(general, "RsparseMatrix"),
                  methods::as(general, "TsparseMatrix"), Matrix::tril(general),

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/threads.h"
 #include "engine/cl/runtime/private.h"
 
@@ -139,6 +140,27 @@ bool scl_device_build_at(size_t k, scl_device_build *out) {
   return true;
 }
 
+/* ---- room for POCL's files ------------------------------------------------------------------- */
+/* POCL compiles by files, and LLVM ends the process if it cannot write one. */
+enum { LEAST_ROOM = 16 << 20, ROOM_EVERY_US = 10000 };
+
+scl_status scl_cl_require_room(const scl_cl_context *cl) {
+  static _Thread_local uint64_t looked;
+  if (strstr(cl->info.platform, "Portable") == NULL) return SCL_OK;
+  const uint64_t now = scl_clock_us();
+  if (looked != 0 && now - looked < ROOM_EVERY_US) return SCL_OK;
+  const char *folder = scl_env("POCL_CACHE_DIR");
+  const uint64_t room = folder != NULL ? scl_path_room(folder) : UINT64_MAX;
+  if (room < LEAST_ROOM) {
+    return scl_fail(SCL_E_BUILD,
+                    "POCL needs room for %d MB in the folder of its kernels, which has %.1f MB: "
+                    "make room, or set TMPDIR or POCL_CACHE_DIR before R starts (%s)",
+                    LEAST_ROOM >> 20, (double)room / (1 << 20), folder);
+  }
+  looked = now;
+  return SCL_OK;
+}
+
 /* ---- building -------------------------------------------------------------------------------- */
 enum { BUILD_THREADS = 4, LOOK_EVERY_US = 20000, REST_US = 200 };
 
@@ -227,6 +249,7 @@ scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count) 
 scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
                                const char *name, scl_cl_build *out) {
   cl_int code = CL_SUCCESS;
+  SCL_TRY(scl_cl_require_room(cl));
   cl_program program = scl_cl.clCreateProgramWithSource(cl->context, count, text, NULL, &code);
   if (program == NULL) return scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
   *out = (scl_cl_build){.program = program, .name = name, .code = CL_SUCCESS};

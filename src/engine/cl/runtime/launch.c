@@ -124,6 +124,7 @@ static void count_enqueue(const scl_cl_context *cl, uint64_t start) {
 scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, const scl_cl_range *range,
                           size_t local_bytes) {
   SCL_TRY(check_limits(op, k, range, local_bytes));
+  SCL_TRY(scl_cl_require_room(op->cl)); /* POCL compiles here too */
   cl_event event = NULL, *wanted = scl_cl_op_event(op, &event);
   const uint64_t start = scl_clock_us();
   SCL_CL_TRY(&op->cl->base,

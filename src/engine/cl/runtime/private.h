@@ -28,6 +28,10 @@ void scl_cl_pool_free(scl_cl_context *cl);
 /* Counts the time since `start` (scl_clock_us()) as spent on compiling. */
 void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
 
+/* SCL_E_BUILD if POCL has no room left for the files by which it compiles, which would end the
+ * process. */
+scl_status scl_cl_require_room(const scl_cl_context *cl);
+
 /* Programs kept in files (store.c). `name` is the file's; false: this context keeps none. */
 bool scl_cl_store_name(const scl_cl_context *cl, cl_uint count, const char **text,
                        const char *options, scl_digest *name);
