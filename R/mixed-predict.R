@@ -190,7 +190,7 @@ extractAIC.cl_glmm <- function(fit, scale = 0, k = 2, ...) {
   if (is.null(random_bars(fit$formula[[3L]]))) {
     abort_argument("object", "step() cannot change models with random effects: use drop1()")
   }
-  NextMethod(fit = by_likelihood(fit))
+  extractAIC.cl_glm(by_likelihood(fit), scale, k, ...)
 }
 
 #' @rdname predict.cl_glmm

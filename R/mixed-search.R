@@ -163,8 +163,19 @@ search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, lengt
     par <- new
     g <- g_new
   }
-  good <- !is.null(root) && decrement < 1e-3 || length(free) == 0L
+  good <- length(free) == 0L || if (is.null(root)) flat_end(hessian, g[free]) else decrement < 1e-3
   list(par = par, at = visit(par), hessian = hessian, free = free, converged = good,
        iterations = end$iterations,
        message = if (good) "converged" else sprintf("the search stopped: %s", end$message))
+}
+
+# Whether the search has ended where some combination of the parameters does not matter, such as
+# the variance of a factor that is among the fixed effects too.
+flat_end <- function(hessian, g) {
+  if (!all(is.finite(hessian))) return(FALSE)
+  e <- eigen(hessian, symmetric = TRUE)
+  bent <- e$values > 1e-7 * e$values[1L]
+  along <- as.vector(crossprod(e$vectors, g))
+  all(e$values > -1e-7 * e$values[1L]) && sum(along[bent]^2 / e$values[bent]) < 1e-6 &&
+    all(abs(along[!bent]) < 1e-6)
 }

@@ -129,3 +129,12 @@ test_that("a posterior mode is not held at a standard deviation of 0", {
   best <- optimize(dense_value, c(0, 1), d$y, cbind(1, d$x), list(list(by_level(d$g))), FALSE)
   expect_equal(sqrt(fit$variances$g[1]) / sigma(fit), best$minimum, tolerance = 1e-3)
 })
+
+test_that("a variance that the likelihood does not depend on is no failure of the search", {
+  set.seed(2)
+  d <- expand.grid(r = factor(1:3), b = factor(1:6), k = 1:3)
+  d$y <- rnorm(18)[interaction(d$r, d$b)] + rnorm(54)
+  on_host(fit <- quiet(y ~ r + (1 | r / b), d, method = "reml"))
+  expect_true(fit$converged)
+  on_host(expect_equal(fit$logLik, quiet(y ~ r + (1 | r:b), d, method = "reml")$logLik))
+})
