@@ -58,11 +58,7 @@ leave_zero <- function(model, before = 0L) {
                      numeric(length(column)))
       if (!all(is.finite(bend))) next
       bend <- matrix(bend, length(column))
-      bend <- eigen((bend + t(bend)) / 2, symmetric = TRUE)
-      k <- length(column)
-      if (bend$values[k] >= 0) next
-      for (size in c(1, 0.3, 0.1, 0.03, 0.01, 0.003)) {
-        new <- replace(plain, column, size * bend$vectors[, k])
+      for (new in zero_steps(model, plain, column, (bend + t(bend)) / 2, before)) {
         if (value(new) < least - 1e-9) {
           least <- value(new)
           found <- new
@@ -74,6 +70,26 @@ leave_zero <- function(model, before = 0L) {
     list(par = if (same) plain else replace(par, own, plain_theta(model, par[own], zero = FALSE)),
          again = FALSE, fixed = if (same) unlist(zeros))
   }
+}
+
+# Parameters where the value may be less than at `par`, which has a column of 0, by the second
+# derivatives `bend` at this column: along their eigenvector, and by the covariances of its first
+# row with the others, which no column that is added changes to first order.
+zero_steps <- function(model, par, column, bend, before) {
+  k <- length(column)
+  e <- eigen(bend, symmetric = TRUE)
+  if (e$values[k] >= 0) return(list())
+  steps <- lapply(c(1, 0.3, 0.1, 0.03, 0.01, 0.003), function(size)
+    replace(par, column, size * e$vectors[, k]))
+  if (k == 1L || bend[1L, 1L] <= 0) return(steps)
+  rows <- model$at[column - before, 2L]
+  own <- which(model$at[, 1L] == model$at[column[1L] - before, 1L] & model$at[, 2L] %in% rows &
+                 model$at[, 3L] %in% rows)
+  l <- matrix(0, k, k)
+  l[lower.tri(l, TRUE)] <- par[before + own]
+  l[1L, ] <- -(bend %*% l)[1L, ] / bend[1L, 1L]
+  root <- t(qr.R(qr(t(l))))
+  c(steps, list(replace(par, before + own, root[lower.tri(root, TRUE)])))
 }
 
 # The same for standard deviations, whose `lower` is 0, and correlations, which are the parameters
