@@ -44,7 +44,8 @@
 #' @return An object of classes `"cl_approximation"` and `"cl_sample"`: methods for
 #'   [samples][cl_sample-methods] accept it, with one chain. Its elements are `draws`, `log_weights`
 #'   (normalised, before resampling), `khat` (Pareto's k, `NA` without loo), `elbo` (the evidence
-#'   lower bound; of each path), `method`, `resampled`, `evaluations`, `elapsed`, `bounds`,
+#'   lower bound; of each path), `method`, `resampled`, `evaluations`, `failures` (the number of
+#'   those at points that cannot be evaluated, which have density zero), `elapsed`, `bounds`,
 #'   `transform`, `arguments` and `call`.
 #' @section Errors:
 #' Those of [cl_sample()]; `statcl_error_density` also if there is no approximation: the Hessian at
@@ -361,7 +362,7 @@ print.cl_approximation <- function(x, digits = 3L, rows = 10L, ...) {
   table <- summary(x, ...)
   print(utils::head(table, rows), digits = digits)
   if (nrow(table) > rows) cat(sprintf("... and %d more parameters\n", nrow(table) - rows))
-  cat(sprintf("%.0f evaluations in %.1f s; evidence lower bound %s; Pareto k %s\n", x$evaluations,
+  cat(sprintf("%s in %.1f s; evidence lower bound %s; Pareto k %s\n", evaluations_text(x),
               x$elapsed, paste(format(x$elbo, digits = 6L), collapse = ", "),
               if (is.na(x$khat)) "unknown (needs the package loo)" else sprintf("%.2f", x$khat)))
   invisible(x)

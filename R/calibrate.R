@@ -118,7 +118,7 @@ calibration_settings <- function(warmup, ...) {
   control <- sample_control(warmup, 1, pick("method", "nuts"), pick("adapt_delta", 0.8),
                             pick("max_depth", 10), pick("leapfrogs", 10), pick("metric", "diag"),
                             given$step_size, FALSE, given$rank)
-  control$nan <- check_choice(pick("nan", "stop"), c("stop", "reject"), "nan")
+  control$nan <- check_choice(pick("nan", "reject"), c("reject", "stop"), "nan")
   c(control, list(refresh = 0, announce = FALSE, inverse_metric = given$inverse_metric))
 }
 
@@ -346,7 +346,8 @@ replicate_values <- function(work, one) {
 replicate_density <- function(one) {
   s <- new_chain(one$job, 1L)
   s$at <- one$job$truth
-  evaluate_once(s, one$evaluate)[[1L]]
+  value <- evaluate_once(s, one$evaluate)[[1L]]
+  if (is.nan(value)) -Inf else value
 }
 
 replicate_quantities <- function(work, one, x) {

@@ -26,7 +26,8 @@
 #'   * `value`: the log density there,
 #'   * `vcov`: the covariance matrix of the coefficients, from the inverse of the negative Hessian,
 #'   * `unconstrained`, `gradient`, `hessian`: the point, and the derivatives with respect to it,
-#'   * `converged`, `message`, `iterations`, `evaluations`, `elapsed`, `bounds`, `transform`,
+#'   * `converged`, `message`, `iterations`, `evaluations`, `failures` (the number of those at
+#'     points that cannot be evaluated, which have density zero), `elapsed`, `bounds`, `transform`,
 #'     `arguments`, `call`.
 #'
 #'   `summary()` gives a data frame with estimates, standard errors and normal 95% intervals. The
@@ -83,19 +84,20 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
   m <- new.env(parent = emptyenv())
   m$layout <- job$layout
   m$started <- job$started
-  m$evaluations <- 0
+  m$evaluations <- m$failures <- 0
   s <- new_chain(job, 1L)
   program <- NULL
-  rejected <- function(e) list(-Inf, NULL)
+  run <- function(u) {
+    both <- .Call(r_target_run, program, u)
+    list(both[1L], both[-1L])
+  }
   m$at <- function(u) {
     m$evaluations <- m$evaluations + 1
     s$at <- u
-    answer <- if (is.null(program)) evaluate_once(s, evaluate) else tryCatch({
-      both <- .Call(r_target_run, program, u)
-      list(both[1L], both[-1L])
-    }, statcl_error_not_pd = rejected, statcl_error_singular = rejected,
-    statcl_error_nonfinite = rejected)
+    answer <- if (is.null(program)) evaluate_once(s, evaluate) else
+      tryCatch(run(u), error = function(e) if (is_failure(e)) list(NaN, NULL) else stop(e))
     if (is.null(answer[[2L]]) || !is.finite(answer[[1L]] + sum(answer[[2L]]))) {
+      m$failures <- m$failures + (is.nan(answer[[1L]]) || isTRUE(answer[[1L]] > -Inf))
       return(list(-Inf, numeric(length(u))))
     }
     answer
@@ -107,6 +109,7 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
     m$evaluations <- m$evaluations + ncol(u)
     both <- run_vectors(list(program = program$program, known = list(program)), u)
     failed <- !is.finite(colSums(both))
+    m$failures <- m$failures + sum(failed & !(both[1L, ] %in% -Inf))
     both[, failed] <- c(-Inf, numeric(nrow(u)))
     both
   }
@@ -117,8 +120,7 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
       if (is.finite(m$at(u)[[1L]])) return(u)
     }
     s$at <- u
-    abort_density(s, sprintf("the log density is not finite at %s",
-                             if (jitter > 0) "any of 100 points around 'init'" else "'init'"))
+    abort_no_start(s, if (jitter > 0) 100L else 1L)
   }
   m$starts <- lapply(seq_len(paths), start)
   u <- s$at <- m$starts[[1L]]
@@ -127,8 +129,13 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
   m
 }
 
+evaluations_text <- function(x) {
+  sprintf("%.0f evaluations%s", x$evaluations,
+          if (x$failures > 0) sprintf(", %.0f of which failed", x$failures) else "")
+}
+
 model_figures <- function(m) {
-  list(evaluations = m$evaluations, elapsed = seconds_now() - m$started,
+  list(evaluations = m$evaluations, failures = m$failures, elapsed = seconds_now() - m$started,
        arguments = m$layout$arguments, bounds = m$layout$bounds,
        transform = m$layout$transform, call = m$call)
 }
@@ -304,9 +311,8 @@ warn_curvature <- function(layout, found) {
 #' @rdname cl_optimise
 #' @export
 print.cl_optimise <- function(x, digits = 4L, rows = 10L, ...) {
-  cat(sprintf("log density %s at the mode (%s after %s, %.0f evaluations)\n",
-              format(x$value, digits = 7L), x$message, count_of(x$iterations, "iteration"),
-              x$evaluations))
+  cat(sprintf("log density %s at the mode (%s after %s, %s)\n", format(x$value, digits = 7L),
+              x$message, count_of(x$iterations, "iteration"), evaluations_text(x)))
   table <- summary(x)
   print(utils::head(table, rows), digits = digits, row.names = FALSE)
   if (nrow(table) > rows) cat(sprintf("... and %d more parameters\n", nrow(table) - rows))

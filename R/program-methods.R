@@ -2,8 +2,10 @@
 
 # Calls f, a function of the parameters in the list `point`, with traced values. Returns the tape,
 # the traced (or plain) result, and node(value), the node of a value. `live`: comparisons have the
-# values of the point. `overrides`: new values of variables of f, see update().
-trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = list()) {
+# values of the point. `overrides`: new values of variables of f, see update(). `until`: a node at
+# which recording ends (stop_at_node()).
+trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = list(),
+                           until = NULL) {
   before <- tracing$tape
   outside <- tracing$outside
   on.exit({
@@ -11,6 +13,7 @@ trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = 
     tracing$outside <- outside
   })
   tape <- new_tape(if (live) as.double(unlist(point, use.names = FALSE)))
+  if (!is.null(until)) stop_at_node(tape, until)
   tracing$tape <- tape
   tracing$outside <- environments_of(f)
   offset <- 0

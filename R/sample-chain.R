@@ -7,6 +7,8 @@ new_chain <- function(job, id) {
   s <- new.env(parent = emptyenv())
   s$id <- id
   s$layout <- job$layout
+  s$log_density <- job$log_density
+  s$batch <- job$batch
   s$control <- o <- job$control
   at <- as.double(job$points[[id]])
   options <- c(o$warmup, o$iter, o$method == "hmc", o$leapfrogs, o$max_depth, o$metric != "unit",
@@ -37,16 +39,34 @@ start_chain <- function(job, id, evaluate, may_compile = TRUE) {
     if (is.null(s$program)) take_answer(s, answer[[1L]], answer[[2L]])
     return(s)
   }
-  abort_density(s, sprintf("the log density is not finite at %s",
-                           if (tries > 1L) "any of 100 points around 'init'" else "'init'"))
+  abort_no_start(s, tries)
 }
 
-# The result of an evaluation, with NULL as gradient if the density could not be computed.
+abort_no_start <- function(s, tries) {
+  abort_density(s, sprintf("the log density is not finite at %s: %s",
+                           if (tries > 1L) "any of 100 points around 'init'" else "'init'",
+                           failure_text(s, s$at)))
+}
+
+# The result of an evaluation, also where the density cannot be computed.
 evaluate_once <- function(s, evaluate) {
-  rejected <- function(e) list(-Inf, NULL)
-  tryCatch(evaluate(s$at),
-           statcl_error_not_pd = rejected, statcl_error_singular = rejected,
-           statcl_error_nonfinite = rejected, error = function(e) rethrow_density(s, e))
+  tryCatch(evaluate(s$at), error = function(e) {
+    if (is_failure(e)) list(NaN, NULL) else rethrow_density(s, e)
+  })
+}
+
+# Whether an error says that the density cannot be evaluated at a point. Those of this package have
+# a class, or name the parameter of a likelihood; those of base R's chol() and solve() have a call.
+is_failure <- function(e) {
+  if (inherits(e, "statcl_error")) {
+    failures <- c("statcl_error_not_pd", "statcl_error_singular", "statcl_error_nonfinite")
+    return(inherits(e, failures) || inherits(e, "statcl_error_argument") &&
+             isTRUE(e$argument %in% c("sigma", "phi", "cuts")))
+  }
+  call <- conditionCall(e)
+  is.call(call) &&
+    (identical(call[[1L]], quote(chol.default)) && grepl("[0-9]", conditionMessage(e)) ||
+       identical(call[[1L]], quote(solve.default)) && grepl("singular", conditionMessage(e)))
 }
 
 # Gives the chain the result at s$at, and sets the next point. It stops at each iteration if they
@@ -69,11 +89,27 @@ judge_stop <- function(s, stop) {
     abort_density(s, paste("the log density is so flat that no step size is too large; the",
                            "distribution may be improper"))
   }
+  if (stop == 6L) {
+    after <- s$iteration_done > s$control$warmup
+    abort_failing(s, sprintf(paste("%d of %d iterations %s the warm-up ended at points that cannot",
+                                   "be evaluated"), s$failures[3L],
+                             s$iteration_done - if (after) s$control$warmup else 0L,
+                             if (after) "after" else "of"))
+  }
+  if (stop == 4L && sum(s$failures[1:2]) > 0.5 * s$evaluations) {
+    abort_failing(s, "no step size avoids points that cannot be evaluated")
+  }
   if (stop == 4L) {
     abort_density(s, paste("the log density does not change as its gradient predicts, however",
                            "small the step size: see cl_check_gradient()"))
   }
   stop == 1L
+}
+
+# At the last point that could not be evaluated.
+abort_failing <- function(s, what) {
+  s$at <- as.vector(s$lost)
+  abort_density(s, paste0(what, ", the last one: ", failure_text(s, s$at)))
 }
 
 # Chains that all wait at the end of a window go on with a metric from the positions of all.

@@ -41,21 +41,19 @@ keeping_draws <- function(job, chains, code, kept = job$checkpoint) {
   result
 }
 
-# Advances a chain to its end, or to the time `until`. A point that cannot be computed has density
+# Advances a chain to its end, or to the time `until`. A point that cannot be evaluated has density
 # zero. Only then are the handlers of the loop set up again, so that other points have no overhead.
 run_chain <- function(s, evaluate, until = Inf) {
   if (!is.null(s$program)) return(run_compiled(list(s), evaluate, until))
-  rejected <- function(e) TRUE
   start_clock(s)
   on.exit(stop_clock(s))
   repeat {
     failed <- tryCatch({
       step_chain(s, evaluate, until)
       FALSE
-    }, statcl_error_not_pd = rejected, statcl_error_singular = rejected,
-    statcl_error_nonfinite = rejected, error = function(e) rethrow_density(s, e))
+    }, error = function(e) if (is_failure(e)) TRUE else rethrow_density(s, e))
     if (!failed) return(invisible())
-    take_answer(s, -Inf, NULL)
+    take_answer(s, NaN, NULL)
     if (s$waits) return(invisible())
   }
 }

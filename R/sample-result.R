@@ -42,9 +42,15 @@ collect_draws <- function(job, chains, complete) {
                     total = vapply(chains, function(s) s$elapsed, 0)),
     evaluations = vapply(chains, function(s) s$evaluations, 0),
     rejections = vapply(chains, function(s) s$rejections, 0L),
+    failures = cbind(warmup = vapply(chains, function(s) s$failures[1L], 0L),
+                     sampling = vapply(chains, function(s) s$failures[2L], 0L)),
     elapsed = seconds_now() - job$started, complete = complete, bounds = job$layout$bounds,
     transform = job$layout$transform,
     arguments = job$layout$arguments, control = job$control, call = job$call)
+  lost <- Filter(function(s) !is.null(s$lost), chains)
+  if (length(lost) > 0L) {
+    result$failure <- failure_text(job, as.vector(lost[[length(lost)]]$lost))
+  }
   result$remote <- names[remote_parameters(result$draws, job)]
   if (job$control$save_warmup && warmup > 0L) {
     result$warmup <- list(draws = draws[!in_sampling, , , drop = FALSE],
@@ -94,6 +100,12 @@ sample_problems <- function(x) {
     problems <- sprintf(paste("%d of %d iterations diverged: in some regions the distribution is",
                               "too curved for the step size; increase adapt_delta or",
                               "reparameterise"), divergent, total)
+  }
+  failed <- sum(x$failures[, "sampling"])
+  if (failed > 0L) {
+    problems <- c(problems, sprintf(paste("%s after the warm-up could not be evaluated, so that",
+                                          "iterations diverged there: %s"),
+                                    count_of(failed, "point"), x$failure))
   }
   deep <- sum(x$diagnostics$tree_depth >= x$control$max_depth)
   if (x$control$method == "nuts" && deep > 0) {
@@ -162,8 +174,11 @@ count_of <- function(n, what) {
 #'     columns, or an array of matrices if the metric is dense, or a list of lists if it is of low
 #'     rank),
 #'   * `seconds`: time of each chain, for the warm-up and in total,
-#'   * `evaluations`, `rejections`: the numbers of evaluations, and of points at which the density
-#'     could not be computed, for each chain,
+#'   * `evaluations`, `rejections`: the numbers of evaluations, and of points of density zero, for
+#'     each chain,
+#'   * `failures`: the number of those that could not be evaluated, a matrix with a row for each
+#'     chain and the columns `warmup` and `sampling`; `failure`: why the last of them has no value,
+#'     if there was one,
 #'   * `elapsed`: seconds of the whole run,
 #'   * `complete`: `FALSE` after an interrupt,
 #'   * `bounds`: bounds of each parameter from its transform, a matrix with columns `lower` and
@@ -217,6 +232,12 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
               sum(x$evaluations), x$elapsed,
               paste(format(signif(range(x$step_size), 2)), collapse = " to "),
               mean(x$diagnostics$leapfrogs)))
+  if (sum(x$failures) > sum(x$failures[, "sampling"])) {
+    writeLines(strwrap(sprintf("%s of the warm-up could not be evaluated and %s rejected: %s",
+                               count_of(sum(x$failures[, "warmup"]), "point"),
+                               if (sum(x$failures[, "warmup"]) == 1L) "was" else "were",
+                               x$failure), 0.9 * getOption("width"), exdent = 2L))
+  }
   for (problem in c(sample_problems(x), convergence_problems(table))) {
     writeLines(strwrap(paste("!", problem), width = 0.9 * getOption("width"), exdent = 2L))
   }

@@ -1,8 +1,8 @@
 # The log density of cl_sample() as a function of one unconstrained vector, or of a matrix with such
 # columns: the vector is split into arguments and transformed, and results are checked.
 #
-# An evaluator gives list(value, gradient). A point of density zero has value -Inf. If the density
-# could not be computed for a reason that a smaller step may avoid, the gradient is NULL.
+# An evaluator gives list(value, gradient). At a point of density zero the value is -Inf and the
+# gradient NULL; where the density cannot be evaluated the value is NaN and the gradient NULL.
 
 # ---- where parameters are ------------------------------------------------------------------------
 
@@ -306,12 +306,12 @@ check_answer <- function(value, slope, n, nan) {
     statcl_abort("density", "the value of 'log_density' is Inf", argument = "log_density")
   }
   if (is.na(value) || anyNA(slope)) {
-    if (nan == "reject") return(list(-Inf, NULL))
+    if (nan == "reject") return(list(NaN, NULL))
     what <- if (is.na(value)) "the value" else "the gradient"
     statcl_abort("density", sprintf("%s of 'log_density' is NaN; with nan = \"reject\" %s", what,
                                     "such points are rejected"), argument = "log_density")
   }
-  if (all(is.finite(slope))) NULL else list(-Inf, NULL)
+  if (all(is.finite(slope))) NULL else list(NaN, NULL)
 }
 
 # ---- several points at once ----------------------------------------------------------------------

@@ -20,9 +20,26 @@
 #' `transform` declares which parameters are constrained ([transforms]). The function is called with
 #' constrained values and returns their density; do not add a Jacobian.
 #'
-#' A value of `-Inf` is a density of zero. An error of class `statcl_error_not_pd`,
-#' `statcl_error_singular` or `statcl_error_nonfinite` (for parameters so extreme that the
-#' computation breaks down) is treated in the same way. Any other error, `NaN`, or a gradient of
+#' A value of `-Inf` is a density of zero.
+#'
+#' @section Points that cannot be evaluated:
+#' At parameters so extreme that the computation breaks down, the density cannot be evaluated: its
+#' value or its gradient is `NaN`, as after a `chol()` that fails in a [cl_gradient()]; or the
+#' function ends with an error of class `statcl_error_not_pd`, `statcl_error_singular` or
+#' `statcl_error_nonfinite`, with that of a likelihood whose `sigma`, `phi` or `cuts` are out of
+#' range, or with that of base R's `chol()` or `solve()` for a matrix that is not positive definite
+#' or singular. Such a point is rejected, as in Stan: it has density zero, the iteration ends there
+#' and counts as divergent. The result counts these points (`failures`) and says why the last one
+#' has no value (`failure`); some in the warm-up do no harm. With `nan = "stop"` a `NaN` ends the
+#' run.
+#'
+#' The error `statcl_error_density` names the operation, the call in your function and the
+#' parameters if no start has a value, and if more than half of the iterations end at such points:
+#' of those of the warm-up, at its end, or of those after it, at each hundredth and at the end.
+#' Often a bound is missing in `transform`. If the density is to be zero somewhere, return `-Inf`
+#' there.
+#'
+#' Any other error of your function, such as one of [stop()], a value of `Inf`, or a gradient of
 #' another length ends the run.
 #'
 #' @section The check of the gradient:
@@ -163,8 +180,8 @@
 #' @param devices `NULL`: the device in use. Or several, between which the chains of this process
 #'   are divided, see below: `"all"` that have the name of the one in use, or a vector of ids,
 #'   numbers or names as for [cl_use()].
-#' @param nan What to do if the density or its gradient is `NaN`: `"stop"` with an error, or
-#'   `"reject"` the point.
+#' @param nan What to do if the density or its gradient is `NaN`: `"reject"` the point, see below,
+#'   or `"stop"` with an error.
 #' @param check_gradient Whether to compare the gradient with finite differences of the log density
 #'   at the start of the first chain, see below.
 #' @param save_warmup Whether to keep the draws of the warm-up.
@@ -191,11 +208,11 @@
 #' `statcl_error_checkpoint` if the file is damaged or belongs to other settings, another model,
 #' other data or another version of the package; the warning `statcl_warning_checkpoint` if it
 #' cannot be written: the run continues. `statcl_error_argument` for invalid arguments.
-#' `statcl_error_density` if the log density fails, has no gradient or a wrong one, is `NaN` or
-#' cannot be sampled from. Its fields are `parameters` (named, constrained: where it was evaluated),
-#' `chain`, `iteration`, `parent` (the error of the function, if there was one), `draws` (the result
-#' so far, or `NULL`) and, for a wrong gradient, `wrong` (a data frame with columns `parameter`,
-#' `gradient` and `difference`).
+#' `statcl_error_density` if the log density fails, has no gradient or a wrong one, cannot be
+#' evaluated at a start or at most points, or cannot be sampled from. Its fields are `parameters`
+#' (named, constrained: where it was evaluated), `chain`, `iteration`, `parent` (the error of the
+#' function, if there was one), `draws` (the result so far, or `NULL`) and, for a wrong gradient,
+#' `wrong` (a data frame with columns `parameter`, `gradient` and `difference`).
 #' @seealso [cl_log_posterior()] for priors, [transforms], [cl_check_gradient()]
 #' @export
 #' @examples
@@ -218,7 +235,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                       metric = c("diag", "dense", "low-rank", "unit"), step_size = NULL,
                       inverse_metric = NULL,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
-                      nan = c("stop", "reject"), check_gradient = TRUE, save_warmup = FALSE,
+                      nan = c("reject", "stop"), check_gradient = TRUE, save_warmup = FALSE,
                       refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60,
                       pooled = FALSE, start = c("init", "pathfinder", "mode", "random"),
                       devices = NULL, rank = NULL) {
@@ -230,7 +247,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   control <- sample_control(warmup, iter, method, adapt_delta, max_depth, leapfrogs, metric,
                             step_size, save_warmup, rank)
   control$pooled <- check_flag(pooled, "pooled") && chains > 1L
-  control$nan <- check_choice(nan, c("stop", "reject"), "nan")
+  control$nan <- check_choice(nan, c("reject", "stop"), "nan")
   control$check_gradient <- check_flag(check_gradient, "check_gradient")
   control$announce <- is.null(refresh)
   if (is.null(refresh)) {

@@ -287,10 +287,15 @@ static SEXP columns(const double *from, size_t rows, int count) {
 
 /* Allocates while it reads the chain, which holds nothing that an error would lose. */
 SEXP r_chain_state(SEXP chain, SEXP all) {
-  const char *names[] = {"iteration", "iteration_done", "rejections",     "evaluations",
-                         "step_size", "elapsed",        "warmup_seconds", "at",
-                         "scale",     "draws",          "figures",        "factor",
-                         "waits",     "values",         "vectors",        ""};
+  const char *names[] = {"iteration",      "iteration_done",
+                         "rejections",     "evaluations",
+                         "step_size",      "elapsed",
+                         "warmup_seconds", "at",
+                         "scale",          "draws",
+                         "figures",        "factor",
+                         "waits",          "values",
+                         "vectors",        "failures",
+                         "lost",           ""};
   scl_chain *c;
   if (get_chain(chain, &c) != SCL_OK) r_throw();
   const scl_chain_view v = scl_chain_view_of(c);
@@ -306,6 +311,12 @@ SEXP r_chain_state(SEXP chain, SEXP all) {
     memcpy(REAL(vector), vectors[k], v.dimension * sizeof(double));
   }
   SET_VECTOR_ELT(result, 12, Rf_ScalarLogical(v.waits));
+  SEXP failures = Rf_allocVector(INTSXP, 3);
+  SET_VECTOR_ELT(result, 15, failures);
+  INTEGER(failures)[0] = v.warmup_failures;
+  INTEGER(failures)[1] = v.failures - v.warmup_failures;
+  INTEGER(failures)[2] = v.failed_iterations;
+  if (v.lost != NULL) SET_VECTOR_ELT(result, 16, columns(v.lost, v.dimension, 1));
   if (Rf_asLogical(all) == 1) {
     SET_VECTOR_ELT(result, 9, columns(v.draws, v.dimension, v.kept));
     SET_VECTOR_ELT(result, 10, columns(v.figures, SCL_CHAIN_FIGURES, v.done));

@@ -33,10 +33,11 @@ static size_t rows_of(const scl_chain_options *o) {
 void scl_chain_divide(scl_chain *c) {
   const size_t d = c->options.dimension;
   double *m = c->memory;
-  double **const vectors[] = {
-      &c->q,        &c->g,        &c->at,         &c->p,          &c->scale,      &c->rho,
-      &c->sum,      &c->room,     &c->end[0].q,   &c->end[0].p,   &c->end[0].g,   &c->end[1].q,
-      &c->end[1].p, &c->end[1].g, &c->proposal.q, &c->proposal.g, &c->adapt.mean, &c->product};
+  double **const vectors[] = {&c->q,          &c->g,        &c->at,         &c->p,
+                              &c->scale,      &c->rho,      &c->sum,        &c->room,
+                              &c->end[0].q,   &c->end[0].p, &c->end[0].g,   &c->end[1].q,
+                              &c->end[1].p,   &c->end[1].g, &c->proposal.q, &c->proposal.g,
+                              &c->adapt.mean, &c->product,  &c->lost};
   for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++) *vectors[k] = take(&m, d);
   c->adapt.squares = take(&m, c->options.dense ? d * d : d);
   c->factor = c->options.dense ? take(&m, d * d) : NULL;
@@ -61,7 +62,7 @@ size_t scl_chain_vectors(const scl_chain_options *o) {
   const size_t d = o->dimension;
   const size_t matrix = o->dense ? 2 * d * d : 0;
   const size_t lowrank = o->rank > 0 ? 2 * d * rows_of(o) + scl_lowrank_room(d, o->rank) : 0;
-  return (20 + 3 * ((size_t)o->max_depth + 1)) * d + 1 + matrix + lowrank;
+  return (21 + 3 * ((size_t)o->max_depth + 1)) * d + 1 + matrix + lowrank;
 }
 
 static scl_status allocate(scl_chain *c) {
@@ -205,7 +206,7 @@ static scl_status begin_transition(scl_chain *c) {
   c->energy1 = c->energy0;
   c->leapfrog = c->depth = 0;
   c->metropolis = 0.0;
-  c->divergent = false;
+  c->divergent = c->failed = false;
   if (c->options.static_steps) {
     c->stage = SCL_STAGE_STATIC;
     take_step(c, c->q, c->g);
@@ -298,10 +299,32 @@ static void end_window(scl_chain *c) {
   begin_search(c);
 }
 
+enum { FEW_ITERATIONS = 20, SOME_ITERATIONS = 100 };
+
+/* Counts the iteration; whether most have failed, where that is asked. */
+static bool mostly_failed(scl_chain *c) {
+  const int warmup = c->options.warmup, total = warmup + c->options.iter;
+  const int since = c->done <= warmup ? c->done : c->done - warmup;
+  c->failed_iterations += c->failed;
+  const bool asked =
+      c->done == warmup || c->done == total || (c->done > warmup && since % SOME_ITERATIONS == 0);
+  if (!asked) return false;
+  if (since >= FEW_ITERATIONS && 2 * c->failed_iterations > since) return true;
+  if (c->done == warmup) {
+    c->warmup_failures = c->failures;
+    c->failed_iterations = 0;
+  }
+  return false;
+}
+
 static scl_status end_transition(scl_chain *c) {
   const double accept = c->metropolis / c->leapfrog;
   keep(c, accept);
   const bool ends = adapt(c, accept);
+  if (mostly_failed(c)) {
+    c->stop = SCL_CHAIN_FAILS;
+    return SCL_OK;
+  }
   if (c->done == c->options.warmup + c->options.iter) {
     c->stop = SCL_CHAIN_ENDED;
     return SCL_OK;
@@ -367,6 +390,11 @@ static scl_status answer(scl_chain *c, double value, const double *gradient) {
   } else {
     c->rejections++;
     memset(c->answer + 1, 0, d * sizeof *c->answer);
+    if (isnan(value)) {
+      c->failures++;
+      c->failed = true;
+      scl_assign(c, c->lost, c->at);
+    }
   }
   return receive(c, gradient != NULL ? value : -INFINITY, c->answer + 1);
 }
@@ -388,11 +416,12 @@ static scl_status take_unusual(scl_chain *c) {
   const double value = c->answer[0];
   bool nan = isnan(value);
   for (size_t k = 1; k <= c->options.dimension; k++) nan = nan || isnan(c->answer[k]);
-  if (value != -INFINITY && (value == INFINITY || (nan && !c->options.reject_nan))) {
+  if (value == -INFINITY) return answer(c, value, NULL);
+  if (value == INFINITY || (nan && !c->options.reject_nan)) {
     c->stop = SCL_CHAIN_ASKS;
     return SCL_OK;
   }
-  return answer(c, -INFINITY, NULL);
+  return answer(c, NAN, NULL);
 }
 
 scl_status scl_chain_take(scl_chain *c) {
@@ -444,6 +473,11 @@ scl_chain_view scl_chain_view_of(const scl_chain *c) {
                           .done = c->done,
                           .waits = c->stop == SCL_CHAIN_WAITS,
                           .rejections = c->rejections,
+                          .failures = c->failures,
+                          .warmup_failures =
+                              c->done < c->options.warmup ? c->failures : c->warmup_failures,
+                          .failed_iterations = c->failed_iterations,
+                          .lost = c->failures > 0 ? c->lost : NULL,
                           .evaluations = c->evaluations,
                           .step_size = c->step_size,
                           .elapsed = c->elapsed,

@@ -51,15 +51,17 @@ typedef enum {
                       scl_chain_answer() */
   SCL_CHAIN_FLAT,  /* no step size is too large */
   SCL_CHAIN_STEEP, /* no step size is small enough */
-  SCL_CHAIN_WAITS  /* for scl_chains_pool() */
+  SCL_CHAIN_WAITS, /* for scl_chains_pool() */
+  SCL_CHAIN_FAILS /* most iterations end at a point that cannot be evaluated: of the warm-up, at its
+                     end, or of those after it, at each hundredth and at the end */
 } scl_chain_stop;
 
 /* Goes on until `iterations` are done, `seconds` are over, or the chain stops before. A status of
  * the target ends it at the point that failed: the same call goes on from there. */
 scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
                          scl_chain_stop *out);
-/* The result at the point in place of the target's. gradient NULL: it could not be computed, and
- * the point has density zero. SCL_E_MEMORY. */
+/* The result at the point in place of the target's. gradient NULL: the point has density zero,
+ * since it cannot be evaluated if the value is NaN. SCL_E_MEMORY. */
 scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient,
                             scl_chain_stop *out);
 /* Sets the inverse metric of chains that wait, from the positions in the windows of all; they go
@@ -97,9 +99,12 @@ scl_status scl_chain_groups_run(const scl_chain_group *group, int groups, double
 enum { SCL_CHAIN_FIGURES = 7 };
 typedef struct {
   size_t dimension;
-  int iteration, done; /* the one in progress, and how many are complete */
-  bool waits;          /* SCL_CHAIN_WAITS */
-  int rejections;      /* points whose density could not be computed */
+  int iteration, done;           /* the one in progress, and how many are complete */
+  bool waits;                    /* SCL_CHAIN_WAITS */
+  int rejections;                /* points of density zero, among them failures: */
+  int failures, warmup_failures; /* points that could not be evaluated, and those in the warm-up */
+  int failed_iterations;         /* that ended there: of the warm-up, then after it */
+  const double *lost;            /* the last of these points; NULL: none */
   double evaluations, step_size, elapsed, warmup_seconds; /* NaN before the end of the warm-up */
   const double *point;                                    /* to be evaluated next */
   const double *scale;  /* square roots of the diagonal part of the inverse metric */

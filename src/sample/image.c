@@ -92,12 +92,15 @@ static void move_numbers(place *p, scl_chain *c) {
   const int deepest = c->options.max_depth;
   int stage = (int)c->stage, stop = (int)c->stop;
   whole(p, &stage, SCL_STAGE_FIRST, SCL_STAGE_STATIC);
-  whole(p, &stop, SCL_CHAIN_RUNS, SCL_CHAIN_WAITS);
+  whole(p, &stop, SCL_CHAIN_RUNS, SCL_CHAIN_FAILS);
   c->stage = (scl_stage)stage;
   c->stop = (scl_chain_stop)stop;
   whole(p, &c->done, 0, c->options.warmup + c->options.iter);
   whole(p, &c->iteration, 0, c->options.warmup + c->options.iter);
   whole(p, &c->rejections, 0, INT32_MAX);
+  whole(p, &c->failures, 0, c->rejections);
+  whole(p, &c->warmup_failures, 0, c->failures);
+  whole(p, &c->failed_iterations, 0, c->done);
   whole(p, &c->doubling, -1, 1);
   whole(p, &c->depth, 0, deepest);
   whole(p, &c->side, 0, 1);
@@ -105,6 +108,7 @@ static void move_numbers(place *p, scl_chain *c) {
   whole(p, &c->leaf, 0, 1 << deepest);
   whole(p, &c->leapfrog, 0, INT32_MAX - 1);
   flag(p, &c->divergent);
+  flag(p, &c->failed);
   double *const numbers[] = {
       &c->lp,          &c->step_size,      &c->direction,       &c->energy0,         &c->energy1,
       &c->metropolis,  &c->log_weight,     &c->tree_weight,     &c->proposal_lp,     &c->elapsed,
@@ -159,7 +163,8 @@ void scl_chain_save(const scl_chain *c, void *image) {
 
 /* Whether the chain is between the evaluations of a transition. */
 static bool in_transition(const scl_chain *c) {
-  return c->stage >= SCL_STAGE_LEAF && c->stop != SCL_CHAIN_ENDED && c->stop != SCL_CHAIN_WAITS;
+  return c->stage >= SCL_STAGE_LEAF && c->stop != SCL_CHAIN_ENDED && c->stop != SCL_CHAIN_WAITS &&
+         c->stop != SCL_CHAIN_FAILS;
 }
 
 /* Whether the numbers fit each other, as far as memory depends on them. */
@@ -167,7 +172,8 @@ static bool consistent(const scl_chain *c) {
   const scl_chain_options *o = &c->options;
   const bool moves = in_transition(c), waits = c->stop == SCL_CHAIN_WAITS;
   if (c->iteration != c->done + moves) return false;
-  if ((c->stop == SCL_CHAIN_ENDED) != (c->done == o->warmup + o->iter)) return false;
+  const bool all = c->done == o->warmup + o->iter;
+  if (c->stop == SCL_CHAIN_ENDED ? !all : all && c->stop != SCL_CHAIN_FAILS) return false;
   if (c->stage == SCL_STAGE_FIRST && c->done > 0) return false;
   if (c->stage == (o->static_steps ? SCL_STAGE_LEAF : SCL_STAGE_STATIC)) return false;
   if (waits && (!o->pools || c->stage < SCL_STAGE_LEAF)) return false;

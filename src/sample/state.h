@@ -38,8 +38,8 @@ struct scl_chain {
   double step_size, direction; /* 1 or -1 */
   double energy0, energy1;     /* at the start of the transition, and of its result */
   double metropolis;
-  bool divergent;
-  int doubling; /* search: -1 not known yet, 1 doubling, 0 halving */
+  bool divergent, failed; /* at a point that could not be evaluated */
+  int doubling;           /* search: -1 not known yet, 1 doubling, 0 halving */
 
   scl_phase_point end[2]; /* of the trajectory */
   double *rho;            /* sum of its momenta */
@@ -55,6 +55,8 @@ struct scl_chain {
   double *sum, *room; /* momenta of the subtree that ends here; and for the moment */
 
   int iteration, done, rejections;
+  int failures, warmup_failures, failed_iterations; /* as in scl_chain_view */
+  double *lost;                                     /* the last point that failed */
   double evaluations, elapsed, warmup_seconds, run_started;
   double *draws, *figures;
 };

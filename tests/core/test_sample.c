@@ -128,14 +128,14 @@ static void check_stops(void) {
 /* Points that are NaN: left to the caller, who gives the true values, or rejects them as the chain
  * does by itself with `reject_nan`. */
 static void check_answers(bool reject) {
-  gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = reject ? 1.0 : INFINITY}, h = g;
+  gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = reject ? 1.7 : INFINITY}, h = g;
   const scl_target all = {.dimension = D, .run = run_gauss, .self = &g},
                    some = {.dimension = D, .run = run_gauss, .self = &h};
   scl_chain_options o = options(100, 200);
   scl_chain *a, *b;
   scl_chain_stop stop;
   int asked = 0;
-  h.edge = 1.0;
+  h.edge = 1.7;
   o.reject_nan = reject;
   REQUIRE_OK(make(&o, &a));
   CHECK_OK(scl_chain_run(a, &all, 300, INFINITY, &stop));
@@ -153,9 +153,29 @@ static void check_answers(bool reject) {
   } while (stop == SCL_CHAIN_ASKS);
   CHECK(stop == SCL_CHAIN_ENDED && asked > 10);
   CHECK(equal_draws(a, b));
-  CHECK(scl_chain_view_of(a).rejections == (reject ? asked : 0));
+  const scl_chain_view v = scl_chain_view_of(a);
+  CHECK(v.rejections == (reject ? asked : 0) && v.failures == v.rejections);
+  CHECK(v.failures - v.warmup_failures == v.failed_iterations);
+  CHECK(reject ? v.warmup_failures > 0 && v.lost[0] > 1.7 : v.lost == NULL);
   scl_chain_free(a);
   scl_chain_free(b);
+}
+
+/* Most iterations of the warm-up, or of the first hundred after it, end at NaN. */
+static void check_fails(int warmup) {
+  gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = warmup > 0 ? 0.5 : 0.3};
+  const scl_target target = {.dimension = D, .run = run_gauss, .self = &g};
+  scl_chain_options o = options(warmup, 200);
+  scl_chain *c;
+  scl_chain_stop stop;
+  o.reject_nan = true;
+  REQUIRE_OK(make(&o, &c));
+  for (int again = 0; again < 2; again++) {
+    CHECK_OK(scl_chain_run(c, &target, 300, INFINITY, &stop));
+    const scl_chain_view v = scl_chain_view_of(c);
+    CHECK(stop == SCL_CHAIN_FAILS && v.done == 100 && v.failed_iterations > 50);
+  }
+  scl_chain_free(c);
 }
 
 /* Flat, or of density zero but at the first point. */
@@ -333,6 +353,8 @@ void test_sample(scl_context *ctx) {
   check_stops();
   check_answers(false);
   check_answers(true);
+  check_fails(100);
+  check_fails(0);
   check_step_sizes();
   check_several(ctx);
 #ifdef SCL_TEST_ALLOC

@@ -31,7 +31,8 @@ reference_chain <- function(start, control, stream, id = 1L) {
   s$iteration <- 0L      # the one in progress
   s$iteration_done <- 0L
   s$waits <- FALSE     # for the other chains, with a pooled metric
-  s$rejections <- 0L # points where the density could not be computed
+  s$rejections <- 0L # points of density zero
+  s$failures <- c(0L, 0L) # those where it could not be evaluated: of the warm-up, and after it
   s$evaluations <- 0
   s$records <- new_records(control)
   s$nodes <- vector("list", control$max_depth + 1L)
@@ -330,7 +331,7 @@ sample_in_r <- function(...) {
 run_reference <- function(job) {
   evaluate <- make_evaluator(job$log_density, job$layout, job$control$nan)
   answer_at <- function(u) {
-    rejected <- function(e) list(-Inf, NULL)
+    rejected <- function(e) list(NaN, NULL)
     tryCatch(evaluate(u), statcl_error_not_pd = rejected, statcl_error_singular = rejected,
              statcl_error_nonfinite = rejected)
   }
@@ -339,6 +340,8 @@ run_reference <- function(job) {
       answer <- answer_at(s$at)
       if (is.null(answer[[2L]])) {
         s$rejections <- s$rejections + 1L
+        phase <- 1L + (s$iteration_done >= s$control$warmup)
+        s$failures[phase] <- s$failures[phase] + is.nan(answer[[1L]])
         answer <- list(-Inf, numeric(length(s$q)))
       }
       chain_advance(s, answer[[1L]], answer[[2L]])
@@ -369,7 +372,7 @@ reference_start <- function(job, id, answer_at) {
 
 reference_result <- function(s) {
   if (!is.null(s$low_rank)) s$scale <- s$low_rank$scale
-  c(mget(c("id", "iteration_done", "rejections", "evaluations", "step_size", "scale",
+  c(mget(c("id", "iteration_done", "rejections", "failures", "evaluations", "step_size", "scale",
          "factor"), envir = s),
     if (!is.null(s$low_rank)) s$low_rank[c("values", "vectors")],
     list(elapsed = 0, warmup_seconds = NA_real_, figures = s$records$figures(),

@@ -6,7 +6,7 @@ expect_reference <- function(...) {
   fit <- quiet_sample(..., seed = 5, refresh = 0)
   reference <- suppressWarnings(sample_in_r(..., seed = 5), classes = "statcl_warning")
   same <- c("draws", "diagnostics", "step_size", "inverse_metric", "evaluations", "rejections",
-            "complete")
+            "failures", "complete")
   expect_identical(fit[same], reference[same])
   invisible(fit)
 }

@@ -57,6 +57,10 @@ run(function(x) structure(-sum(x^2), gradient = c(u = 1, z = 1)), c(u = 1, v = 2
 run(function(a) structure(Inf, gradient = list(a = 1)))
 run(function(a) structure(NaN, gradient = list(a = 1)))
 run(function(a) structure(1, gradient = list(a = NaN)))
+run(function(a) structure(NaN, gradient = list(a = 1)), nan = "stop")
+calls <- 0
+run(function(a) structure(if ((calls <<- calls + 1) > 1) NaN else 0, gradient = list(a = 1)),
+    check_gradient = FALSE)
 run(function(a) structure(-Inf, gradient = list(a = 1)))
 run(function(a) structure(-sum(a^2), gradient = list(a = a)))
 run(function(a) structure(0, gradient = list(a = 0)))
