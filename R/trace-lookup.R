@@ -194,6 +194,14 @@ trace_stop <- function(message, choice = FALSE, of_numbers = FALSE) {
                  class = c("cl_trace_stop", "error", "condition")))
 }
 
+# What to do with a check such as if (is.na(a)).
+check_text <- function(call) {
+  checks <- c("is.na", "is.nan", "is.finite", "is.infinite", "anyNA", "complete.cases")
+  if (any(checks %in% all.names(call))) {
+    "leave out a check for NA, NaN or Inf, as NaN makes the result NaN; else "
+  }
+}
+
 ways_out <- function() {
   if (!is.null(tracing$tape$parent)) {
     return(paste("cl_scan() records its step once for all: choose by element with ifelse() or",
@@ -278,15 +286,13 @@ explain_error <- function(e) {
   if (grepl("no applicable method", message, fixed = TRUE)) {
     message <- sub("applied to.*$", "that traced values can use: call one by its whole name",
                    message)
-  } else if (grepl("class \"cl_traced\"|'class1' must", message)) {
-    message <- paste("a clMatrix cannot be combined with a traced value here: use as.matrix();",
-                     "what 'f' uses is copied to the engine once")
-    if (grepl("'class1'", conditionMessage(e))) {
-      message <- sub("a clMatrix", "an S4 object", message)
-    }
+  } else if (grepl("class \"cl_traced\"|'class1' must|not-yet-impl.*cl_traced", message)) {
+    message <- paste("a clMatrix, a sparse matrix or another S4 object cannot be combined with a",
+                     "traced value here (but %*% takes matrices): use as.matrix(); what 'f' uses",
+                     "is copied to the engine once")
   }
   where <- if (named) sprintf(" at '%s'", call_line(call)) else ""
-  if (choice) message <- paste0(message, ": ", ways_out())
+  if (choice) message <- paste0(message, ": ", if (!is.null(call)) check_text(call), ways_out())
   statcl_abort("argument", sprintf("'f' cannot be traced%s: %s", where, message), argument = "f",
                traced = TRUE, parent = if (plain) e)
 }

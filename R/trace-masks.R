@@ -3,9 +3,21 @@
 
 # A replacement: `mine` if any argument is traced, else the original.
 mask <- function(name, mine, original = get(name, baseenv())) {
+  force(name)
   force(mine)
   force(original)
-  function(...) if (any_traced(...)) mine(...) else original(...)
+  function(...) if (any_traced(...)) mine(...) else plain_call(name, original, ...)
+}
+
+# Of plain values; packages make generic functions of R's for their S4 objects, such as sparse
+# matrices.
+plain_call <- function(name, original, ...) {
+  for (k in seq_len(...length())) {
+    if (!isS4(...elt(k))) next
+    generic <- methods::getGeneric(name)
+    return(if (is.null(generic)) original(...) else generic(...))
+  }
+  original(...)
 }
 
 # The same for an original that only moves elements of its first argument.
@@ -46,16 +58,6 @@ shape_text <- "dimensions cannot depend on a traced value"
 
 call_text <- function(name) {
   if (grepl("^[A-Za-z]", name)) paste0(name, "()") else paste0("'", name, "'")
-}
-
-# A function that is not available.
-refusing_traced <- function(name, original = get(name, baseenv())) {
-  force(original)
-  force(name)
-  function(...) {
-    if (any_traced(...)) trace_stop(sprintf("%s() is not available for traced values", name))
-    original(...)
-  }
 }
 
 summary_mask <- function(name) {
@@ -145,11 +147,6 @@ base_masks <- function() {
                  "median")) {
     home <- if (name %in% c("quantile", "median")) asNamespace("stats") else baseenv()
     masks[[name]] <- deciding(name, get(name, home))
-  }
-  for (name in c("besselI", "besselJ", "besselY", "svd", "qr", "eigen", "kappa", "fft", "optimize",
-                 "integrate", "uniroot")) {
-    home <- if (exists(name, baseenv(), inherits = FALSE)) baseenv() else asNamespace("stats")
-    masks[[name]] <- refusing_traced(name, get(name, home))
   }
   masks
 }
@@ -303,7 +300,8 @@ dollar_mask <- function(x, name) {
 traced_functions <- function() {
   if (is.null(tracing$functions)) {
     tracing$functions <- c(base_masks(), other_masks(), own_masks(), kernel_masks(),
-                           glm_masks(), density_functions(), class_masks(), inspection_masks())
+                           glm_masks(), density_functions(), class_masks(), inspection_masks(),
+                           refused_masks())
   }
   tracing$functions
 }

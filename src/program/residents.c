@@ -126,7 +126,7 @@ scl_status scl_residents_check(const scl_residents *r, int index, const double *
   const unsigned assumed = index < r->room ? r->of[index].assumed : 0;
   if (scl_numbers_have(numbers, length, assumed)) return SCL_OK;
   return scl_fail_argument("values",
-                           "data number %d have no longer the properties that the "
+                           "data number %d no longer have the properties that the "
                            "program relies on",
                            index + 1);
 }

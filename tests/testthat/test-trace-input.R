@@ -30,7 +30,7 @@ test_that("functions that need a value, or are not available, are rejected by na
     refused(function(a) switch(a, 1, 2), 1, says = "'switch' needs the value of a traced value")
     refused(function(a) if (isTRUE(all.equal(a, 1))) a else 0, 1, says = "all.equal()")
     refused(function(a) pt(a, 3), 1, says = "pt() may not be available for traced values")
-    refused(function(a) rnorm(1, a), 1, says = "rnorm() may not be available")
+    refused(function(a) qcauchy(a), 1, says = "qcauchy() may not be available")
     refused(function(a) if (NA) a else 0, 1, says = "missing value where TRUE/FALSE needed")
     deeper <- function(x) deeper(x + 1)
     refused(function(a) deeper(a), 1, says = "calls are nested too deeply")
@@ -383,4 +383,56 @@ test_that("variables and missing arguments may have the names of replaced functi
   for (f in list(inside(), inside(3, 5:6), other)) {
     expect_close(as.numeric(cl_gradient(f)(p)), f(p))
   }
+})
+
+test_that("what has no derivatives is refused by name, with what to use instead", {
+  curve <- splinefun(1:3, c(1, 4, 9))
+  line <- approxfun(1:3, c(1, 4, 9))
+  of <- function(name) paste0(name, "() is not available for traced values")
+  within <- function(x) (x - 1)^2
+  expect_close(as.numeric(cl_gradient(function(a) a * integrate(within, 0, 1)$value)(2)), 2 / 3)
+  for (case in list(
+    list(function(a) integrate(function(x) x * a, 0, 1)$value, "integrate"),
+    list(function(a) integrate(within, 0, a)$value, "integrate"),
+    list(function(a) stats::uniroot(function(x) x - a, c(0, 2))$root, "uniroot"),
+    list(function(a) optimise(function(x) (x - a)^2, c(0, 2))$minimum, "optimise"),
+    list(function(a) optim(0, function(x) (x - a)^2, method = "BFGS")$par, "optim"),
+    list(function(a) nlminb(0, function(x) (x - a)^2)$par, "nlminb"),
+    list(function(a) splinefun(1:3, a * 1:3)(1.5), "splinefun"),
+    list(function(a) curve(a), "splinefun"), list(function(a) line(a), "approxfun"),
+    list(function(a) approx(1:3, a * 1:3, 1.5)$y, "approx"))) {
+    refused(case[[1]], 1.2, says = of(case[[2]]))
+  }
+  for (f in list(function(a) sum(rnorm(3, a)), function(a) a * stats::runif(1),
+                 function(a) a * sample(3)[1], function(a) a * sum(replicate(2, rexp(1))))) {
+    refused(f, 1, says = "draw them outside of 'f', as data")
+  }
+  set.seed(1)
+  x <- rnorm(1)
+  set.seed(1)
+  expect_identical(rnorm(1), x) # outside of f
+})
+
+test_that("checks for missing values are refused with what to do", {
+  for (f in list(function(a) if (is.na(a)) 0 else a, function(a) if (any(is.nan(a))) 0 else a,
+                 function(a) if (anyNA(a)) 0 else a, function(a) if (!is.finite(a)) 0 else a,
+                 function(a) { stopifnot(!is.na(a)); a }, function(a) sum(a[is.finite(a)]),
+                 function(a) if (is.numeric(a) && !is.na(a)) a else 0)) {
+    refused(f, 1, says = "leave out a check for NA, NaN or Inf")
+  }
+  expect_equal(cl_gradient(function(a) ifelse(is.na(a), 0, a^2))(3),
+               structure(9, gradient = list(a = 6)))
+})
+
+test_that("sparse matrices as data", {
+  skip_if_not_installed("Matrix")
+  sparse <- Matrix::sparseMatrix(c(1, 2, 2), c(1, 1, 3), x = 1:3)
+  dense <- as.matrix(sparse)
+  crossprod <- Matrix::crossprod
+  rowSums <- Matrix::rowSums
+  holds(function(a) sum((sparse %*% a)^2) + sum(crossprod(sparse, a[1:2])), a = c(1, 2, 3))
+  expect_equal(as.numeric(cl_gradient(function(a) {
+    sum(rowSums(sparse) * a[1:2]) + sum(as.matrix(crossprod(sparse)) %*% a)
+  })(c(1, 2, 3))), sum(base::rowSums(dense) * 1:2) + sum(base::crossprod(dense) %*% 1:3))
+  refused(function(a) sum(sparse * a), c(1, 2), says = "a sparse matrix")
 })

@@ -11,6 +11,8 @@ traced(function(a) all(a > 0), a = 3)
 traced(function(a) matrix(0, a, a), a = 3)
 traced(function(a) for (v in a) v, a = 1:3)
 traced(function(a) diag(a), a = 3)
+traced(function(a) if (is.na(a)) 0 else a, a = 3)
+traced(function(a) stopifnot(is.finite(a)), a = 3)
 
 # operations that traced values have not
 traced(function(a) besselK(2, a), a = 3)
@@ -43,6 +45,12 @@ traced(function(a) tryCatch(if (a > 0) a else 0, error = function(e) 0), a = 1)
 traced(function(a) Filter(function(v) v > 0, a), a = 1:3)
 traced(function(a) summary(a), a = 1:3)
 local({ kept <- new.env(); traced(function(a) kept$k <- a, a = 1) })
+
+traced(function(a) integrate(function(x) x * a, 0, 1)$value, a = 1)
+traced(function(a) splinefun(1:3, a)(1.5), a = 1:3)
+traced(function(a) optim(0, function(x) (x - a)^2, method = "BFGS")$value, a = 1)
+traced(function(a) a * rnorm(1), a = 1)
+traced(function(a) Matrix::sparseMatrix(1, 1, x = 2) * a, a = 1)
 
 # shapes that do not fit
 traced(function(a) a + matrix(1, 3, 3), a = diag(4))
