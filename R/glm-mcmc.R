@@ -15,8 +15,11 @@ glm_sample <- function(mode, priors, control, progress) {
   arguments <- list(chains = chains, warmup = 250, iter = 500, jitter = 0.5, nan = "reject",
                     refresh = if (progress) 250 else 0)
   arguments[names(control)] <- control
-  if (is.null(control$batch)) arguments$batch <- alone && chains > 1 && size >= 1e4
-  arguments$log_density <- target$density
+  compiled <- compiled_target(core, mode$prior, target)
+  if (is.null(control$batch)) {
+    arguments$batch <- is.null(compiled) && alone && chains > 1 && size >= 1e4
+  }
+  arguments$log_density <- if (is.null(compiled)) target$density else compiled
   arguments$init <- numeric(core$count)
   draws <- do.call(cl_sample, arguments, quote = TRUE)
   draws$call <- NULL
@@ -150,7 +153,52 @@ glm_target <- function(core, prior, found) {
     attr(value, "gradient") <- as.vector(attr(value, "gradient"))
     value
   }
-  list(density = density, value = theta_of)
+  list(density = density, value = theta_of, centre = centre, root = root)
+}
+
+# The density of the target as a compiled function, with which chains run without R between
+# evaluations; NULL for data on a device or sparse, and for priors that cannot be traced.
+compiled_target <- function(core, prior, target) {
+  x <- core$data$x
+  if (is_cl(x) || is_sparse(x) || 8 * length(x) > most_copied) return(NULL)
+  compiled <- tryCatch(cl_gradient(traced_target(core, prior, target)), error = function(e) {
+    if (is_time_limit(e)) stop(e)
+  })
+  for (z in list(numeric(core$count), seq(-0.1, 0.1, length.out = core$count))) {
+    numbers <- function(value) c(as.vector(value), unlist(attr(value, "gradient")))
+    same <- tryCatch(agree(numbers(with_cl(compiled(z), engine = "host")),
+                           numbers(target$density(z))), error = function(e) FALSE)
+    if (!isTRUE(same)) return(NULL)
+  }
+  compiled
+}
+
+traced_target <- function(core, prior, target) {
+  likelihood <- traced_likelihood(core$likelihood)
+  beta <- seq_len(core$beta_count)
+  aux <- aux_index(core)
+  # where the coefficients, and the numbers 0 and 1 of others, are among c(theta, 0, 1)
+  at <- full_beta(core, matrix(seq_len(core$count) + 1))
+  place <- ifelse(at > 1, at - 1, core$count + 1 + at)
+  size <- if (core$classes > 1L) dim(at)
+  function(z) {
+    theta <- target$centre + as.vector(target$root %*% z)
+    total <- core$constant
+    arguments <- list()
+    if (core$logged) {
+      total <- total + theta[aux]
+      arguments[[core$aux]] <- exp(theta[aux])
+    } else if (length(aux) > 0L) {
+      total <- total + sum(theta[aux[-1L]])
+      cuts <- theta[aux[1L]]
+      if (length(aux) > 1L) cuts <- cumsum(c(cuts, exp(theta[aux[-1L]])))
+      arguments[[core$aux]] <- cuts
+      theta <- if (length(beta) > 0L) c(theta[beta], cuts) else cuts
+    }
+    full <- c(theta, 0, 1)[place]
+    if (!is.null(size)) dim(full) <- size
+    total + do.call(likelihood, c(list(beta = full), arguments)) + prior$traced(theta)
+  }
 }
 
 # The draws of z as draws of coefficients and of sigma, phi or cuts, with their names.

@@ -101,6 +101,7 @@ default_coefficients <- function(problem, spread) {
 normal_priors <- function(mean, sd) {
   new_prior(sprintf("normal(%g, %g)", mean, sd), function(x) {
     z <- (x - mean) / sd
+    if (is_traced(x)) return(-z^2 / 2 - log(sd) - 0.5 * log(2 * pi))
     structure(-z^2 / 2 - log(sd) - 0.5 * log(2 * pi), gradient = -z / sd)
   })
 }
@@ -146,7 +147,18 @@ prior_of_theta <- function(priors, core) {
     }
     list(value = total, gradient = gradient)
   }
-  list(value = value, information = function(theta) prior_information(value, theta),
+  traced <- function(theta) {
+    total <- 0
+    for (group in groups) {
+      x <- theta[group$at]
+      total <- total + if (inherits(group$f, "cl_prior")) sum(group$f(x)) else
+        Reduce(`+`, lapply(seq_along(group$at), function(i) group$f(x[i])))
+    }
+    for (i in aux) total <- total + sum(priors$aux(if (core$logged) exp(theta[i]) else theta[i]))
+    total
+  }
+  list(value = value, traced = traced,
+       information = function(theta) prior_information(value, theta),
        label = prior_labels(groups, priors, names, aux))
 }
 

@@ -15,7 +15,7 @@ with_whole_object <- function(object, name, code) {
 guard_methods <- function(space) {
   classes <- c("cl_glm", "cl_gp", "cl_batch_lm", "cl_batch_glm", "cl_sample", "cl_kernel",
                "cl_prior", "cl_transform", "cl_likelihood", "cl_gp_likelihood", "cl_log_posterior")
-  methods <- ls(space, pattern = sprintf("[.](%s)$", paste(classes, collapse = "|")))
+  methods <- ls(space, pattern = sprintf("^[A-Za-z].*[.](%s)$", paste(classes, collapse = "|")))
   for (name in methods) {
     f <- get(name, envir = space)
     object <- names(formals(f))[1L]

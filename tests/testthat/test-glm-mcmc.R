@@ -46,7 +46,7 @@ test_that("a linear model with as many coefficients as observations, and more", 
     fit <- suppressWarnings(on_host(
       cl_glm(x, y, "normal_id", "mcmc", intercept = FALSE,
              prior = list(coefficients = prior_normal(0, 1), sigma = prior_normal(0, 1)),
-             control = list(seed = 1, chains = 2, iter = full_or_quick(1500, 600)))),
+             control = list(seed = 1, chains = 4, iter = 3000))),
       classes = "statcl_warning_sampling")
     table <- summary(fit$draws)
     row <- table[table$parameter == "sigma", ]
@@ -149,4 +149,51 @@ test_that("draws of normal responses have the standard deviation of the posterio
   centre <- posterior_of("posterior_epred")(fit, data.frame(wt = 3))
   z <- (got - centre) / sigma
   expect_gt(stats::ks.test(as.vector(z), "pnorm")$p.value, 1e-4)
+})
+
+test_that("the compiled density is that of the R functions", {
+  set.seed(3)
+  d <- data.frame(x = rnorm(25), z = runif(25), n = rpois(25, 2), w = rep(1:5, 5),
+                  g = factor(sample(letters[1:3], 25, TRUE)))
+  targets <- function(y, family, prior = NULL, weights = NULL, offset = NULL, trials = NULL) {
+    x <- cbind(`(Intercept)` = 1, x = d$x, z = d$z)
+    if (family == "ordered_logistic") x <- x[, -1L]
+    response <- statcl:::glm_response(family, y, trials, weights)
+    problem <- statcl:::new_glm_problem(family, x, response, offset,
+                                        if (family == "ordered_logistic") 0L else 1L)
+    priors <- statcl:::glm_priors(prior, problem)
+    mode <- statcl:::glm_centre(problem, priors, NULL, statcl:::glm_control(list(), "ml")$search,
+                                FALSE)
+    target <- statcl:::glm_target(mode$core, mode$prior, mode$found)
+    list(mode = mode, target = target,
+         compiled = statcl:::compiled_target(mode$core, mode$prior, target))
+  }
+  same <- function(...) {
+    of <- targets(...)
+    expect_s3_class(of$compiled, "cl_gradient")
+    for (i in 1:3) {
+      z <- rnorm(of$mode$core$count)
+      a <- of$compiled(z)
+      b <- of$target$density(z)
+      expect_close(as.vector(a), as.vector(b), 1e-10)
+      expect_close(unlist(attr(a, "gradient"), use.names = FALSE), attr(b, "gradient"), 1e-8)
+    }
+  }
+  on_host({
+    b <- as.numeric(d$x + d$z > 0.3)
+    same(b, "bernoulli_logit")
+    same(b, "bernoulli_logit", prior_student_t(4, 0, 2), weights = d$w)
+    same(cbind(d$n, 3), "binomial_logit", list(x = prior_normal(1, 2)))
+    same(d$n, "poisson_log", list(x = function(b) -b^2 / 3), offset = d$z)
+    same(d$n, "neg_binomial_2_log", list(phi = prior_gamma(2, 1)))
+    same(d$x + d$n, "normal_id", weights = d$w, offset = d$z)
+    same(d$g, "ordered_logistic", list(cuts = prior_normal(0, 3)))
+    same(d$g, "categorical_logit", offset = cbind(0, d$x, d$z))
+    # a prior that cannot be recorded
+    choice <- function(b) if (b > 0) -b else b
+    expect_null(targets(d$n, "poisson_log", list(x = choice))$compiled)
+    fit <- suppressWarnings(cl_glm(n ~ x, d, "poisson_log", "mcmc", list(x = choice),
+                                   control = list(warmup = 50, iter = 50, chains = 2, seed = 1)))
+    expect_true(all(is.finite(coef(fit))))
+  })
 })
