@@ -12,7 +12,8 @@ dnorm_formula <- function(x, mean = 0, sd = 1, log = FALSE) {
     log_scale <- where(proper, log_of_positive(scale), where(sd == 0, Inf, NaN))
     -0.5 * square(z) - (log_scale + log_sqrt_2pi)
   } else {
-    density_op("dnorm", z) * where(proper, 1 / scale, where(sd == 0, 0, NaN))
+    height <- density_op("dnorm", z)
+    where(proper, height / scale, where(sd == 0, 0 * height, NaN))
   }
   if (!any_traced(sd)) value <- where(proper, value, where(x == mean & sd == 0, Inf, value))
   full_length(where(inside, value, where(not_negative(sd), if (log) -Inf else 0, NaN)),
@@ -38,8 +39,7 @@ dexp_formula <- function(x, rate = 1, log = FALSE) {
   density_value(log_of_positive(r) + decay, inside, valid, log, x, rate)
 }
 
-# With m = rate x: shape log(m) - m - lgamma(shape) - log(x), written without cancellation as
-# -deviance(shape, m) + log(shape) / 2 - log(2 pi) / 2 - stirling(shape) - log(x).
+# With m = rate x: shape log(m) - m - lgamma(shape) - log(x).
 dgamma_formula <- function(x, shape, rate = 1, scale = 1 / rate, log = FALSE) {
   rate <- one_rate(rate, scale, missing(rate), missing(scale))
   inside <- both(above_zero(x), below_infinity(x))
@@ -51,8 +51,7 @@ dgamma_formula <- function(x, shape, rate = 1, scale = 1 / rate, log = FALSE) {
     r <- where(not_negative(rate), rate, NaN)
     (a - 1) * log_of_positive(y) - r * y + (a * log_of_positive(r) - lgamma(a))
   } else {
-    constant <- 0.5 * log(a) - log_sqrt_2pi - stirling_rest(a)
-    constant - poisson_deviance(a, rate * y) - log_of_positive(y)
+    density_op("gamma_power", y, a, rate) - log_of_positive(y)
   }
   density_value(value, both(inside, proper), valid, log, x, shape, rate,
                 outside = where(x == 0, where(proper, power_at_zero(a, log(rate)), Inf), -Inf))
@@ -91,7 +90,8 @@ dweibull_formula <- function(x, shape, scale = 1, log = FALSE) {
   s <- where(is_positive(scale), scale, NaN)
   y <- where(inside, x, 1)
   l <- log_ratio(y, s)
-  value <- log_of_positive(a) + a * l - log_of_positive(y) - exp(a * l)
+  t <- density_op("pmin", a * l, 800) # both terms stay finite, or the second one is larger
+  value <- log_of_positive(a) + t - log_of_positive(y) - exp(t)
   density_value(value, inside, valid, log, x, shape, scale,
                 outside = where(x == 0, power_at_zero(a, -log(s)), -Inf))
 }
@@ -100,11 +100,9 @@ dweibull_formula <- function(x, shape, scale = 1, log = FALSE) {
 log_ratio <- function(x, s) {
   apart <- length(s) == 1L && !any_traced(x) || !is.null(argument_of(s, "exp")) ||
     !is.null(argument_of(x, "exp"))
-  if (apart) log_of_positive(x) - log_of_positive(s) else log(x / s)
+  if (apart) log_of_positive(x) - log_of_positive(s) else density_op("log_ratio", x, s)
 }
 
-# With n = a + b, without cancellation: -deviance(a, n x) - deviance(b, n (1 - x)), and terms of the
-# parameters alone: the logarithm of sqrt(a b / (2 pi n)) and the remainders of Stirling's formula.
 dbeta_formula <- function(x, shape1, shape2, ncp = 0, log = FALSE) {
   refuse_noncentral(ncp)
   inside <- both(x > 0, x < 1)
@@ -115,10 +113,7 @@ dbeta_formula <- function(x, shape1, shape2, ncp = 0, log = FALSE) {
   value <- if (!any_traced(a, b) && !any(c(a, b) > 50, na.rm = TRUE)) {
     (a - 1) * log(y) + (b - 1) * log1p(-y) - density_op("lbeta", a, b)
   } else {
-    n <- a + b
-    rests <- stirling_rest(n) - stirling_rest(a) - stirling_rest(b)
-    constant <- rests + 0.5 * log(a / n * b) - log_sqrt_2pi
-    constant - poisson_deviance(a, n * y) - poisson_deviance(b, n * (1 - y)) - log(y) - log1p(-y)
+    density_op("beta_power", y, a, b) - log(y) - log1p(-y)
   }
   ends <- function() {
     point <- where(x == 0, shape1, shape2) == 0
@@ -129,8 +124,8 @@ dbeta_formula <- function(x, shape1, shape2, ncp = 0, log = FALSE) {
                 x, shape1, shape2, outside = where((x == 0) | (x == 1), ends(), -Inf))
 }
 
-# lgamma((df + 1) / 2) - lgamma(df / 2) - log(df) / 2 from the remainders of Stirling's formula,
-# because the first two terms cancel.
+# With h = df / 2, the constant is lgamma(h + 1 / 2) - lgamma(h) - log(2 pi h) / 2 without terms
+# that cancel: from the remainders of Stirling's formula and h log(1 + 1 / (2 h)).
 dt_formula <- function(x, df, ncp, log = FALSE) {
   if (!missing(ncp)) refuse_noncentral(ncp)
   valid <- above_zero(df)
@@ -138,14 +133,12 @@ dt_formula <- function(x, df, ncp, log = FALSE) {
   inside <- not_infinite(x)
   constant <- if (any_traced(n)) {
     h <- 0.5 * n
-    h * log1p(0.5 / h) - 0.5 + (stirling_rest(h + 0.5) - stirling_rest(h)) - log_sqrt_2pi
+    rests <- stirling_rest(h + 0.5) - stirling_rest(h)
+    rests - density_op("neg_binomial", 0, 0.5, h) - 0.5 - log_sqrt_2pi
   } else {
     stats::dt(0, n, log = TRUE)
   }
-  xx <- square(where(inside, x, 0))
-  finite <- not_infinite(n)
-  power <- where(finite, (0.5 * n + 0.5) * log1p(xx / where(finite, n, 1)), 0.5 * xx)
-  value <- constant - power
+  value <- constant - density_op("t_power", n, where(inside, x, 0))
   density_value(value, inside, valid, log, x, df)
 }
 
@@ -154,7 +147,7 @@ dcauchy_formula <- function(x, location = 0, scale = 1, log = FALSE) {
   s <- where(valid, scale, NaN)
   inside <- not_infinite(x)
   z <- from_centre(where(inside, x, 0), location, s)
-  value <- -log1p(square(z)) - (log_of_positive(s) + base::log(pi))
+  value <- -density_op("t_power", 1, z) - (log_of_positive(s) + base::log(pi))
   density_value(value, inside, valid, log, x, location, scale)
 }
 
@@ -163,7 +156,7 @@ dlogis_formula <- function(x, location = 0, scale = 1, log = FALSE) {
   s <- where(valid, scale, NaN)
   inside <- both(x > -Inf, below_infinity(x))
   z <- from_centre(where(inside, x, 0), location, s)
-  value <- -(z + 2 * log1p_exp(-z)) - log_of_positive(s)
+  value <- -(log1p_exp(z) + log1p_exp(-z)) - log_of_positive(s)
   density_value(value, inside, valid, log, x, location, scale)
 }
 

@@ -59,10 +59,16 @@ bernoulli <- function(y, p) {
   log(where(y == 1, p, 1)) + log1p(-where(y == 1, 0, p))
 }
 
-# The binomial log density for p = plogis(a).
+# The binomial log density for p = plogis(a): y log(p) + (n - y) log(1 - p), by two numbers where a
+# is one; else by one logarithm for the rarer of both outcomes, of log odds b.
 binomial_logit <- function(y, n, a, once) {
   if (once && length(a) > 1L) return(-log1p_exp((1 - 2 * y) * a))
-  value <- y * a - n * log1p_exp(a)
+  value <- if (length(a) == 1L || any_traced(y, n)) {
+    -(y * log1p_exp(-a) + (n - y) * log1p_exp(a))
+  } else {
+    b <- where(2 * y > n, -1, 1) * a
+    pmin(y, n - y) * b - n * log1p_exp(b)
+  }
   if (once) value else value + density_op("lchoose", n, y)
 }
 
@@ -75,39 +81,38 @@ dpois_formula <- function(x, lambda, log = FALSE) {
     -poisson_deviance(y, lambda) - count_term(y)
   } else if (is.null(exponent)) {
     m <- where(valid, lambda, NaN)
-    count_log(y, m) - m - lgamma(y + 1)
+    count_log(y, density_op("pmin", m, .Machine$double.xmax)) - m - lgamma(y + 1)
   } else {
     y * exponent - lambda - lgamma(y + 1)
   }
   density_value(value, inside, valid, log, x, lambda)
 }
 
-# size / (size + x) times the binomial density of `size` in size + x.
 dnbinom_formula <- function(x, size, prob, mu, log = FALSE) {
   if (!missing(prob) && !missing(mu)) abort_argument("mu", "'prob' and 'mu' both specified")
   if (missing(mu)) return(dnbinom_by_prob(x, size, prob, log))
-  if (!any_traced(size) && length(size) > 0L && all(size == Inf) %in% TRUE) {
-    return(full_length(dpois_formula(x, mu, log), x, size, mu))
-  }
-  valid <- both(not_negative(size), not_negative(mu))
-  n <- where(above_zero(size), size, 1)
   m <- where(not_negative(mu), mu, NaN)
-  dnbinom_value(x, size, n, n / (n + m), m / (n + m), valid, log, mu)
+  dnbinom_value(x, size, not_negative(mu), log, mu, function(y, n) {
+    density_op("neg_binomial", y, m, n) - count_term(y)
+  })
 }
 
 dnbinom_by_prob <- function(x, size, prob, log) {
   proper <- both(prob > 0, prob <= 1)
   p <- where(proper, prob, NaN)
-  dnbinom_value(x, size, where(above_zero(size), size, 1), p, 1 - p,
-                both(not_negative(size), proper), log, prob)
+  dnbinom_value(x, size, proper, log, prob, function(y, n) {
+    some <- y > 0
+    z <- where(some, y, 1)
+    where(some, density_op("beta_power", where(some, p, 0.5), n, z) - log(z), n * log(p))
+  })
 }
 
-dnbinom_value <- function(x, size, n, p, q, valid, log, other) {
+# `density`: the logarithm for a count and a positive size.
+dnbinom_value <- function(x, size, proper, log, other, density) {
   inside <- is_count(x)
+  valid <- both(not_negative(size), proper)
   y <- where(inside, x, 0)
-  total <- n + y
-  value <- stirling_rest(total) - stirling_rest(n) + 0.5 * log(n / total) -
-    poisson_deviance(n, total * p) - poisson_deviance(y, total * q) - count_term(y)
+  value <- density(y, where(above_zero(size), size, 1))
   value <- where(above_zero(size), value, where(y == 0, 0, -Inf))
   density_value(where(valid, value, NaN), inside, valid, log, x, size, other)
 }

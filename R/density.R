@@ -14,7 +14,18 @@ log_sqrt_2pi <- 0.91893853320467274178
 
 # op(...), with the name of an operation of elementwise.def, for traced values or numbers.
 density_op <- function(op, ...) {
-  if (any_traced(...)) trace_apply(op, ...) else number_ops[[op]](...)
+  if (any_traced(...)) return(trace_apply(op, ...))
+  f <- number_ops[[op]]
+  if (is.null(f)) core_numbers(op, ...) else f(...)
+}
+
+# The core's own value of op at plain numbers, which are recycled.
+core_numbers <- function(op, ...) {
+  n <- common_length(...)
+  operands <- lapply(list(...), function(x) rep_len(as.double(x), n))
+  value <- .Call(r_expr_numbers, op, operands)
+  dim(value) <- shape_of_longest(n, ...)
+  value
 }
 
 number_ops <- list(
@@ -34,9 +45,8 @@ number_ops <- list(
   choose = function(a, b) base::choose(a, b),
   lchoose = function(a, b) suppressWarnings(base::lchoose(a, b)),
   atan2 = function(a, b) base::atan2(a, b),
+  pmin = function(a, b) base::pmin(a, b),
   bessel_k_scaled = function(a, b) base::besselK(a, ifelse(is.finite(b), b, NaN), TRUE),
-  deviance = function(a, b) number_deviance(a, b),
-  stirling = function(a) number_stirling(a),
   log_pgamma = function(a, b) suppressWarnings(stats::pgamma(a, b, log.p = TRUE)),
   log_qgamma = function(a, b) {
     suppressWarnings(stats::pgamma(a, b, lower.tail = FALSE, log.p = TRUE))
@@ -58,26 +68,6 @@ poisson_deviance <- function(x, m) density_op("deviance", x, m)
 
 # The remainder of Stirling's formula: lgamma(x) - ((x - 1/2) log(x) - x + log(2 pi) / 2).
 stirling_rest <- function(x) density_op("stirling", x)
-
-number_deviance <- function(x, m) {
-  v <- (x - m) / (x + m)
-  w <- v * v
-  sum <- 0
-  for (j in 10:1) sum <- sum * w + 1 / (2 * j + 1)
-  near <- (x - m) * v + 2 * x * v * w * sum
-  ratio <- x / m
-  far <- suppressWarnings(x * plain_where(ratio < Inf, log(ratio), log(x) - log(m))) + (m - x)
-  value <- plain_where(!is.nan(v) & abs(v) < 0.1, near, far)
-  plain_where(x >= 0 & m >= 0, plain_where(x == 0, m, value), NaN)
-}
-
-number_stirling <- function(x) {
-  w <- 1 / (x * x)
-  sum <- 691 / 360360
-  for (term in c(1188, 1680, 1260, 360, 12)) sum <- 1 / term - w * sum
-  small <- suppressWarnings(lgamma(x) - (x - 0.5) * log(x) + x - log_sqrt_2pi)
-  plain_where(x >= 12, sum / x, small)
-}
 
 # The traced a if x is op(a), else NULL. log(exp(a)) and log(plogis(a)) then need no exponential and
 # no condition, and are accurate in both tails.

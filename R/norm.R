@@ -102,18 +102,19 @@ rcond_of <- function(x, type, triangular = FALSE) {
   if (n == x@Dim[2L] && n > 0L) {
     upper <- view == "upper" || (triangular && view != "lower")
     if (upper || view == "lower") return(rcond_triangular(x, type, upper))
-    factor <- if (view == "symmetric") factor_or_null(x)
-    if (!is.null(factor)) return(rcond_factor(x, factor@handle))
+    size <- if (view == "symmetric") usual_norm(x)
+    factor <- if (!is.null(size)) factor_or_null(x)
+    if (!is.null(factor)) return(rcond_factor(size, factor@handle, n))
   }
   base::rcond(as.matrix(x), type)
 }
 
-# Of a positive definite matrix from the handle of its lower factor.
-rcond_factor <- function(x, factor) {
+# Of a positive definite matrix of n rows from its norm and the handle of its lower factor.
+rcond_factor <- function(size, factor, n) {
   inverse <- function(b, transpose) {
     as.vector(.Call(r_matrix_to_host, factor_solve(factor, matrix(b, ncol = 1L))))
   }
-  reciprocal(norm_of(x, "O"), inverse_norm(inverse, x@Dim[1L], FALSE))
+  reciprocal(size, inverse_norm(inverse, n, FALSE))
 }
 
 # The lower factor, or NULL if there is none.

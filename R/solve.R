@@ -62,11 +62,18 @@ inverse_of <- function(a, square, view, tol) {
   if (view == "lower" || view == "upper") {
     return(value(.Call(r_op, "tri_inverse", list(square$x), view == "upper", -1L), NULL, names))
   }
-  factor <- if (view == "symmetric" && square$n > 0L) pd_factor(a)
+  size <- if (view == "symmetric" && square$n > 0L) usual_norm(a)
+  factor <- if (!is.null(size)) pd_factor(a)
   if (is.null(factor)) return(solve_on_host(a, tol = tol))
   inverse <- value(.Call(r_op, "chol_inverse", list(factor), FALSE, -1L), NULL, names)
-  check_condition(1 / (norm_of(a, "O") * norm_of(inverse, "O")), tol)
+  check_condition(1 / (size * norm_of(inverse, "O")), tol)
   inverse
+}
+
+# The norm of a; NULL if an inverse might overflow. LAPACK, on the host, scales such a matrix.
+usual_norm <- function(a) {
+  size <- norm_of(a, "O")
+  if (isTRUE(size > 1e-280 && size < 1e280)) size
 }
 
 # The lower Cholesky factor (a handle) of a symmetric matrix, NULL unless that is positive definite.
@@ -79,14 +86,15 @@ pd_factor <- function(a) {
 # matrices of moderate size on a device, an inverse is cheaper than the successive solves of a
 # condition estimate.
 safe_factor <- function(a, tol) {
-  factor <- pd_factor(a)
+  size <- usual_norm(a)
+  factor <- if (!is.null(size)) pd_factor(a)
   if (is.null(factor)) return(NULL)
   rcond <- if (a@Dim[1L] <= 1500L && !state_of(a)$host) {
     inverse <- value(.Call(r_op, "chol_inverse", list(factor), FALSE, -1L), NULL, list(NULL, NULL))
     on.exit(cl_free(inverse))
-    1 / (norm_of(a, "O") * norm_of(inverse, "O"))
+    1 / (size * norm_of(inverse, "O"))
   } else {
-    rcond_factor(a, factor)
+    rcond_factor(size, factor, a@Dim[1L])
   }
   check_condition(rcond, tol)
   factor

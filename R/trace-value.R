@@ -19,7 +19,7 @@ live_ops <- list(
 
 live_op <- function(op) {
   for (table in list(live_ops, number_ops)) if (!is.null(table[[op]])) return(table[[op]])
-  get(op, baseenv())
+  get0(op, baseenv(), ifnotfound = function(...) core_numbers(op, ...))
 }
 
 # The value of a traced value, with its dimensions.

@@ -11,6 +11,7 @@
 #define DIV(x, y) scl_tape_binary(t, SCL_OP_DIV, x, y)
 #define F(OP, x) scl_tape_unary(t, SCL_OP_##OP, x)
 #define G(OP, x, y) scl_tape_binary(t, SCL_OP_##OP, x, y)
+#define H(OP, x, y, z) scl_tape_apply(t, SCL_OP_##OP, 3, (const int[]){x, y, z})
 #define IF(test, yes, no) scl_tape_ifelse(t, test, yes, no)
 /* Of the derivative g: program/reverse_products.c. */
 #define TIMES(g, d) scl_tape_times(t, g, d)
@@ -34,17 +35,69 @@ static int probability_slope(scl_tape *t, int g, int density, int r) {
 
 /* Logarithms of the densities of a gamma and a beta variable, as in incomplete_functions.h. */
 static int gamma_density(scl_tape *t, int x, int a) {
-  const int rest = ADD(F(STIRLING, a), ADD(F(LOG, x), G(DEVIANCE, a, x)));
-  return SUB(SUB(MUL(N(0.5), F(LOG, a)), N(0.9189385332046727418)), rest);
+  return SUB(H(GAMMA_POWER, x, a, N(1.0)), F(LOG, x));
 }
 
 static int beta_density(scl_tape *t, int x, int a, int b) {
-  const int n = ADD(a, b), y = SUB(N(1.0), x);
-  const int sizes = MUL(N(0.5), F(LOG, MUL(DIV(a, n), b)));
-  const int rest = SUB(F(STIRLING, n), ADD(F(STIRLING, a), F(STIRLING, b)));
-  const int far = ADD(G(DEVIANCE, a, MUL(n, x)), G(DEVIANCE, b, MUL(n, y)));
-  const int logs = ADD(F(LOG, x), F(LOG, y));
-  return SUB(SUB(ADD(rest, sizes), N(0.9189385332046727418)), ADD(far, logs));
+  const int logs = ADD(F(LOG, x), F(LOG1P, F(NEG, x)));
+  return SUB(H(BETA_POWER, x, a, b), logs);
+}
+
+/* The Stirling remainder's derivative of an order. */
+static int stirling_slope(scl_tape *t, int x, double order) {
+  return G(STIRLING_SLOPE, x, N(order));
+}
+
+/* Of log(m^a exp(-m) / gamma(a)), m = r x. */
+static int gamma_power_slope(scl_tape *t, int k, int g, int x, int a, int r) {
+  const int m = MUL(r, x);
+  if (k != 1) return POLES(g, DIV(SUB(a, m), k == 0 ? x : r));
+  return POLES(g, ADD(G(LOG_RATIO, m, a), SUB(DIV(N(0.5), a), stirling_slope(t, a, 1.0))));
+}
+
+/* Of log(x^a (1 - x)^b / beta(a, b)). */
+static int beta_power_slope(scl_tape *t, int k, int g, int x, int a, int b) {
+  const int y = SUB(N(1.0), x);
+  if (k == 0) return POLES(g, SUB(DIV(a, x), DIV(b, y)));
+  if (k == 1) return POLES(g, ADD(F(LOG, x), G(DIGAMMA_RISE, a, b)));
+  return POLES(g, ADD(F(LOG1P, F(NEG, x)), G(DIGAMMA_RISE, b, a)));
+}
+
+/* Of the negative binomial log density of y by y, the mean and the size. */
+static int neg_binomial_slope(scl_tape *t, int k, int g, int y, int mean, int size) {
+  const int n = ADD(size, y);
+  if (k == 1) {
+    const int ratio = IF(G(EQ, y, N(0.0)), N(0.0), DIV(y, mean));
+    return POLES(g, DIV(SUB(ratio, N(1.0)), ADD(N(1.0), DIV(mean, size))));
+  }
+  if (k == 2) return POLES(g, H(NEG_BINOMIAL_SLOPE, y, mean, size));
+  const int logs = SUB(G(LOG_RATIO, n, ADD(size, mean)), G(LOG_RATIO, y, mean));
+  return POLES(g, ADD(SUB(stirling_slope(t, n, 1.0), DIV(N(0.5), n)), logs));
+}
+
+/* Of its derivative by the size. */
+static int size_slope(scl_tape *t, int k, int g, int y, int mean, int size) {
+  const int n = ADD(size, y), m = ADD(size, mean), apart = DIV(SUB(y, mean), m);
+  const int own = ADD(stirling_slope(t, n, 2.0), DIV(N(0.5), F(SQUARE, n)));
+  if (k == 0) return POLES(g, SUB(own, DIV(apart, n)));
+  if (k == 1) return POLES(g, DIV(apart, m));
+  const int other = ADD(stirling_slope(t, size, 2.0), DIV(N(0.5), F(SQUARE, size)));
+  return POLES(g, ADD(SUB(own, other), DIV(F(SQUARE, apart), n)));
+}
+
+/* Of (n + 1) / 2 log(1 + x^2 / n), and of its derivative by n. */
+static int t_power_slope(scl_tape *t, scl_op op, int k, int g, int n, int x) {
+  const int ratio = DIV(x, n), q = MUL(x, ratio), more = ADD(N(1.0), q);
+  const int inverse = DIV(N(1.0), n);
+  if (op == SCL_OP_T_POWER && k == 0) return POLES(g, G(T_POWER_SLOPE, n, x));
+  if (op == SCL_OP_T_POWER) { /* x / (1 + q), in the tail 1 / (x / n + 1 / x) */
+    const int far = G(GT, F(ABS, x), N(1.0)), tail = IF(far, x, N(1.0));
+    const int slope = IF(far, DIV(N(1.0), ADD(ratio, DIV(N(1.0), tail))), DIV(x, more));
+    return POLES(g, MUL(ADD(N(1.0), inverse), slope));
+  }
+  const int part = DIV(q, more), less = DIV(inverse, more);
+  if (k == 1) return POLES(g, MUL(DIV(ratio, more), SUB(part, less)));
+  return POLES(g, MUL(MUL(N(0.5), part), SUB(DIV(ADD(inverse, less), n), DIV(part, n))));
 }
 
 static int of_three(scl_tape *t, scl_op op, int k, int g, int value) {
@@ -60,6 +113,10 @@ static int of_three(scl_tape *t, scl_op op, int k, int g, int value) {
                 : (upper ? SCL_OP_LOG_QBETA_SLOPE_B : SCL_OP_LOG_PBETA_SLOPE_B);
     return POLES(g, scl_tape_apply(t, op, 3, x));
   }
+  if (op == SCL_OP_GAMMA_POWER) return gamma_power_slope(t, k, g, a, b, c);
+  if (op == SCL_OP_BETA_POWER) return beta_power_slope(t, k, g, a, b, c);
+  if (op == SCL_OP_NEG_BINOMIAL) return neg_binomial_slope(t, k, g, a, b, c);
+  if (op == SCL_OP_NEG_BINOMIAL_SLOPE) return size_slope(t, k, g, a, b, c);
   if (op != SCL_OP_IFELSE) return unknown_slope(t, SHAPES);
   if (k == 0) return ZERO;
   return scl_tape_where(t, a, k == 1, g);
@@ -77,7 +134,8 @@ static int power_slope(scl_tape *t, int k, int g, int a, int b, int r) {
 
 /* digamma(a + 1) - digamma(a - b + 1), for the logarithm of a binomial coefficient. */
 static int choose_slope(scl_tape *t, int a, int b) {
-  return SUB(F(DIGAMMA, ADD(a, N(1.0))), F(DIGAMMA, ADD(SUB(a, F(ROUND, b)), N(1.0))));
+  const int whole = F(ROUND, b);
+  return G(DIGAMMA_RISE, ADD(SUB(a, whole), N(1.0)), whole);
 }
 
 /* K' = |b| / a K - K of the next order, and exp(a) K has itself more. */
@@ -91,6 +149,32 @@ static int bessel_slope(scl_tape *t, int k, int g, int a, int b, int r) {
 static int of_share(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   if (op == SCL_OP_TIMES) return k == 0 ? scl_tape_times_again(t, g, a, b) : TIMES(a, g);
   return k == 0 ? scl_tape_over_again(t, g, a, b) : F(NEG, G(OVER, TIMES(r, g), b));
+}
+
+/* Parts of densities. */
+static int of_density(scl_tape *t, scl_op op, int k, int g, int a, int b) {
+  switch (op) {
+  case SCL_OP_DEVIANCE:
+    return POLES(g, k == 0 ? G(LOG_RATIO, a, b) : IF(G(EQ, a, N(0.0)), N(1.0), DIV(SUB(b, a), b)));
+  case SCL_OP_LOG_RATIO:
+    return k == 0 ? OVER(g, a) : F(NEG, OVER(g, b));
+  case SCL_OP_T_POWER:
+  case SCL_OP_T_POWER_SLOPE:
+    return t_power_slope(t, op, k, g, a, b);
+  case SCL_OP_DIGAMMA_RISE:
+    if (k == 1) return POLES(g, F(TRIGAMMA, ADD(a, b)));
+    return POLES(g, SUB(F(TRIGAMMA, ADD(a, b)), F(TRIGAMMA, a)));
+  case SCL_OP_STIRLING_SLOPE: {
+    const scl_value *order = &t->value[b];
+    if (k == 1) return ZERO;
+    if (order->kind != SCL_VALUE_NUMBER || !(order->number < 4.0)) {
+      return unknown_slope(t, "the derivative of stirling_slope() is known up to order 4");
+    }
+    return POLES(g, stirling_slope(t, a, order->number + 1.0));
+  }
+  default:
+    return unknown_slope(t, "the derivative of an operation of two operands is not known");
+  }
 }
 
 static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
@@ -117,8 +201,6 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
     const int radius = ADD(F(SQUARE, a), F(SQUARE, b));
     return k == 0 ? POLES(g, DIV(b, radius)) : F(NEG, POLES(g, DIV(a, radius)));
   }
-  case SCL_OP_DEVIANCE:
-    return POLES(g, k == 0 ? F(LOG, DIV(a, b)) : IF(G(EQ, a, N(0.0)), N(1.0), DIV(SUB(b, a), b)));
   case SCL_OP_LOG_PGAMMA:
     if (k == 1) return POLES(g, G(LOG_PGAMMA_SLOPE, a, b));
     return probability_slope(t, g, gamma_density(t, a, b), r);
@@ -133,7 +215,7 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   case SCL_OP_FILL_NAN:
     return k == 0 ? IF(F(IS_NAN, a), N(0.0), g) : IF(F(IS_NAN, a), g, N(0.0));
   case SCL_OP_LBETA:
-    return POLES(g, SUB(F(DIGAMMA, k == 0 ? a : b), F(DIGAMMA, ADD(a, b))));
+    return F(NEG, POLES(g, k == 0 ? G(DIGAMMA_RISE, a, b) : G(DIGAMMA_RISE, b, a)));
   case SCL_OP_CHOOSE:
     return k == 0 ? POLES(g, MUL(r, choose_slope(t, a, b))) : ZERO;
   case SCL_OP_LCHOOSE:
@@ -150,7 +232,7 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   case SCL_OP_ROUND_TO:
     return ZERO;
   default:
-    return unknown_slope(t, "the derivative of an operation of two operands is not known");
+    return of_density(t, op, k, g, a, b);
   }
 }
 
@@ -222,7 +304,7 @@ static int of_special(scl_tape *t, scl_op op, int g, int a, int r) {
   case SCL_OP_PENTAGAMMA:
     return unknown_slope(t, "derivatives of trigamma() are known up to the second");
   case SCL_OP_STIRLING:
-    return POLES(g, ADD(SUB(F(DIGAMMA, a), F(LOG, a)), DIV(N(0.5), a)));
+    return POLES(g, stirling_slope(t, a, 1.0));
   case SCL_OP_ERF:
     return TIMES(g, MUL(N(1.1283791670955126), F(EXP, F(NEG, F(SQUARE, a)))));
   case SCL_OP_ERFC:

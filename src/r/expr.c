@@ -4,6 +4,8 @@
  * matrices r_expr_info(x)                         list(pending, nodes, depth, text)
  *   r_expr_source(handles)                 kernel sources, one string
  *   r_expr_ops()                           the tables, as a list of two lists of columns
+ *   r_expr_numbers(op, operands)           an elementwise operation on plain numbers: double
+ *                                          vectors of one length
  *   r_expr_stats()                         c(evaluated, built, cut): counts since the start  */
 #include "r/entries.h"
 #include "r/glue.h"
@@ -13,6 +15,7 @@
 #include <string.h>
 
 #include "graph/expr.h"
+#include "graph/operations.h"
 #include "engine/plan/elementwise.h"
 
 /* ---- values --------------------------------------------------------------------------------- */
@@ -142,6 +145,24 @@ SEXP r_expr_ops(void) {
   SET_VECTOR_ELT(out, 1, reduction_columns());
   UNPROTECT(1);
   return out;
+}
+
+SEXP r_expr_numbers(SEXP op, SEXP operands) {
+  const R_xlen_t count = XLENGTH(operands), n = XLENGTH(VECTOR_ELT(operands, 0));
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
+  unsigned which = SCL_OP_COUNT;
+  const double *x[3] = {NULL};
+  scl_status status;
+  SCL_GO(scl_operation_find(CHAR(STRING_ELT(op, 0)), &which));
+  for (R_xlen_t k = 0; k < count; k++) x[k] = REAL_RO(VECTOR_ELT(operands, k));
+  for (R_xlen_t i = 0; i < n; i++) {
+    REAL(out)
+    [i] =
+        scl_op_value((scl_op)which, x[0][i], count > 1 ? x[1][i] : 0.0, count > 2 ? x[2][i] : 0.0);
+  }
+done:
+  UNPROTECT(1);
+  return r_return(status, out);
 }
 
 SEXP r_expr_stats(void) {

@@ -3,10 +3,16 @@
 #include <math.h>
 
 /* Operations with R's meaning for which C has no function. */
-static double remainder_of(double a, double b) {
+static double exact_remainder_of(double a, double b) {
   if (isnan(a) || isnan(b) || isinf(a) || b == 0) return NAN;
   double r = fmod(a, b);
   return r != 0 && signbit(r) != signbit(b) ? r + b : r;
+}
+
+/* 0 where long double would be rounded to b. */
+static double remainder_of(double a, double b) {
+  const double r = exact_remainder_of(a, b);
+  return r == b && !isinf(b) && ldexp(fabs(fmod(a, b)), 65) <= fabs(b) ? 0 : r;
 }
 
 static double quotient_of(double a, double b) {
@@ -14,7 +20,7 @@ static double quotient_of(double a, double b) {
   if (isnan(q) || isinf(q) || isinf(b))
     return floor(q != 0 ? q : (a != 0 && (a < 0) != (b < 0) ? -1 : q));
   /* The quotient without the remainder is an integer, up to rounding. */
-  double whole = (a - remainder_of(a, b)) / b;
+  double whole = (a - exact_remainder_of(a, b)) / b;
   return fabs(whole) < 4e15 ? rint(whole) : floor(q);
 }
 
@@ -84,7 +90,8 @@ static double stirling_of(double x) {
 static double deviance_of(double x, double m) {
   if (!(x >= 0 && m >= 0)) return NAN;
   const long double y = x, t = ((long double)m - y) / y;
-  if (x == 0 || m == 0) return x == 0 ? m : INFINITY;
+  if (x == 0) return m;
+  if (m == 0 || isinf(x) || isinf(m)) return INFINITY;
   return (double)(y * (t - (m < x / 2 ? logl(m / y) : log1pl(t))));
 }
 

@@ -198,8 +198,18 @@ static domain domain_of(scl_op op, int k) {
   case SCL_OP_DIV:
   case SCL_OP_OVER:
     return k == 0 ? REAL : POSITIVE;
+  case SCL_OP_T_POWER:
+  case SCL_OP_T_POWER_SLOPE:
+    return k == 0 ? POSITIVE : REAL;
+  case SCL_OP_STIRLING_SLOPE:
+    return k == 0 ? POSITIVE : COUNT;
   case SCL_OP_ATAN2:
   case SCL_OP_DEVIANCE:
+  case SCL_OP_LOG_RATIO:
+  case SCL_OP_DIGAMMA_RISE:
+  case SCL_OP_GAMMA_POWER:
+  case SCL_OP_NEG_BINOMIAL:
+  case SCL_OP_NEG_BINOMIAL_SLOPE:
   case SCL_OP_SQRT:
   case SCL_OP_LOG:
   case SCL_OP_LOG2:
@@ -212,6 +222,7 @@ static domain domain_of(scl_op op, int k) {
   case SCL_OP_LOG_PGAMMA:
   case SCL_OP_LOG_QGAMMA:
     return POSITIVE;
+  case SCL_OP_BETA_POWER:
   case SCL_OP_LOG_PBETA:
   case SCL_OP_LOG_QBETA:
     return k == 0 ? PROBABILITY : POSITIVE;
@@ -248,7 +259,9 @@ static domain domain_of(scl_op op, int k) {
 int program_argument(program_nodes *l, scl_op op, int k, int x) {
   const domain to = domain_of(op, k);
   if (to == REAL) return x;
-  if (to == COUNT && op == SCL_OP_ROUND_TO) return node_number(l, 1.0);
+  if (to == COUNT && (op == SCL_OP_ROUND_TO || op == SCL_OP_STIRLING_SLOPE)) {
+    return node_number(l, 1.0);
+  }
   if (to == COUNT && op == SCL_OP_BESSEL_K_SCALED) return node_number(l, 1.3);
   x = node_unary(l, SCL_OP_TANH, x);
   if (to == COUNT) { /* rounded to one */

@@ -314,9 +314,11 @@ static void check_checks(scl_context *ctx, size_t n) {
 }
 
 /* Quantiles and combinatorial functions have their reference in R (test-distributions.R),
- * incomplete gamma functions too (test-density.R). */
+ * incomplete gamma functions (test-density.R) and parts of densities (test-density-ends.R) too. */
 static bool has_reference(scl_op op) {
   if (op >= SCL_OP_LOG_PGAMMA && op <= SCL_OP_LOG_QGAMMA_SLOPE) return false;
+  if (op >= SCL_OP_STIRLING_SLOPE && op <= SCL_OP_LOG_RATIO) return false;
+  if (op >= SCL_OP_GAMMA_POWER && op <= SCL_OP_NEG_BINOMIAL_SLOPE) return false;
   return op != SCL_OP_BESSEL_K_SCALED && op != SCL_OP_QNORM && op != SCL_OP_LOG_QNORM &&
          op != SCL_OP_LBETA && op != SCL_OP_CHOOSE && op != SCL_OP_LCHOOSE;
 }

@@ -6,6 +6,7 @@
 #include "kernels/include/port.h"
 #include "kernels/include/special_functions.h"
 #include "kernels/include/special_normal.h"
+#include "kernels/include/special_density.h"
 #include "kernels/include/incomplete_functions.h"
 #include "kernels/include/bessel_functions.h"
 #include "expr_reference.h"
@@ -145,8 +146,10 @@ static void check_derivatives(void) {
     }
     /* Inside every domain; acosh() needs more than one, the logarithm of 1 - exp() less than 0. */
     const double first = op == SCL_OP_ACOSH ? 1.7 : op == SCL_OP_LOG1M_EXP ? -0.43 : 0.43;
-    const double at[3] = {first, 0.71, 0.37};
-    for (int by = 0; by < (op == SCL_OP_BESSEL_K_SCALED ? 1 : scl_op_arity((scl_op)op)); by++) {
+    const bool ordered = op == SCL_OP_STIRLING_SLOPE; /* its second operand is a whole number */
+    const double at[3] = {first, ordered ? 2.0 : 0.71, 0.37};
+    const bool one = ordered || op == SCL_OP_BESSEL_K_SCALED;
+    for (int by = 0; by < (one ? 1 : scl_op_arity((scl_op)op)); by++) {
       double up[3] = {at[0], at[1], at[2]}, down[3] = {at[0], at[1], at[2]};
       up[by] += h;
       down[by] -= h;

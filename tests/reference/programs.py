@@ -51,6 +51,11 @@ def stirling(a):
     return mp.loggamma(a) - (a - 0.5) * mp.log(a) + a - mp.log(2 * mp.pi) / 2
 
 
+def neg_binomial(y, m, n):
+    return (mp.loggamma(n + y) - mp.loggamma(n) + n * mp.log(n / (n + m)) +
+            y * mp.log(m / (n + m) / y) + y)
+
+
 def pbeta(x, a, b):
     return mp.betainc(a, b, 0, x, regularized=True)
 
@@ -79,6 +84,15 @@ OPS = {
     "acosh": mp.acosh, "atanh": mp.atanh, "gamma": mp.gamma, "lgamma": mp.loggamma,
     "digamma": mp.digamma, "trigamma": lambda a: mp.psi(1, a),
     "tetragamma": lambda a: mp.psi(2, a), "stirling": stirling,
+    "stirling_slope": lambda a, b: mp.diff(stirling, a, int(b)),
+    "digamma_rise": lambda a, b: mp.digamma(a + b) - mp.digamma(a),
+    "log_ratio": lambda a, b: mp.log(a / b),
+    "gamma_power": lambda a, b, c: b * mp.log(c * a) - c * a - mp.loggamma(b),
+    "t_power": lambda a, b: (a + 1) / 2 * mp.log1p(b * b / a),
+    "t_power_slope": lambda a, b: (mp.log1p(b * b / a) - (1 + 1 / a) * b * b / (a + b * b)) / 2,
+    "beta_power": lambda a, b, c: b * mp.log(a) + c * mp.log1p(-a) - lbeta(b, c),
+    "neg_binomial": lambda a, b, c: neg_binomial(a, b, c),
+    "neg_binomial_slope": lambda a, b, c: mp.diff(lambda n: neg_binomial(a, b, n), c),
     "deviance": lambda a, b: a * mp.log(a / b) + b - a,
     "erf": mp.erf, "erfc": mp.erfc, "pnorm": pnorm, "log_pnorm": lambda a: mp.log(pnorm(a)),
     "log_pnorm_slope": lambda a: dnorm(a) / pnorm(a), "dnorm": dnorm, "qnorm": qnorm,

@@ -20,6 +20,13 @@ elementwise_reference <- list(
   log1m_exp = function(a) ifelse(a > -0.693, log(-expm1(a)), log1p(-exp(a))),
   deviance = function(a, b) ifelse(a == 0, b, a * log(a / b) + b - a),
   stirling = function(a) lgamma(a) - (a - 0.5) * log(a) + a - log(2 * pi) / 2,
+  gamma_power = function(a, b, c) b * log(c * a) - c * a - lgamma(b),
+  beta_power = function(a, b, c) b * log(a) + c * log1p(-a) - lbeta(b, c),
+  neg_binomial = function(a, b, c) {
+    lgamma(c + a) - lgamma(c) + c * log(c / (c + b)) +
+      ifelse(a == 0, 0, a * log(b / (c + b) / a) + a)
+  },
+  t_power = function(a, b) (a + 1) / 2 * log1p(b^2 / a), log_ratio = function(a, b) log(a / b),
   bessel_k_scaled = function(a, b) besselK(a, abs(b), TRUE),
   erf = function(a) 2 * pnorm(a * sqrt(2)) - 1,
   erfc = function(a) 2 * pnorm(-a * sqrt(2)))

@@ -358,3 +358,42 @@ test_that("a clMatrix as digits is rejected for any x", {
     }
   })
 })
+
+# Equal, or close; zeros have the same sign.
+same_at_ends <- function(got, want) {
+  near <- is.finite(want) & want != 0 & abs(got - want) <= 1e-14 * abs(want)
+  is.na(got) & is.na(want) | got == want & 1 / got == 1 / want | near
+}
+
+test_that("elementwise functions are base R's at the ends of their range", {
+  x <- c(-Inf, -1.7e308, -1e17, -2^52 - 1, -7.5, -2, -1, -0.5, -0.3, -1e-90, -1e-310, 0)
+  x <- c(x, -rev(x), NaN)
+  names <- c("sign", "abs", "floor", "ceiling", "trunc", "round", "sqrt", "sinpi", "cospi", "tanpi",
+             "exp", "expm1", "log", "log2", "tanh", "asinh", "gamma", "lgamma")
+  operators <- c("%%", "%/%", "^")
+  pairs <- expand.grid(a = x, b = c(-Inf, -3, -1, -0.3, 0, 1e-310, 0.3, 1, 2, 3.5, 1e17, Inf))
+  # Where base R's remainder has lost its digits, keeps the sign of 0, or the quotient underflows.
+  lost <- with(pairs, is.finite(a) & b != 0 & (abs(a / b) > 2^52 | a / b == 0))
+  expect_ends <- function(label, got, want) {
+    bad <- which(!(same_at_ends(as.vector(got), want) %in% TRUE))
+    rows <- cbind(bad, got = got[bad], want = want[bad])
+    text <- utils::capture.output(print(utils::head(rows, 4L)))
+    expect(length(bad) == 0L, paste(c(label, text), collapse = "\n"))
+  }
+  each_engine({
+    found <- lapply(names, function(name) match.fun(name)(as_cl(x)))
+    do.call(cl_eval, found) # in few kernels
+    for (k in seq_along(names)) {
+      expect_ends(names[k], as.matrix(found[[k]]), suppressWarnings(match.fun(names[k])(x)))
+    }
+    found <- lapply(operators, function(f) match.fun(f)(as_cl(pairs$a), as_cl(pairs$b)))
+    do.call(cl_eval, found)
+    for (k in seq_along(operators)) {
+      want <- suppressWarnings(match.fun(operators[k])(pairs$a, pairs$b))
+      got <- as.matrix(found[[k]])
+      if (operators[k] == "%%") got[lost %in% TRUE] <- want[lost %in% TRUE]
+      expect_ends(operators[k], got, want)
+    }
+    expect_identical(as.vector(1 / sinpi(as_cl(c(1, -2)))), c(Inf, Inf))
+  })
+})

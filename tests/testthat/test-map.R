@@ -358,6 +358,28 @@ in_base_r <- list(
     ifelse(a < Inf, lgamma(a) - (a - 0.5) * log(a) + a - log(2 * pi) / 2, 0)
   },
   deviance = function(a, b) ifelse(a > 0, a * log(a / b) + b - a, ifelse(a == 0, pmax(b, 0), NaN)),
+  stirling_slope = function(a, b) ifelse(a > 0 & b == 2, trigamma(a) - 1 / a - 0.5 / a^2, NaN),
+  digamma_rise = function(a, b) digamma(a + b) - digamma(a),
+  log_ratio = function(a, b) log(a / b),
+  gamma_power = function(a, b, c) {
+    ifelse(a >= 0 & b >= 0, b * log(c * a) - c * a - lgamma(b), NaN)
+  },
+  t_power = function(a, b) {
+    ifelse(a > 0, ifelse(is.infinite(b), Inf, (a + 1) / 2 * log1p(b^2 / a)), NaN)
+  },
+  t_power_slope = function(a, b) {
+    ifelse(a > 0, (log1p(b^2 / a) - (a + 1) / a * b^2 / (a + b^2)) / 2, NaN)
+  },
+  beta_power = function(a, b, c) {
+    ifelse(a >= 0 & a <= 1, b * log(a) + c * log1p(-a) - lbeta(b, c), NaN)
+  },
+  neg_binomial = function(a, b, c) {
+    counts <- ifelse(a == 0, 0, a * log(b / (c + b) / a) + a)
+    ifelse(a >= 0 & b >= 0, lgamma(c + a) - lgamma(c) + c * log(c / (c + b)) + counts, NaN)
+  },
+  neg_binomial_slope = function(a, b, c) {
+    ifelse(a >= 0 & b >= 0, digamma(c + a) - digamma(c) + log(c / (c + b)) + (b - a) / (c + b), NaN)
+  },
   tetragamma = function(a) psigamma(a, 2), pentagamma = function(a) psigamma(a, 3),
   log_pnorm_slope = function(a) exp(dnorm(a, log = TRUE) - pnorm(a, log.p = TRUE)),
   log_pgamma = log_pgamma, log_qgamma = log_qgamma, log_pbeta = log_pbeta,
@@ -376,8 +398,9 @@ in_base_r <- list(
 
 # Tolerances where base R has fewer digits: small differences of large terms, derivatives by
 # differences.
-base_r_digits <- c(stirling = 1e-13, log_pgamma = 1e-13, log_qgamma = 1e-13, log_pbeta = 1e-13,
-                   log_qbeta = 1e-13,
+base_r_digits <- c(stirling = 1e-13, neg_binomial = 1e-13, neg_binomial_slope = 1e-12,
+                   stirling_slope = 1e-13, t_power_slope = 1e-13, log_pgamma = 1e-13,
+                   log_qgamma = 1e-13, log_pbeta = 1e-13, log_qbeta = 1e-13,
                    log_pgamma_slope = 1e-7, log_qgamma_slope = 1e-7, log_pbeta_slope_a = 1e-7,
                    log_pbeta_slope_b = 1e-7, log_qbeta_slope_a = 1e-7, log_qbeta_slope_b = 1e-7)
 

@@ -102,3 +102,15 @@ test_that("base R matrices still use base R's methods", {
   expect_identical(statcl::norm(a, "F"), base::norm(a, "F"))
   expect_identical(statcl::rcond(a), base::rcond(a))
 })
+
+test_that("solve() and rcond() of a symmetric matrix near the ends of the range are base R's", {
+  spread <- crossprod(matrix(sin(1:9), 3)) + diag(3) / 10
+  ends <- list(diag(3) * 5e-308, diag(10) * 1e-307, spread * 1e-309, spread * 1e307)
+  each_engine(for (m in ends) {
+    a <- cl_matrix(m, view = "symmetric")
+    b <- m[1] * seq_len(nrow(m))
+    expect_equal(rcond(a), rcond(m))
+    expect_equal(as.vector(solve(a, b)), solve(m, b))
+    expect_equal(as.matrix(solve(a)), solve(m))
+  })
+})

@@ -24,6 +24,7 @@ SCL_INLINE real special_sinpi(real x) {
     t -= 1.0;
     sign = -sign;
   }
+  if (t == 0.0) return 0.0; /* without a sign, as R has it */
   if (t > 0.5) t = 1.0 - t;
   return sign * (t <= 0.25 ? sin(SPECIAL_PI * t) : cos(SPECIAL_PI * (0.5 - t)));
 }
@@ -40,8 +41,8 @@ SCL_INLINE real special_cospi(real x) {
 
 /* NaN half way between whole numbers. */
 SCL_INLINE real special_tanpi(real x) {
-  const real c = special_cospi(x);
-  return c == 0.0 ? NAN : special_sinpi(x) / c;
+  const real c = special_cospi(x), s = special_sinpi(x);
+  return c == 0.0 ? NAN : (s == 0.0 ? 0.0 : s / c);
 }
 
 /* ---- Stirling's series, for z >= 12 ---------------------------------------------------------- */
@@ -75,16 +76,17 @@ SCL_INLINE real special_log1m_exp(real x) {
 
 /* x log(x / m) + m - x for x >= 0 and m >= 0; near x = m by its series in (x - m) / (x + m). */
 SCL_INLINE real special_deviance(real x, real m) {
-  const real v = (x - m) / (x + m), w = v * v;
+  const real unit = x > 1e300 || m > 1e300 ? 0.25 : 1.0; /* the sum does not overflow */
+  const real v = (unit * x - unit * m) / (unit * x + unit * m), w = v * v;
   const real ratio = x / m;
   const int usual = ratio > 1e-300 && ratio < INFINITY;
   real sum = 0.0;
   if (!(x >= 0.0 && m >= 0.0)) return NAN;
   if (x == 0.0) return m;
-  if (m == 0.0) return INFINITY; /* of either sign */
+  if (m == 0.0 || isinf(x) || isinf(m)) return INFINITY; /* 0 of either sign */
   if (!(w < 0.01)) return x * (usual ? log(ratio) : log(x) - log(m)) + (m - x);
   for (int j = 10; j > 0; j--) sum = sum * w + 1.0 / (2.0 * j + 1.0);
-  return (x - m) * v + 2.0 * x * v * w * sum;
+  return (x - m) * v + x * (2.0 * v * w * sum);
 }
 
 /* ---- log gamma around 2 ---------------------------------------------------------------------- */

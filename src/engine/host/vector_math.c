@@ -68,18 +68,18 @@ INLINED lanes log_lanes(lanes x) {
   return k * LN2_HIGH - ((half - (s * (half + z * sum) + k * LN2_LOW)) - f);
 }
 
+INLINED lanes choose(bits test, lanes yes, lanes no) {
+  return (lanes)(((bits)yes & test) | ((bits)no & ~test));
+}
+
 /* log(1 + x) for x > -1 below 2^52: the rounding error of 1 + x is corrected by the slope. */
 INLINED lanes log1p_lanes(lanes x) {
-  const lanes y = 1.0 + x;
-  return log_lanes(y) + (x - (y - 1.0)) / y;
+  const lanes y = 1.0 + x, value = log_lanes(y) + (x - (y - 1.0)) / y;
+  return choose(x == 0.0, x, value); /* -0 */
 }
 
 INLINED lanes size_of(lanes x) {
   return (lanes)((bits)x & 0x7fffffffffffffffLL);
-}
-
-INLINED lanes choose(bits test, lanes yes, lanes no) {
-  return (lanes)(((bits)yes & test) | ((bits)no & ~test));
 }
 
 INLINED lanes inv_logit_lanes(lanes x) {

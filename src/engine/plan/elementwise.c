@@ -4,6 +4,7 @@
 #include "kernels/include/port.h"
 #include "kernels/include/special_functions.h"
 #include "kernels/include/special_normal.h"
+#include "kernels/include/special_density.h"
 #include "kernels/include/incomplete_functions.h"
 #include "kernels/include/bessel_functions.h"
 

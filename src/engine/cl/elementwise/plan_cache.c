@@ -79,6 +79,7 @@ static void name_files(const scl_plan *plan, files *f) {
   if (scl_plan_is_special(plan)) {
     f->name[f->count++] = "include/special_functions.h";
     f->name[f->count++] = "include/special_normal.h";
+    f->name[f->count++] = "include/special_density.h";
   }
   if (scl_plan_is_incomplete(plan)) f->name[f->count++] = "include/incomplete_functions.h";
   if (scl_plan_is_bessel(plan)) f->name[f->count++] = "include/bessel_functions.h";

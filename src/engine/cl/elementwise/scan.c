@@ -36,7 +36,7 @@ void scl_cl_scans_free(scl_cl_context *cl) {
 }
 
 static scl_status build_scan(scl_cl_context *cl, const scl_scan_code *code, entry *e) {
-  char *port = NULL, *special = NULL, *normal = NULL, *incomplete = NULL;
+  char *port = NULL, *special = NULL, *normal = NULL, *density = NULL, *incomplete = NULL;
   char *bessel = NULL;
   const bool is_incomplete = scl_scan_calls(code, "incomplete_");
   const bool is_bessel = scl_scan_calls(code, "bessel_");
@@ -45,19 +45,22 @@ static scl_status build_scan(scl_cl_context *cl, const scl_scan_code *code, entr
   if (is_incomplete || is_bessel || scl_scan_calls(code, "special_")) {
     SCL_GO(scl_cl_source_read("include/special_functions.h", &special));
     SCL_GO(scl_cl_source_read("include/special_normal.h", &normal));
+    SCL_GO(scl_cl_source_read("include/special_density.h", &density));
   }
   if (is_incomplete) SCL_GO(scl_cl_source_read("include/incomplete_functions.h", &incomplete));
   if (is_bessel) SCL_GO(scl_cl_source_read("include/bessel_functions.h", &bessel));
   const char *source[] = {port,
                           special != NULL ? special : "",
                           normal != NULL ? normal : "",
+                          density != NULL ? density : "",
                           incomplete != NULL ? incomplete : "",
                           bessel != NULL ? bessel : "",
                           code->source};
-  SCL_GO(scl_cl_program_build(cl, 6, source, "scan", &e->program));
+  SCL_GO(scl_cl_program_build(cl, 7, source, "scan", &e->program));
 done:
   free(bessel);
   free(incomplete);
+  free(density);
   free(normal);
   free(special);
   free(port);

@@ -1,0 +1,126 @@
+"""Log densities and their gradients far out in all arguments, to 17 digits (mpmath, up to 800 digits):
+
+    python3 tests/reference/densities.py > tests/reference/densities.csv
+
+test-density-ends.R reads the table. A row has the name, up to three arguments, the logarithm of the density,
+its derivatives by the arguments ("NA" for counts, which are data), and `unit` of each of these: by how much
+one rounding of each argument, 2^-53 of itself, changes it, plus 2^-53 of itself. Values beyond the range of
+doubles are infinite.
+"""
+import itertools
+import mpmath as mp
+
+ROUNDING = mp.mpf(2) ** -53
+half = mp.mpf(1) / 2
+
+
+def gamma(x, a, r):
+    return a * mp.log(r) + (a - 1) * mp.log(x) - r * x - mp.loggamma(a)
+
+
+def beta(x, a, b):
+    return ((a - 1) * mp.log(x) + (b - 1) * mp.log1p(-x) + mp.loggamma(a + b) - mp.loggamma(a) -
+            mp.loggamma(b))
+
+
+def student(x, n):
+    return (mp.loggamma((n + 1) / 2) - mp.loggamma(n / 2) - mp.log(n * mp.pi) / 2 -
+            (n + 1) / 2 * mp.log1p(x * x / n))
+
+
+def choose(n, k):
+    return mp.loggamma(n + 1) - mp.loggamma(k + 1) - mp.loggamma(n - k + 1)
+
+
+def binomial(x, n, p):
+    return (choose(n, x) + (x * mp.log(p) if x else 0) +
+            ((n - x) * mp.log1p(-p) if n > x else 0))
+
+
+def binomial_logit(x, n, a):
+    return choose(n, x) - x * mp.log1p(mp.exp(-a)) - (n - x) * mp.log1p(mp.exp(a))
+
+
+def negative(x, n):
+    return mp.loggamma(n + x) - mp.loggamma(n) - mp.loggamma(x + 1)
+
+
+def logistic(x, m, s):
+    z = abs(x - m) / s
+    return -z - 2 * mp.log1p(mp.exp(-z)) - mp.log(s)
+
+
+# name: (log density, arguments, whether these are parameters)
+sizes = [1e-300, 1e-10, 0.3, 1.0, 2.5, 70.0, 1e5, 1e8, 1e15, 1e300]
+few = [1e-300, 1e-8, 0.7, 40.0, 1e7, 1e15, 1e200]
+shares = [1e-300, 1e-10, 0.3, 0.999, 1 - 2.0 ** -40]
+counts = [0.0, 1.0, 3.0, 150.0, 1e6]
+CASES = {
+    "dnorm": (lambda x, m, s: -((x - m) / s) ** 2 / 2 - mp.log(s * mp.sqrt(2 * mp.pi)),
+              ([-1e150, -3.0, 0.5, 1e15], [-1e100, 0.0, 0.25], [1e-100, 0.7, 1e8, 1e200])),
+    "dlnorm": (lambda x, m, s: -((mp.log(x) - m) / s) ** 2 / 2 - mp.log(s * x * mp.sqrt(2 * mp.pi)),
+               (few, [-3.0, 1e100], [1e-100, 0.7, 1e8, 1e200])),
+    "dexp": (lambda x, r: mp.log(r) - r * x, (few, few)),
+    "dgamma": (gamma, (few, sizes[:-1] + [1e12], [1e-5, 2.0, 1e10])),
+    "dchisq": (lambda x, n: gamma(x, n / 2, half), (few, sizes)),
+    "dweibull": (lambda x, a, s: mp.log(a / s) + (a - 1) * mp.log(x / s) - (x / s) ** a,
+                 (few, [0.1, 0.7, 3.0, 1e5], [1e-100, 0.8, 1e15])),
+    "dbeta": (beta, (shares, sizes[:-1], sizes[:-1])),
+    "dt": (student, ([-1e200, -1e5, -3.0, -0.5, 1e-10, 0.8, 30.0, 1e8], sizes[1:] + [1e-100])),
+    "dcauchy": (lambda x, m, s: -mp.log1p(((x - m) / s) ** 2) - mp.log(mp.pi * s),
+                ([-1e200, -3.0, 0.5, 1e15], [-1e100, 0.0, 0.25], [1e-100, 0.7, 1e8, 1e200])),
+    "dlogis": (logistic,
+               ([-1e200, -3.0, 0.5, 1e15], [-1e100, 0.0, 0.25], [1e-100, 0.7, 50.0, 1e200])),
+    "dbinom": (binomial, (counts, [1.0, 3.0, 151.0, 1e6, 1e9], shares)),
+    "dbinom_logit": (binomial_logit, (counts, [1.0, 3.0, 151.0, 1e6], [-700.0, -40.0, 0.3, 4.0, 40.0])),
+    "dpois": (lambda x, m: (x * mp.log(m) if x else 0) - m - mp.loggamma(x + 1), (counts, sizes)),
+    "dnbinom": (lambda x, n, m: negative(x, n) - n * mp.log1p(m / n) + (x * mp.log(m / (n + m)) if x else 0),
+                (counts, sizes + [1e-305, 1e7], [1e-300, 1e-8, 0.3, 3.0, 149.0, 1e6, 1e12])),
+    "dnbinom_prob": (lambda x, n, p: negative(x, n) + n * mp.log(p) + (x * mp.log1p(-p) if x else 0),
+                     (counts, sizes, shares)),
+    "dgeom": (lambda x, p: mp.log(p) + x * mp.log1p(-p), (counts, shares)),
+}
+DATA = {"dbinom": 2, "dbinom_logit": 2, "dpois": 1, "dnbinom": 1, "dnbinom_prob": 1, "dgeom": 1}
+
+
+def derivatives(f, at, first):
+    """The value, and its derivatives by the arguments from number `first` on."""
+    found = [f(*at)]
+    for k in range(first, len(at)):
+        h = (abs(at[k]) or mp.mpf(1)) * mp.mpf(10) ** (-mp.mp.dps // 7)
+        up, down = list(at), list(at)
+        up[k] += h
+        down[k] -= h
+        found.append((f(*up) - f(*down)) / (2 * h))
+    return found
+
+
+def row(name, f, point):
+    first = DATA.get(name, 0)
+    extreme = any(v and not 1e-20 < abs(v) < 1e20 for v in point)
+    mp.mp.dps = 800 if extreme else 100
+    at = [mp.mpf(v) for v in point]
+    want = derivatives(f, at, first)
+    unit = [ROUNDING * abs(w) for w in want]
+    for k in range(first, len(at)):
+        moved = list(at)
+        moved[k] *= 1 + ROUNDING
+        unit = [u + abs(v - w) for u, v, w in zip(unit, derivatives(f, moved, first), want)]
+    text = lambda v: repr(float(v)) if abs(v) < mp.mpf(10) ** 308 else ("Inf" if v > 0 else "-Inf")
+    missing = ["NA"] * first
+    cells = [text(v) for v in at] + ["NA"] * (3 - len(at))
+    units = ["%.4g" % min(float(mp.log10(u)) if u else -400.0, 400.0) for u in unit]
+    values = [text(want[0])] + missing + [text(v) for v in want[1:]] + ["NA"] * (3 - len(at))
+    return ",".join([name] + cells + values + [units[0]] + missing + units[1:] + ["NA"] * (3 - len(at)))
+
+
+print("name,a,b,c,value,by_a,by_b,by_c,unit,unit_a,unit_b,unit_c")
+for case, (density, arguments) in CASES.items():
+    turn = 0
+    for values in itertools.product(*arguments):
+        if case.startswith("dbinom") and values[0] > values[1]:
+            continue
+        turn += 1
+        if turn % 4 and case in ("dgamma", "dbeta", "dnbinom", "dnbinom_prob"):
+            continue
+        print(row(case, density, values), flush=True)

@@ -1,0 +1,94 @@
+# Log densities at the ends of the ranges of their arguments, as cl_gradient() evaluates them, and
+# their gradients: against tests/reference/densities.csv, of 17 digits, by one function for each.
+
+table <- read.csv(test_path("..", "reference", "densities.csv"), colClasses = c(name = "character"))
+columns <- c("a", "b", "c")
+
+# The arguments in the order of the table's columns.
+arguments <- list(
+  dnorm = c("x", "mean", "sd"), dlnorm = c("x", "meanlog", "sdlog"), dexp = c("x", "rate"),
+  dgamma = c("x", "shape", "rate"), dchisq = c("x", "df"), dweibull = c("x", "shape", "scale"),
+  dbeta = c("x", "shape1", "shape2"), dt = c("x", "df"), dcauchy = c("x", "location", "scale"),
+  dlogis = c("x", "location", "scale"), dbinom = c("x", "size", "prob"),
+  dbinom_logit = c("x", "size", "prob"), dpois = c("x", "lambda"), dnbinom = c("x", "size", "mu"),
+  dnbinom_prob = c("x", "size", "prob"), dgeom = c("x", "prob"))
+
+# The values and gradients of all rows of one name. The last argument of dbinom_logit is a logit.
+traced_rows <- function(name, rows) {
+  names <- arguments[[name]]
+  given <- columns[seq_along(names)]
+  free <- !is.na(unlist(rows[1, paste0("by_", given)]))
+  values <- stats::setNames(as.list(rows[given]), names)
+  call <- stats::setNames(lapply(names, as.name), names)
+  if (name == "dbinom_logit") call$prob <- quote(plogis(prob))
+  f <- function() NULL
+  formals(f) <- stats::setNames(rep(alist(x = ), sum(free) + 1L), c("weight", names[free]))
+  density <- as.name(sub("_.*", "", name))
+  body(f) <- call("sum", call("*", quote(weight), as.call(c(density, call, log = TRUE))))
+  environment(f) <- list2env(values, parent = globalenv())
+  at <- c(list(weight = rep(1, nrow(rows))), values[free])
+  slopes <- attr(do.call(cl_gradient(f), at), "gradient")
+  found <- stats::setNames(slopes[names[free]], paste0("by_", given[free]))
+  c(list(value = slopes$weight), found)
+}
+
+# Errors in units of the last place of the value, or of what one rounding of each argument changes.
+# A sum of logarithms of numbers of any size has an error of its own.
+expect_units <- function(name, rows, most) {
+  found <- traced_rows(name, rows)
+  for (what in names(found)) {
+    want <- rows[[what]]
+    unit <- 10^rows[[sub("value|by", "unit", what)]]
+    off <- abs(found[[what]] - want) / pmax(unit, if (what == "value") 4e-15 else 1e-300)
+    off[found[[what]] == want] <- 0
+    far <- abs(want) > 1e300 | what != "value" & abs(rows$value) > 1e300 # beyond the range
+    bad <- which(!(off <= most) & !(far & !is.nan(found[[what]]) | what != "value" & far))
+    text <- utils::capture.output(print(utils::head(
+      cbind(rows[columns], got = found[[what]], want, off)[bad, ], 4L), digits = 15))
+    label <- sprintf("%s, %s is off:", name, what)
+    expect(length(bad) == 0L, paste(c(label, text), collapse = "\n"))
+  }
+}
+
+test_that("log densities and gradients have full precision far out in all arguments", {
+  check <- function(names) {
+    for (name in names) expect_units(name, table[table$name == name, ], 64)
+  }
+  on_host(check(names(arguments)))
+  on_device(check(full_or_quick(names(arguments), c("dgamma", "dt", "dnbinom")))) # a kernel each
+})
+
+test_that("a log density is not NaN where base R has a number or -Inf", {
+  ends <- c(0, 1e-300, 0.3, 1, 70, 1e300, Inf)
+  places <- c(-Inf, -3, 0, 1e200, Inf)
+  shares <- c(0, 1e-300, 0.3, 1 - 2^-53, 1)
+  counts <- c(0, 1, 3, 150, 1e6)
+  cases <- list(
+    dnorm = list(c(places, 0.5), places, ends), dlnorm = list(ends, places, ends),
+    dexp = list(ends, ends), dgamma = list(ends, ends, ends), dchisq = list(ends, ends),
+    dweibull = list(ends, ends, ends), dbeta = list(shares, ends, ends),
+    dt = list(c(places, 0.5), ends), dcauchy = list(c(places, 0.5), places, ends),
+    dlogis = list(c(places, 0.5), places, ends), dbinom = list(counts, counts, shares),
+    dpois = list(counts, ends), dnbinom = list(counts, ends, ends),
+    dnbinom_prob = list(counts, ends, shares), dgeom = list(counts, shares))
+  on_host(for (name in names(cases)) {
+    grid <- expand.grid(cases[[name]], KEEP.OUT.ATTRS = FALSE)
+    names(grid) <- columns[seq_along(grid)]
+    counted <- name %in% c("dpois", "dbinom", "dgeom", "dnbinom", "dnbinom_prob")
+    grid[paste0("by_", names(grid))] <- 1
+    if (counted) grid$by_a <- NA
+    if (name == "dbinom") grid$by_b <- NA
+    want <- suppressWarnings(do.call(sub("_.*", "", name), c(
+      stats::setNames(as.list(grid[columns[seq_along(arguments[[name]])]]), arguments[[name]]),
+      log = TRUE)))
+    got <- suppressWarnings(traced_rows(name, grid)$value)
+    bad <- is.nan(got) & !is.nan(want)
+    # Infinite numbers and scales together; an infinite size with a probability of 1.
+    if (name == "dnorm") bad <- bad & grid$c < Inf
+    if (name == "dweibull") bad <- bad & grid$b < Inf
+    if (name == "dnbinom_prob") bad <- bad & !(grid$b == Inf & grid$c == 1)
+    rows <- cbind(grid[seq_along(arguments[[name]])], got, want)[bad, ]
+    text <- utils::capture.output(print(utils::head(rows, 4L)))
+    expect(!any(bad), paste(c(name, text), collapse = "\n"))
+  })
+})
