@@ -17,8 +17,8 @@ progress_line <- function(job, waiting) {
       recent <<- c(i, now)
     }
     left <- (now - before[2L]) / (i - before[1L]) * (total - i + waiting * total)
-    if (i >= 20L || now - job$started > 10) announce(job, left)
-    if (control$refresh > 0 && (i %% control$refresh == 0 || i == total)) {
+    if (i >= 0.1 * total || now - job$started > 30) announce(job, left)
+    if (control$refresh > 0 && (i %% control$refresh == 0 || i == total) && is_due(job)) {
       show_progress(s$id, i, control, s$elapsed + now - s$started, left)
     }
   }
@@ -39,8 +39,9 @@ worker_progress <- function(job) {
     if (is.null(first)) return()
     left <- (elapsed - first[1L]) / (done - first[2L]) *
       (chains * (control$warmup + control$iter) - done)
-    if (isTRUE(done - first[2L] >= 20L * length(states)) || elapsed > 10) announce(job, left)
-    if (control$refresh == 0) return()
+    total <- chains * (control$warmup + control$iter)
+    if (isTRUE(done - first[2L] >= 0.1 * total) || elapsed > 30) announce(job, left)
+    if (control$refresh == 0 || !is_due(job)) return()
     for (state in states) for (k in seq_along(state$ids)) {
       id <- state$ids[k]
       if (state$iterations[k] %/% control$refresh > shown[id]) {
@@ -51,7 +52,17 @@ worker_progress <- function(job) {
   }
 }
 
-# Announces a long run, once.
+# Whether lines are due: if nobody has asked for them, at most each second.
+is_due <- function(job) {
+  now <- seconds_now()
+  last <- if (is.null(job$announced$line)) job$started else job$announced$line
+  if (job$control$announce && now - last < 1) return(FALSE)
+  job$announced$line <- now
+  TRUE
+}
+
+# Announces a long run, once, when the first windows of the warm-up are over, in which steps are
+# short, or after half a minute.
 announce <- function(job, left) {
   if (!job$control$announce || !is.null(job$announced$yes)) return(invisible())
   if (seconds_now() - job$started < 2 || !is.finite(left) || left < 10) return(invisible())

@@ -187,8 +187,8 @@
 #' @param save_warmup Whether to keep the draws of the warm-up.
 #' @param refresh Number of iterations between reports of progress, with an estimate of the
 #'   remaining time; 0 for none. The default is ten reports for each chain in an interactive
-#'   session. In any session a message gives the estimate once, after two seconds or more, if it
-#'   exceeds 10 seconds.
+#'   session, at most one line each second. In any session a message gives the estimate once, after
+#'   a tenth of the iterations or 30 seconds, if it exceeds 10 seconds.
 #' @param thin Every `thin`-th draw after the warm-up is kept, of `iter` iterations.
 #' @param checkpoint `NULL`, or the name of a file in which the state of the run is kept, see below.
 #' @param checkpoint_seconds Seconds between two states of the file.

@@ -129,8 +129,8 @@ tmb_step <- function(o, z, now, step, decrement) {
 
 laplace_value <- function(o, theta) {
   mode <- tmb_mode(o, theta)
-  o$last_z <- mode$z
   if (is.null(mode)) return(NaN)
+  o$last_z <- mode$z
   mode$value + 0.5 * (block_log_det(mode$factor) - length(o$random) * log(2 * pi))
 }
 

@@ -19,7 +19,27 @@ cl_sdreport <- function(obj, par = NULL, quantities = TRUE) {
     statcl_warning("hessian", "the Hessian is not positive definite: standard errors are NaN")
   }
   if (quantities) result <- c(result, tmb_quantities(o, theta, unname(cov)))
-  structure(result, class = "cl_sdreport")
+  structure(result, class = "cl_sdreport", form = list(
+    layout = o$layout, active = o$point$values, fixed = o$fixed, random = o$random,
+    reported = if (quantities) o$notes$adreport))
+}
+
+#' @rdname cl_tmb
+#' @param what `"Estimate"` or `"Std. Error"`, which may be shortened.
+#' @param report Whether to give the `ADREPORT()`ed quantities, not the parameters.
+#' @export
+as.list.cl_sdreport <- function(x, what = c("Estimate", "Std. Error"), report = FALSE, ...) {
+  choices <- c("Estimate", "Std. Error")
+  column <- if (missing(what)) 1L else if (is.character(what)) pmatch(what[1L], choices) else NA
+  if (is.na(column)) abort_argument("what", "'what' must be \"Estimate\" or \"Std. Error\"")
+  form <- attr(x, "form")
+  if (check_flag(report, "report")) {
+    return(split_slope(unname(if (column == 1L) x$value else x$sd), form$reported))
+  }
+  z <- rep(NA_real_, length(form$fixed) + length(form$random))
+  z[form$fixed] <- summary(x, "fixed")[, column]
+  if (!is.null(x$par.random)) z[form$random] <- summary(x, "random")[, column]
+  tmb_parameters(form$layout, split_slope(z, form$active), if (column == 2L) NA_real_)
 }
 
 # The inverse; NaN if the matrix is not positive definite.

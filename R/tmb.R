@@ -45,12 +45,16 @@
 #'     \item{log_density}{the negative of the objective, a [cl_gradient()] of all parameters by
 #'       name, random effects included, for [cl_sample()]}
 #'     \item{start}{the starting values for [cl_sample()], a list}
+#'     \item{env}{an environment with RTMB's names: `parList(x)` gives all parameters in the form of
+#'       `parameters`, at `x` or at the last ones; `last.par` and `last.par.best` are vectors of the
+#'       parameters with random effects, the last ones and those with the lowest value}
 #'   }
 #'   `vcov()`: the inverse of the Hessian. `cl_sdreport()`: a list of class `"cl_sdreport"` with the
 #'   elements of RTMB's `sdreport()`: `par.fixed`, `cov.fixed`, `par.random`, `diag.cov.random`,
 #'   `value`, `sd`, `cov`, `gradient.fixed` and `pdHess`; standard errors of `ADREPORT()`ed
 #'   quantities are by the delta method. Its `summary()` is a matrix with the columns `Estimate` and
-#'   `Std. Error`.
+#'   `Std. Error`; `as.list()` gives either in the form of `parameters`, or of the `ADREPORT()`ed
+#'   quantities. The standard error of an element that `map` keeps is `NA`.
 #' @section Errors:
 #' `statcl_error_argument` for arguments of the wrong type, for names or lengths that do not match,
 #' for more than 4,000 random effects that depend on each other, and as for [cl_gradient()].
@@ -103,7 +107,7 @@ cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
     gr = function(x = o$par) matrix(slope(o, check_tmb_point(o, x)), 1L),
     he = function(x = o$par) hessian(o, check_tmb_point(o, x)),
     report = function(x = o$last_z) tmb_reported(o, tmb_full_point(o, x))$report,
-    log_density = o$log_density, start = o$point$values), class = "cl_tmb")
+    log_density = o$log_density, start = o$point$values, env = tmb_env(o)), class = "cl_tmb")
 }
 
 # ---- parameters ----------------------------------------------------------------------------------
@@ -172,7 +176,7 @@ tmb_state <- function(nll, layout, random) {
   o$point <- list(values = active, listed = FALSE)
   o$shapes <- lapply(active, shape_key)
   o$inner <- o$start[o$random]
-  o$last_z <- o$start
+  o$last_z <- o$best_z <- o$start
   o$best <- Inf
   o$best_par <- o$par
   o$notes <- new.env(parent = emptyenv())
@@ -191,22 +195,9 @@ tmb_function <- function(o, finish, more = character()) {
   home$.begin <- function() {
     notes$report <- notes$adreport <- list()
   }
-  home$.parameters <- function(active) {
-    values <- lapply(names(layout$parts), function(name) {
-      part <- layout$parts[[name]]
-      value <- part$value
-      if (is.null(part$free)) {
-        if (length(value) > 0L) value <- active[[name]]
-      } else if (length(part$free) > 0L) {
-        value[part$free] <- active[[name]][part$level]
-      }
-      if (is.list(part$names)) dimnames(value) <- part$names
-      else if (!is.null(part$names)) names(value) <- part$names
-      value
-    })
-    if (layout$vector) return(values[[1L]])
-    stats::setNames(values, names(layout$parts))
-  }
+  fill <- tmb_parameters
+  environment(fill) <- environment() # so that it is followed
+  home$.parameters <- function(active) fill(layout, active)
   home$.objective <- o$nll
   home$.finish <- finish
   names <- names(o$point$values)
@@ -220,6 +211,38 @@ tmb_function <- function(o, finish, more = character()) {
   if (length(more) > 0L) body(f)[[3L]][[3L]] <- as.name(more)
   environment(f) <- home
   structure(f, masks = tmb_masks(notes))
+}
+
+# The parameters in their form, from the active ones; `other` in place of elements that are not.
+tmb_parameters <- function(layout, active, other = NULL) {
+  values <- lapply(names(layout$parts), function(name) {
+    part <- layout$parts[[name]]
+    value <- part$value
+    if (!is.null(other)) value[] <- other
+    if (is.null(part$free)) {
+      if (length(value) > 0L) value <- active[[name]]
+    } else if (length(part$free) > 0L) {
+      value[part$free] <- active[[name]][part$level]
+    }
+    if (is.list(part$names)) dimnames(value) <- part$names
+    else if (!is.null(part$names)) names(value) <- part$names
+    value
+  })
+  if (layout$vector) return(values[[1L]])
+  stats::setNames(values, names(layout$parts))
+}
+
+# What RTMB keeps in `env`: the last and the best parameters, random effects included, and all
+# parameters in their form.
+tmb_env <- function(o) {
+  env <- new.env(parent = emptyenv())
+  makeActiveBinding("last.par", function() stats::setNames(o$last_z, o$names), env)
+  makeActiveBinding("last.par.best", function() stats::setNames(o$best_z, o$names), env)
+  env$parList <- function(x = NULL, par = o$last_z) {
+    if (!is.null(x)) par[o$fixed] <- check_tmb_point(o, x)
+    tmb_parameters(o$layout, split_slope(as.double(par), o$point$values))
+  }
+  env
 }
 
 one_number <- function(value) {
@@ -271,6 +294,7 @@ tmb_objective <- function(o, x) {
   if (is.finite(value) && value < o$best) {
     o$best <- value
     o$best_par <- stats::setNames(x, names(o$par))
+    o$best_z <- o$last_z
   }
   value
 }

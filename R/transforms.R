@@ -57,6 +57,13 @@
 #' Reference Manual*, chapter "Constraint Transforms"; Lewandowski, Kurowicka and Joe, 2009,
 #' *Journal of Multivariate Analysis* 100).
 #'
+#' In the terms of Stan's declarations: `<lower=l>` is `cl_lower(l)`, `<upper=h>` `cl_upper(h)`,
+#' `<lower=l, upper=h>` `cl_bounds(l, h)`; `ordered` is `cl_ordered()`, `positive_ordered`
+#' `cl_positive_ordered()`, `simplex` `cl_simplex()`, `sum_to_zero_vector` `cl_zero_sum()`,
+#' `unit_vector` `cl_unit_vector()`, `cholesky_factor_corr` `cl_corr_factor()`, `corr_matrix`
+#' `cl_corr_matrix()` and `cov_matrix` `cl_cov_matrix()`. Densities are with respect to the same
+#' elements as in Stan.
+#'
 #' For the simplex and the zero sum in n dimensions, \eqn{V}{V} has n - 1 orthonormal columns that
 #' are orthogonal to (1, ..., 1): the isometric log-ratio transform of Egozcue et al. (2003,
 #' *Mathematical Geology* 35), which is symmetric in all elements. The density of a simplex is with

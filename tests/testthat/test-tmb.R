@@ -196,6 +196,41 @@ test_that("cl_sample() accepts the joint density", {
   expect_s3_class(fit, "cl_sample")
 })
 
+test_that("parameters under RTMB's names, in their form", {
+  group <- rep(1:3, 4)
+  seen <- sin(1:12)
+  start <- list(mu = c(a = 0, b = 7), u = matrix(0, 3, 1), s = c(0.5, 0.5))
+  obj <- cl_tmb(function(p) {
+    getAll(p)
+    twice <- outer(exp(s), 1:2)
+    ADREPORT(twice)
+    ADREPORT(mu[1])
+    -sum(dnorm(seen, mu[1] + u[group, 1], exp(s[1]), log = TRUE)) -
+      sum(dnorm(u, 0, exp(s[2]), log = TRUE))
+  }, start, map = list(mu = factor(c(1, NA)), s = factor(c(1, 1))), random = "u")
+  expect_identical(obj$env$parList(), start)
+  best <- nlminb(obj$par, obj$fn, obj$gr)$par
+  obj$fn(best + 1)
+  z <- obj$env$last.par.best
+  expect_identical(names(z), c("mu", "u", "u", "u", "s"))
+  expect_equal(z[names(z) != "u"], best)
+  expect_equal(obj$env$last.par[["mu"]], best[["mu"]] + 1)
+  expect_equal(obj$env$parList(par = z), list(mu = c(a = z[[1]], b = 7), u = matrix(z[2:4]),
+                                              s = unname(z[c(5, 5)])))
+  expect_equal(obj$env$parList(best)$mu[["a"]], best[["mu"]])
+  sdr <- cl_sdreport(obj)
+  expect_equal(as.list(sdr, "Est"), obj$env$parList(par = z))
+  se <- as.list(sdr, "Std")
+  expect_identical(se$mu[["b"]], NA_real_)
+  expect_equal(se$mu[["a"]], summary(sdr, "fixed")[1, 2])
+  expect_equal(c(se$u), unname(summary(sdr, "random")[, 2]))
+  expect_equal(dim(se$u), c(3L, 1L))
+  expect_equal(as.list(sdr, report = TRUE), list(twice = unname(outer(exp(z[c(5, 5)]), 1:2)),
+                                                 `mu[1]` = z[[1]]))
+  expect_fault(as.list(sdr, "mean"), "argument", argument = "what")
+  expect_fault(obj$env$parList(1), "argument", argument = "x")
+})
+
 test_that("bad input is reported", {
   start <- list(a = 1)
   expect_fault(cl_tmb(1, start), "argument", argument = "nll")
