@@ -272,8 +272,7 @@ fit_laplace <- function(work) {
                         leave_zero(model))
   parts <- laplace_parts(problem, found$par)
   turn <- qr.R(rotation)
-  covariance <- tryCatch(chol2inv(chol(found$hessian)), error = function(e)
-    found$hessian * NA_real_)
+  covariance <- if (is.null(found$inverse)) found$hessian * NA_real_ else found$inverse
   k <- match(many + seq_len(p), found$free)
   root <- upper_solve(turn, problem$turn)
   list(model = model, theta = parts$theta, search = found, sigma = 1,

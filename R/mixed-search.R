@@ -138,7 +138,7 @@ mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit) {
 # Minimises at(par)$value with the gradient slope(par, at(par)); `leave`: see leave_zero();
 # `lower`: bounds. Ends with steps of Newton's method for parameters that are free, with
 # differences of gradients, so that estimates have more digits than the values. Gives list(par, at,
-# hessian, converged, message, iterations, free).
+# hessian, inverse: NULL without one, converged, message, iterations, free).
 search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, length(par))) {
   cache <- list(par = NULL)
   visit <- function(par) {
@@ -179,19 +179,27 @@ search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, lengt
     par <- new
     g <- g_new
   }
-  good <- length(free) == 0L || if (is.null(root)) flat_end(hessian, g[free]) else decrement < 1e-3
-  list(par = par, at = visit(par), hessian = hessian, free = free, converged = good,
+  inverse <- if (!is.null(root)) chol2inv(root) else if (length(free) > 0L)
+    flat_inverse(hessian, g[free])
+  good <- length(free) == 0L || if (is.null(root)) !is.null(inverse) else decrement < 1e-3
+  list(par = par, at = visit(par), hessian = hessian, inverse = inverse, free = free,
+       converged = good,
        iterations = end$iterations,
        message = if (good) "converged" else sprintf("the search stopped: %s", end$message))
 }
 
-# Whether the search has ended where some combination of the parameters does not matter, such as
-# the variance of a factor that is among the fixed effects too.
-flat_end <- function(hessian, g) {
-  if (!all(is.finite(hessian))) return(FALSE)
-  e <- eigen(hessian, symmetric = TRUE)
-  bent <- e$values > 1e-7 * e$values[1L]
-  along <- as.vector(crossprod(e$vectors, g))
-  all(e$values > -1e-7 * e$values[1L]) && sum(along[bent]^2 / e$values[bent]) < 1e-6 &&
-    all(abs(along[!bent]) < 1e-6)
+# The inverse of a Hessian without the combinations of parameters that do not matter at the end of
+# a search, such as the variance of a factor that is among the fixed effects too; NULL if the
+# gradient `g` or the Hessian is not that of an end. Parameters have second derivatives of 1 or more
+# unless they matter little.
+flat_inverse <- function(hessian, g) {
+  if (!all(is.finite(hessian))) return(NULL)
+  d <- sqrt(pmax(diag(hessian), 1))
+  e <- eigen(hessian / outer(d, d), symmetric = TRUE)
+  bent <- e$values > 1e-4
+  along <- as.vector(crossprod(e$vectors, g / d))
+  if (any(e$values < -1e-4) || any(abs(along[!bent]) > 3e-5) ||
+        sum(along[bent]^2 / e$values[bent]) > 1e-6) return(NULL)
+  v <- e$vectors[, bent, drop = FALSE] / d
+  v %*% (t(v) / e$values[bent])
 }
