@@ -25,7 +25,8 @@
 #' others.) [k_factor()] makes kernels of factors.
 #' Kernels are added with `+` and multiplied with `*`, nested in any way. A sum is the covariance of
 #' a sum of independent processes; `k_periodic() * k_exp_quad()` is periodic with a shape that
-#' changes slowly. With `columns` a kernel uses only some columns of x.
+#' changes slowly. A product has at most 16 factors. With `columns` a kernel uses only
+#' some columns of x.
 #'
 #' The parameters of a kernel have names: `sd`, `lengthscale` (with one for each column
 #' `lengthscale.temperature` and so on, or `lengthscale.1` if the columns have no names; likewise

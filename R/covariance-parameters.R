@@ -232,7 +232,8 @@ kernel_factors <- function(kernel) {
   if (!any(kernel$program == -1L)) return(NULL)
   products <- kernel_products(kernel)
   if (max(lengths(products)) > 16L) {
-    abort_argument("kernel", "a product of kernels may have at most 16 factors")
+    abort_argument("kernel", sprintf("a product of kernels may have at most 16 factors, not %d",
+                                     max(lengths(products))))
   }
   unlist(lapply(products, function(factors) c(length(factors), factors)))
 }

@@ -21,8 +21,8 @@
 #' The search evaluates the criterion at points spread over the box and follows its gradient from
 #' the best of them. Several points are chosen one after the other: each is added to the data with
 #' the mean of the process in place of its observation (`"believer"`), or with the best value so far
-#' (`"liar"`; Ginsbourger, Le Riche and Carraro, 2010). Parameters do not change. No random numbers
-#' are used.
+#' (`"liar"`; Ginsbourger, Le Riche and Carraro, 2010). With noise a point can be chosen again,
+#' which is to repeat the observation. Parameters do not change. No random numbers are used.
 #'
 #' @param object A fit of [cl_gp()] with numeric inputs, by method `"ml"`, `"map"` or `"loo"`.
 #' @param lower,upper Bounds of the inputs: numbers in the order of the columns of x. By default the
@@ -317,6 +317,8 @@ acquire_decrease <- function(model, at) {
     c <- cl_cov(x, at, model$kernel) - crossprod(found$half, there$half)
     if (!is.null(along)) c <- c + crossprod(found$rest, there$rest)
     total <- found$variance + new_noise(model$object, x)
+    # at an observation without noise both are rounding, and nothing is to be learnt
+    total[total < 1e-10 * kernel_variance(model$kernel, x)] <- 0
     value <- ifelse(total > 0, rowMeans(c^2) / total, 0)
     by <- if (gradient) {
       c <- 2 / nrow(at) * c

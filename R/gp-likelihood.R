@@ -40,7 +40,8 @@
 #' 2021). Time and memory are proportional to n, so that n is limited by the data alone. With n - 1
 #' neighbours the likelihood is exact. Order and neighbours are found once, in distances that are
 #' divided by the lengthscales in `kernel`: the values of these are used here, and should have about
-#' the right ratio if columns differ. The order is exact up to 100,000 points in at most three
+#' the right ratio if columns differ; with other ones the log likelihood is another, by some units
+#' or more. The order is exact up to 100,000 points in at most three
 #' columns (20,000 in six, 5,000 in more), and beyond that chosen from the cells of finer and finer
 #' grids. A point with its neighbours has a small covariance matrix, which must be positive
 #' definite: with smooth kernels such as [k_exp_quad()] this needs some `noise`. The function has a

@@ -1,13 +1,15 @@
 # Gaussian processes with sampled parameters, and their default priors.
 
-# The priors of a fit: the user's, and weak ones for all other parameters.
-gp_prior_of <- function(prior, problem, space) {
+# The priors of a fit: the user's, and for all other parameters weak ones, or penalties for the
+# maximum with `n` normal observations.
+gp_prior_of <- function(prior, space, n = NULL) {
   given <- if (is.null(prior)) list() else prior
   if (!is.null(names(given))) names(given) <- named_by_column(names(given), space$name)
   if (length(given) > 0L) gp_prior(given, space$name, !space$free) # checks them
   kinds <- parameter_kind(space$name)
   for (i in which(space$free & !space$name %in% names(given) & !kinds %in% names(given))) {
-    given[[space$name[i]]] <- default_prior(space[i, ])
+    penalty <- if (!is.null(n)) default_penalty(space, i, n)
+    given[[space$name[i]]] <- if (is.null(penalty)) default_prior(space[i, ]) else penalty
   }
   gp_prior(given, space$name, !space$free)
 }
@@ -36,6 +38,18 @@ default_prior <- function(row) {
     gap = prior_lognormal(0.5, 1),
     scale = , noise = prior_inv_gamma(tails = signif(c(0.25, 3) * row$to / 0.7, 3)),
     prior_lognormal(signif(log(row$to), 3), 0.8))
+}
+
+# The penalty of a short lengthscale is -2 p w n^(-1/p) / lengthscale for p inputs of range w, of
+# which w n^(-1/p) is about the distance between neighbours, in the manner of Gu (2019). That of
+# noise far from half of y's standard deviation grows slowly, so that data without noise are fitted
+# without noise. (bench/gp-robust.R)
+default_penalty <- function(space, i, n) {
+  row <- space[i, ]
+  p <- sum(!is.na(space$width) & space$free)
+  if (!is.na(row$width)) return(prior_penalty(2 * p * n^(-1 / p) * row$width))
+  switch(row$role, noise = prior_log_cauchy(row$to * 0.7, 0.5),
+         sd = prior_lognormal(signif(log(row$to) + 1, 3), 1))
 }
 
 # Draws from the posterior, from the maximum `found` on; the parameters are then posterior means.

@@ -45,7 +45,7 @@ objective_text <- function(x) {
   if (isTRUE(x$extended)) return("log marginal likelihood")
   switch(x$method, ml = if (x$beta == "integrate") "log likelihood, mean integrated out" else
            "log marginal likelihood",
-         map = "log posterior density at its maximum", loo = "leave-one-out log density",
+         map = "log marginal likelihood plus log priors", loo = "leave-one-out log density",
          mcmc = "log posterior density at its maximum")
 }
 
@@ -337,7 +337,8 @@ anova.cl_gp <- function(object, ...) {
     abort_argument("...", "fits of cl_gp() to compare with are needed")
   }
   if (any(vapply(fits, function(f) f$method != "ml" || length(f$y) != length(object$y), NA))) {
-    abort_argument("...", "the fits must be of the same data, by maximum likelihood")
+    abort_argument("...", paste("the fits must be of the same data, by maximum likelihood",
+                                "(method = \"ml\")"))
   }
   warn_means(fits)
   labels <- vapply(fits, function(f) paste(deparse(f$call, 500L), collapse = " "), "")

@@ -123,6 +123,22 @@ inv_gamma_tails <- function(tails) {
   c(shape, tails[1L] * stats::qgamma(0.99, shape))
 }
 
+# exp(-scale / x), and 1 / (1 + z^2) with z = log(x / center) / width: penalties, not densities.
+prior_penalty <- function(scale) {
+  scale <- signif(scale, 3)
+  new_prior(sprintf("exp(-%g / x)", scale), function(x) {
+    structure(-scale / x, gradient = scale / x^2)
+  })
+}
+
+prior_log_cauchy <- function(center, width) {
+  center <- signif(center, 3)
+  new_prior(sprintf("1 / (1 + (log(x / %g) / %g)^2)", center, width), function(x) {
+    z <- log(x / center) / width
+    structure(-log1p(z^2), gradient = -2 * z / (1 + z^2) / (width * x))
+  })
+}
+
 # `whole`: the prior of the same kind for a parameter that can be negative, if there is one.
 new_prior <- function(label, f, whole = NULL) {
   structure(f, label = label, whole = whole, class = c("cl_prior", "function"))

@@ -152,13 +152,19 @@ warn_unfinished <- function(found, method) {
 # Few observations are often fitted without any noise, with intervals that are much too narrow.
 warn_collapsed <- function(fit, space) {
   last <- nrow(space)
+  count <- sum(space$free) + length(fit$trend$names)
+  if (any(space$free) && length(fit$y) < count) {
+    statcl_warning("few", sprintf(paste(
+      "%d observations hardly determine %d parameters: take the estimates as rough guesses, or set",
+      "some of them in 'fixed'"), length(fit$y), count))
+  }
   few <- length(fit$y) < 10L * sum(space$free)
   if (few && fit$method %in% c("ml", "loo") && "noise" %in% fit$at_bound &&
         fit$noise < 1.01 * space$low[last]) {
     statcl_warning("noise", paste(
       "the estimate of 'noise' is at its lower bound, as happens with few observations: intervals",
-      "may be too narrow. See method = \"map\" or \"mcmc\", or beta = \"integrate\" (REML); for",
-      "observations without noise set fixed = c(noise = 0)"))
+      "may be too narrow. Take method = \"map\" or \"mcmc\"; for observations without noise set",
+      "fixed = c(noise = 0)"))
   }
 }
 

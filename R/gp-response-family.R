@@ -73,7 +73,7 @@ response_guess <- function(response) {
 response_rows <- function(response, scale) {
   row <- function(name, low, high, from, to, role = name) {
     data.frame(name = name, role = role, log = TRUE, unit = 1, low = low, high = high, from = from,
-               to = to, flat = FALSE)
+               to = to, flat = FALSE, width = NA)
   }
   gaps <- length(response$levels) - 2L
   switch(response$family,

@@ -32,7 +32,7 @@ fit_gp_response <- function(x, response, kernel, method, mean, beta, prior, star
   problem <- plain_trend(problem)
   warn_space(space, kernel)
   clear_gp_states(length(problem$y) * response$dims)
-  with_prior <- if (method != "ml") gp_prior_of(prior, problem, space)
+  with_prior <- if (method != "ml") gp_prior_of(prior, space)
   found <- if (!is.null(neighbours)) {
     vecchia_search(problem, space, with_prior, starts,
                    utils::modifyList(list(rel.tol = 1e-7), control), progress, workers)

@@ -18,7 +18,7 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   })
   own <- if (is.null(problem$response)) {
     data.frame(name = "noise", role = "noise", log = TRUE, unit = unit, low = 1e-4 * scale,
-               high = 10 * scale, from = 3e-3 * scale, to = 0.7 * scale, flat = FALSE)
+               high = 10 * scale, from = 3e-3 * scale, to = 0.7 * scale, flat = FALSE, width = NA)
   } else {
     response_rows(problem$response, scale)
   }
@@ -76,8 +76,8 @@ warn_space <- function(space, kernel) {
   }
 }
 
-# One row of the table: bounds, range of starting values, and whether the likelihood does not depend
-# on the parameter.
+# One row of the table: bounds, range of starting values, whether the likelihood does not depend on
+# the parameter, and of a lengthscale the range of its input, from which its penalty follows.
 parameter_range <- function(part, term, x, given, scale) {
   used <- find_columns(term$columns, ncol(x), colnames(x))
   if (!is.null(term$distance)) {
@@ -91,9 +91,10 @@ parameter_range <- function(part, term, x, given, scale) {
     width[match(part$column, used)] * sqrt(length(used))
   if (!is.na(part$column)) flat <- width[match(part$column, used)] == 0
   if (length(reach) != 1L || is.na(reach) || reach == 0) reach <- 1
+  of_factor <- length(used) > 0L && all(used %in% factor_columns(term, ncol(x), colnames(x)))
   limits <- switch(part$role,
     lengthscale = if (part$type == "periodic") c(1e-2, 100, 0.3, 3) else
-      if (all(used %in% factor_columns(term, ncol(x), colnames(x)))) c(0.02, 1e4, 0.15, 5) else
+      if (of_factor) c(0.02, 1e4, 0.15, 5) else
       reach * c(1e-3, 1e6, least_start(x, used, reach), 1),
     period = {
       least <- least_period(x, used, reach, given)
@@ -104,7 +105,9 @@ parameter_range <- function(part, term, x, given, scale) {
       c(-Inf, Inf, given - 0.5 * max(abs(given), 1), given + 0.5 * max(abs(given), 1)),
     sd_range(part, term, x, used, scale))
   data.frame(low = limits[1L], high = limits[2L], from = limits[3L], to = limits[4L],
-             flat = flat && part$role %in% c("lengthscale", "period"))
+             flat = flat && part$role %in% c("lengthscale", "period"),
+             width = if (part$role != "lengthscale" || part$type == "periodic") NA else
+               if (of_factor) 1 else reach / sqrt(length(used)))
 }
 
 # The smallest lengthscale at which a search starts, relative to the reach: of one column about the

@@ -36,9 +36,7 @@ search_design <- function(space, count) {
 
 # Whether the inputs of each free parameter can be without effect: lengthscales, but not those of a
 # periodic kernel.
-is_reach <- function(space) {
-  (space$role == "lengthscale" & space$from <= 0.06 * space$to)[space$free]
-}
+is_reach <- function(space) (space$role == "lengthscale" & !is.na(space$width))[space$free]
 
 # Further starting points of a fit with many inputs, whose optimum may be far from all others: with
 # equal lengthscales, with about equal ones, and with some so long that their inputs have no effect.

@@ -4,8 +4,8 @@
 #'
 #' Fits y = m(x) + f(x) + noise, where f is a Gaussian process with the covariance function
 #' `kernel`, m is a constant or a linear model, and the noise is independent and normal. Parameters
-#' are estimated by maximum marginal likelihood, with priors, by leave-one-out prediction, or
-#' sampled, always with analytic gradients.
+#' are estimated by maximum marginal likelihood, with a penalty or not, by leave-one-out prediction,
+#' or sampled, always with analytic gradients.
 #'
 #' Where at least a tenth of the observations repeat an input, the likelihood is computed from
 #' means: observations at one input, with equal rows of the basis of the mean, are replaced by their
@@ -17,8 +17,17 @@
 #'
 #' @section Methods:
 #' `"ml"` maximises the log marginal likelihood (Rasmussen and Williams, 2006, section 5.4.1),
-#' `"map"` the same plus the log densities of the priors (of the parameters on their natural scale),
-#' `"loo"` the sum of the leave-one-out log predictive densities (section 5.4.2). `"mcmc"` draws
+#' `"map"` the same plus the log densities of the priors (of the parameters on their natural scale)
+#' or penalties. It is the default where noise is estimated, since such fits of few observations by
+#' `"ml"` are often overconfident: lengthscales are so short and the noise so small that the process
+#' goes through all observations. Parameters without a prior have penalties, which matter little
+#' with many observations or without noise: -2 p w n^(-1/p) / lengthscale for each of p inputs of
+#' range w, in the manner of the jointly robust prior of Gu (2019); that of a Cauchy distribution of
+#' log(noise) about half of the standard deviation of y; and a wide prior of `sd`. With `family`, or
+#' with the noise fixed, they are weak priors. `logLik`, and so [AIC()] and [BIC()], are those of
+#' the marginal likelihood without penalties at the estimates, a little less than its maximum;
+#' [anova()] takes fits by `"ml"` only. `"loo"` maximises the sum of the leave-one-out log
+#' predictive densities (section 5.4.2). `"mcmc"` draws
 #' from the posterior distribution by [cl_sample()], starting at the `"map"` estimate; coefficients
 #' are then posterior means, and predictions average over draws.
 #'
@@ -85,7 +94,10 @@
 #' final ones differs by more than a factor of two, neighbours are chosen again. Predictions are
 #' given the nearest observations of each new point. Fitted values and leave-one-out predictions are
 #' those of the approximate joint distribution, so that `fitted()` differs slightly from
-#' `predict()` at the same points. `method` is `"ml"` or `"map"`; `covariance` and `gradient` of
+#' `predict()` at the same points. The log likelihood depends, by some units or more, on the scale
+#' of the distances that gave order and neighbours (the element `vecchia` has it): compare fits by
+#' [AIC()] only if these are the same, or with more `neighbours`. `method` is `"ml"` or `"map"`;
+#' `covariance` and `gradient` of
 #' predictions and `update(newdata = )` are not available.
 #'
 #' @section Counts, classes and outliers:
@@ -135,7 +147,9 @@
 #'   `weights` and `variance` are looked up.
 #' @param y The observations: a numeric vector.
 #' @param kernel A kernel, see [kernels].
-#' @param method How parameters are estimated, see below.
+#' @param method How parameters are estimated, see below: `"map"`, `"ml"`, `"loo"` or `"mcmc"`. The
+#'   default is `"map"`, but with `family`, `noise` or `approx`, or with the noise fixed, it is
+#'   `"ml"`.
 #' @param mean The mean, see below: `"estimate"`, `"linear"`, a one-sided formula (of columns of x
 #'   if there is no data frame), or a number.
 #' @param beta How unknown coefficients of the mean are handled: `"profile"`, or `"integrate"`, the
@@ -145,7 +159,8 @@
 #' @param prior For `"map"` and `"mcmc"`: a named list of [priors], or of functions of one number
 #'   that return a log density, with its derivative as attribute `"gradient"` if available. Names
 #'   are those of parameters or of their kind (`lengthscale` stands for all lengthscales).
-#'   Parameters not named have weak priors in units of the data, which [summary()] shows.
+#'   Parameters not named have penalties, with `"mcmc"` and `family` weak priors, in units of the
+#'   data; [summary()] shows them.
 #' @param ard See below.
 #' @param start Starting values: a named vector of some parameters on their natural scale (see
 #'   [cl_gp_likelihood()] for the names). It is tried in addition to the default starting points.
@@ -203,13 +218,17 @@
 #' held at 0; `statcl_error_interrupted` if the search is interrupted before its first result.
 #'
 #' Warnings have the classes `statcl_warning_convergence`, `statcl_warning_interrupted`,
-#' `statcl_warning_constant_column` and `statcl_warning_white`; `statcl_warning_noise` if the noise
+#' `statcl_warning_constant_column` and `statcl_warning_white`; `statcl_warning_few` if there are
+#' fewer observations than parameters; `statcl_warning_noise` if the noise
 #' of few observations is estimated at its lower bound; `statcl_warning_means` if [AIC()], [BIC()]
 #' or [anova()] compare fits whose different means were integrated out.
 #' @references
 #' Binois, M., Gramacy, R. B. and Ludkovski, M. (2018) Practical heteroscedastic Gaussian process
 #' modeling for large simulation experiments. *Journal of Computational and Graphical Statistics*
 #' 27, 808-821.
+#'
+#' Gu, M. (2019) Jointly robust prior for Gaussian stochastic process in emulation, calibration and
+#' variable selection. *Bayesian Analysis* 14, 857-885.
 #'
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press, chapters 2 and 5. <https://gaussianprocess.org/gpml/>
@@ -249,10 +268,9 @@ cl_gp <- function(x, ...) UseMethod("cl_gp")
 
 #' @rdname cl_gp
 #' @export
-cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
-                          method = c("ml", "map", "loo", "mcmc"), mean = "estimate", weights = NULL,
-                          variance = NULL, family = NULL, offset = NULL, ..., subset,
-                          na.action = stats::na.omit) {
+cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(), method = NULL,
+                          mean = "estimate", weights = NULL, variance = NULL, family = NULL,
+                          offset = NULL, ..., subset, na.action = stats::na.omit) {
   call <- match.call()
   kind <- read_mean(mean)
   whole <- classed(if (is.null(data)) stats::terms(formula) else
@@ -346,10 +364,10 @@ model_inputs <- function(terms, model, contrasts = NULL, coded = NULL) {
 
 #' @rdname cl_gp
 #' @export
-cl_gp.default <- function(x, y, kernel = k_matern52(), method = c("ml", "map", "loo", "mcmc"),
-                          mean = "estimate", beta = NULL, weights = NULL, variance = NULL,
-                          prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL,
-                          upper = NULL, starts = 5, control = list(), progress = interactive(),
+cl_gp.default <- function(x, y, kernel = k_matern52(), method = NULL, mean = "estimate",
+                          beta = NULL, weights = NULL, variance = NULL, prior = NULL, ard = TRUE,
+                          start = NULL, fixed = NULL, lower = NULL, upper = NULL, starts = 5,
+                          control = list(), progress = interactive(),
                           approx = c("none", "vecchia"), neighbours = 30, grouped = FALSE,
                           family = NULL, offset = NULL, workers = 1, noise = NULL, ...) {
   call <- match.call()
@@ -378,7 +396,12 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
                    coded = NULL, family = NULL, offset = NULL, response = NULL, workers = 1,
                    noise = NULL, ...) {
   refuse_unused(...)
-  method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
+  if (is.null(method)) {
+    other <- !is.null(family) || !is.null(response) || !is.null(noise) ||
+      identical(approx, "vecchia") || "noise" %in% names(fixed) && is.null(prior)
+    method <- if (other) "ml" else "map"
+  }
+  method <- check_choice(method, c("map", "ml", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
   beta <- check_choice(beta, c("profile", "integrate"), "beta")
   if (!is.null(prior) && method %in% c("ml", "loo")) {
@@ -431,7 +454,10 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   if (any(space$free)) check_gp_information(problem)
   warn_space(space, kernel)
   clear_gp_states(length(problem$y))
-  with_prior <- if (method %in% c("map", "mcmc")) gp_prior_of(prior, problem, space)
+  with_prior <- if (method %in% c("map", "mcmc")) {
+    penalise <- method == "map" && space$free[nrow(space)]
+    gp_prior_of(prior, space, if (penalise) length(problem$y))
+  }
   found <- if (!is.null(neighbours)) {
     vecchia_search(problem, space, with_prior, starts, control, progress, workers)
   } else {

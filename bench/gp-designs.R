@@ -236,7 +236,7 @@ one <- function(s, method) {
   }
   used <- system.time(fit <- quiet())
   at <- predict(fit, new, se.fit = TRUE, interval = "none")
-  se <- pmax(at$se.fit, 1e-10 * sd(y))
+  se <- sqrt(pmax(at$se.fit, 1e-10 * sd(y))^2 + if (free) fit$noise^2 else 0)
   values <- vapply(seq_len(restarts), function(i) {
     tryCatch(quiet(start = random_start(p, sd(y), free), starts = 1)$objective,
              statcl_error = function(e) -Inf)

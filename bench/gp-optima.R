@@ -72,7 +72,7 @@ fits <- fits[unique(round(seq(1, length(fits), length.out = ceiling(share * leng
 
 one <- function(task, ...) {
   used <- system.time(fit <- suppressWarnings(
-    cl_gp(task$formula, task$data, kernel = eval(task$kernel), ...)))
+    cl_gp(task$formula, task$data, kernel = eval(task$kernel), method = "ml", ...)))
   c(value = fit$logLik, seconds = sum(used[1:2]), evaluations = fit$evaluations)
 }
 

@@ -106,7 +106,7 @@ test_that("fits of points on the Earth agree with the formula, with and without 
   held <- c(sd = 0.3, lengthscale = 150, noise = 0.3)
   each_engine({
     fit <- cl_gp(mag ~ long + lat, q, k_exponential(distance = "great_circle"), mean = 4.6,
-                 fixed = held)
+                 fixed = held, method = "ml")
     c <- 0.09 * exp(-arc / 150) + diag(0.09, nrow(q))
     r <- q$mag - 4.6
     want <- -sum(r * solve(c, r)) / 2 - determinant(c)$modulus[1] / 2 - nrow(q) / 2 * log(2 * pi)
@@ -162,11 +162,11 @@ test_that("fits have factors as inputs", {
   held <- c(sd1 = 5, lengthscale1 = 1.5, sd2 = 3, lengthscale2 = 0.8, noise = 2)
   kernel <- k_matern52() + k_factor("cyl")
   each_engine({
-    fit <- cl_gp(mpg ~ wt + cyl, d, kernel, mean = 20, fixed = held)
+    fit <- cl_gp(mpg ~ wt + cyl, d, kernel, mean = 20, fixed = held, method = "ml")
     c <- on_host(cl_cov(d$wt, kernel = k_matern52(5, 1.5))) +
       9 * exp(-outer(d$cyl, d$cyl, `!=`) / 0.8) + diag(4, 32)
     expect_close(unname(fitted(fit)), d$mpg - 4 * solve(c, d$mpg - 20), 1e-9)
-    frame <- cl_gp(d[c("wt", "cyl")], d$mpg, kernel, mean = 20, fixed = held)
+    frame <- cl_gp(d[c("wt", "cyl")], d$mpg, kernel, mean = 20, fixed = held, method = "ml")
     new <- data.frame(wt = 3, cyl = c("8", "4"))
     expect_equal(unname(predict(frame, new)), unname(predict(fit, new)))
   })
@@ -183,10 +183,11 @@ test_that("fits have factors as inputs", {
     expect_equal(drawn$fit, unname(predict(fit, at)), ignore_attr = TRUE)
     expect_equal(plot(frame)$fit, drawn$fit)
     grDevices::dev.off()
-    mixed <- cl_gp(mpg ~ wt + cyl + am, d, k_factor(c("wt", "cyl", "am"), "gower"), starts = 1)
+    mixed <- cl_gp(mpg ~ wt + cyl + am, d, k_factor(c("wt", "cyl", "am"), "gower"), starts = 1,
+                   method = "ml")
     expect_named(mixed$par, c("sd", "lengthscale.wt", "lengthscale.cyl", "lengthscale.am", "noise"))
     expect_identical(mixed$kernel$terms[[1]]$factors, c("cyl", "am"))
-    plain <- cl_gp(mpg ~ wt + cyl, d, starts = 1)
+    plain <- cl_gp(mpg ~ wt + cyl, d, starts = 1, method = "ml")
     expect_identical(colnames(plain$x), c("wt", "cyl6", "cyl8"))
     expect_fault(cl_gp(mpg ~ cyl, d, k_factor("cyl") * k_matern52()), "argument",
                  argument = "kernel")
@@ -208,14 +209,15 @@ test_that("several outputs are a factor kernel times another (coregionalisation)
   rest <- setdiff(1:30, 20)
   weights <- solve(full[rest, rest] + diag(0.01, 29), cbind(d$value[rest], full[rest, 20]))
   each_engine({
-    fit <- cl_gp(value ~ x + output, d[-20, ], kernel, mean = 0, fixed = held)
+    fit <- cl_gp(value ~ x + output, d[-20, ], kernel, mean = 0, fixed = held, method = "ml")
     found <- predict(fit, d[20, ], se.fit = TRUE)
     expect_close(unname(found$fit), sum(full[20, rest] * weights[, 1]), 1e-8)
     expect_close(unname(found$se.fit)^2, full[20, 20] - sum(full[20, rest] * weights[, 2]), 1e-7)
   })
   on_host({
-    free <- cl_gp(value ~ x + output, d[-20, ], kernel, mean = 0, starts = 1)
-    alone <- cl_gp(value ~ x, d[setdiff(16:30, 20), ], k_exp_quad(), mean = 0, starts = 1)
+    free <- cl_gp(value ~ x + output, d[-20, ], kernel, mean = 0, starts = 1, method = "ml")
+    alone <- cl_gp(value ~ x, d[setdiff(16:30, 20), ], k_exp_quad(), mean = 0, starts = 1,
+                   method = "ml")
     expect_lt(predict(free, d[20, ], se.fit = TRUE)$se.fit,
               predict(alone, d[20, ], se.fit = TRUE)$se.fit)
     expect_lt(prod(free$par[c("load1.a", "load1.b")]), 0)

@@ -197,7 +197,7 @@ test_that("processes fitted again, by Vecchia's approximation, and of other fami
   fit <- cl_gp(mpg ~ wt, seats, starts = 1)
   cv <- cl_cv(fit, ids, refit = TRUE)
   one <- function(train, test) {
-    some <- cl_gp(mpg ~ wt, seats[train, ], starts = 1, start = fit$par)
+    some <- cl_gp(mpg ~ wt, seats[train, ], starts = 1, start = fit$par, prior = fit$prior)
     p <- predict(some, seats[test, ], se.fit = TRUE)
     list(mean = p$fit, score = dnorm(seats$mpg[test], p$fit, sqrt(p$se.fit^2 + some$noise^2),
                                      log = TRUE))

@@ -264,3 +264,14 @@ test_that("what does not fit is an error", {
     cl_gp(d$x, round(exp(d$y)), family = "poisson_log", fixed = some_par[1:3])))
   for (other in others) expect_fault(cl_acquire(other), "argument", argument = "object")
 })
+
+test_that("points without noise are not chosen twice", {
+  on_host({
+    d <- data.frame(x = c(0.2016819, 0.2655087, 0.3721239, 0.5728534, 0.8983897, 0.9082078))
+    d$y <- sin(6 * d$x)
+    fit <- cl_gp(y ~ x, d, fixed = c(sd = 0.86, lengthscale = 0.38, noise = 0))
+    found <- cl_acquire(fit, type = "variance", count = 3)$points$x
+    expect_gt(min(dist(c(found, d$x))), 1e-3)
+    expect_true(all(cl_acquisition(fit, "variance")(d) == 0))
+  })
+})

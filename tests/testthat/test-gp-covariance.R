@@ -9,7 +9,7 @@ test_that("each type of kernel is fitted, to a maximum of its likelihood", {
   kernels <- list(k_exponential(), k_rational_quadratic(), k_periodic(period = 1.1) + k_linear(),
                   k_exp_quad() * k_periodic() + k_constant(), k_linear(center = 2) + k_matern32())
   for (kernel in kernels) {
-    fit <- on_host(suppressWarnings(cl_gp(x, y, kernel = kernel, starts = 3)))
+    fit <- on_host(suppressWarnings(cl_gp(x, y, kernel = kernel, starts = 3, method = "ml")))
     want <- plain_gp(y, as.matrix(x), fit$kernel, fit$noise, "estimate")
     label <- paste(format(kernel), collapse = " ")
     expect_equal(fit$logLik, want$value, tolerance = 1e-8, label = label)
@@ -28,7 +28,8 @@ test_that("each type of kernel is fitted, to a maximum of its likelihood", {
 test_that("a period is found from a nearby guess", {
   x <- seq(0, 6, length.out = 60)
   y <- sin(2 * pi * x / 1.3) + cos(4 * pi * x / 1.3) / 2
-  fit <- on_host(cl_gp(x, y, kernel = k_periodic(period = 1), fixed = c(noise = 0.01)))
+  fit <- on_host(cl_gp(x, y, kernel = k_periodic(period = 1), fixed = c(noise = 0.01),
+                       method = "ml"))
   expect_equal(coef(fit)[["period"]] / 1.3, 1, tolerance = 1e-2)
 })
 
@@ -36,13 +37,15 @@ test_that("one scale of a product is fixed, and white noise in addition to noise
   x <- seq(0, 3, length.out = 25)
   y <- sin(2 * x)
   on_host({
-    fit <- cl_gp(x, y, kernel = k_exp_quad() * k_matern52(), starts = 1, fixed = c(noise = 0.1))
+    fit <- cl_gp(x, y, kernel = k_exp_quad() * k_matern52(), starts = 1, fixed = c(noise = 0.1),
+                 method = "ml")
     expect_identical(fit$fixed, c("sd2", "noise"))
     expect_identical(coef(fit)[["sd2"]], 1)
-    expect_warning(cl_gp(x, y + sin(40 * x), kernel = k_exp_quad() + k_white(), starts = 1),
+    expect_warning(cl_gp(x, y + sin(40 * x), kernel = k_exp_quad() + k_white(), starts = 1,
+                         method = "ml"),
                    class = "statcl_warning_white")
     expect_silent(cl_gp(x, y + sin(40 * x), kernel = k_exp_quad() + k_white(), starts = 1,
-                        fixed = c(noise = 0)))
+                        fixed = c(noise = 0), method = "ml"))
   })
 })
 
@@ -53,9 +56,9 @@ test_that("white noise of the kernel is noise", {
   par <- c(sd1 = 0.8, lengthscale1 = 0.7, sd2 = 0.2, noise = 0)
   at <- cbind(u = c(0.5, 1.5), v = 2)
   each_engine({
-    own <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white(), fixed = par)
+    own <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white(), fixed = par, method = "ml")
     plain <- cl_gp(x, y, kernel = k_exp_quad(columns = "u"),
-                   fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.2))
+                   fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.2), method = "ml")
     expect_equal(own$logLik, plain$logLik, tolerance = 1e-10)
     expect_close(unname(fitted(own)), unname(fitted(plain)), 1e-10)
     expect_close(unname(predict(own)), unname(fitted(own)), 1e-8)
@@ -73,9 +76,10 @@ test_that("white noise of the kernel is noise", {
     }
     # a factor that multiplies white noise
     product <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white() * k_linear(columns = "v"),
-                     fixed = c(sd1 = 0.8, lengthscale1 = 0.7, sd2 = 0.2, sd3 = 1, noise = 0.1))
+                     fixed = c(sd1 = 0.8, lengthscale1 = 0.7, sd2 = 0.2, sd3 = 1, noise = 0.1),
+                     method = "ml")
     by_variance <- cl_gp(x, y, kernel = k_exp_quad(columns = "u"), variance = 0.04 * x[, "v"]^2,
-                         fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.1))
+                         fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.1), method = "ml")
     expect_close(unname(fitted(product)), unname(fitted(by_variance)), 1e-9)
     width <- function(fit) diff(predict(fit, at, interval = "prediction")[1, 2:3])
     expect_equal(width(product)^2 - width(by_variance)^2,
@@ -90,9 +94,10 @@ test_that("user-defined kernels are fitted like others", {
     par[["height"]]^2 / (1 + cl_distance(x1, x2, squared = TRUE) / par[["reach"]]^2)
   }
   # alpha = 1 of the rational quadratic, with r^2 / 2
-  want <- on_host(cl_gp(d$x, y, kernel = k_rational_quadratic(), fixed = c(alpha = 1)))
+  want <- on_host(cl_gp(d$x, y, kernel = k_rational_quadratic(), fixed = c(alpha = 1),
+                        method = "ml"))
   on_host({
-    fit <- cl_gp(d$x, y, kernel = k_user(cauchy, c(height = 30, reach = 0.5)))
+    fit <- cl_gp(d$x, y, kernel = k_user(cauchy, c(height = 30, reach = 0.5)), method = "ml")
     expect_true(fit$converged)
     expect_equal(fit$logLik, want$logLik, tolerance = 1e-6)
     expect_equal(coef(fit)[["height"]], coef(want)[["sd"]], tolerance = 1e-2)
@@ -100,7 +105,7 @@ test_that("user-defined kernels are fitted like others", {
     expect_close(unname(predict(fit, c(0.2, 0.9))), unname(predict(want, c(0.2, 0.9))), 1e-3)
     summary(fit)
     mixed <- cl_gp(d$x, y, kernel = k_user(cauchy, c(height = 30, reach = 0.5)) + k_white(),
-                   fixed = c(noise = 0), starts = 1)
+                   fixed = c(noise = 0), starts = 1, method = "ml")
     expect_equal(mixed$logLik, want$logLik, tolerance = 1e-5)
     expect_close(unname(predict(mixed, 0.5, interval = "prediction")),
                  unname(predict(want, 0.5, interval = "prediction")), 1e-2)
@@ -111,7 +116,8 @@ test_that("the fit with a linear kernel is Bayesian regression", {
   d <- mtcars
   x <- scale(as.matrix(d[c("wt", "hp")]))
   on_host({
-    fit <- cl_gp(x, d$mpg, kernel = k_linear(sd = c(1, 1)), mean = "estimate", starts = 2)
+    fit <- cl_gp(x, d$mpg, kernel = k_linear(sd = c(1, 1)), mean = "estimate", starts = 2,
+                 method = "ml")
     prior <- coef(fit)[c("sd.wt", "sd.hp")]
     # ridge regression with these penalties
     a <- crossprod(x) + diag(fit$noise^2 / prior^2)

@@ -3,7 +3,7 @@
 skip_on_cran() # long; run by ./dev check
 
 test_that("a fit is a maximum, the same on each engine", {
-  fit <- on_host(cl_gp(accel ~ times, data = MASS::mcycle))
+  fit <- on_host(cl_gp(accel ~ times, data = MASS::mcycle, method = "ml"))
   expect_true(fit$converged)
   expect_lt(max(abs(fit$gradient)), 1e-2)
   want <- plain_gp(fit$y, fit$x, fit$kernel, fit$noise, "estimate")
@@ -14,10 +14,10 @@ test_that("a fit is a maximum, the same on each engine", {
   expect_equal(unname(predict(fit)), unname(fitted(fit)), tolerance = 1e-9)
   # from another start to the same optimum
   far <- on_host(cl_gp(accel ~ times, data = MASS::mcycle, starts = 1,
-                       start = c(sd = 200, lengthscale = 30, noise = 5)))
+                       start = c(sd = 200, lengthscale = 30, noise = 5), method = "ml"))
   expect_equal(far$logLik, fit$logLik, tolerance = 1e-7)
   each_engine({
-    again <- cl_gp(accel ~ times, data = MASS::mcycle)
+    again <- cl_gp(accel ~ times, data = MASS::mcycle, method = "ml")
     expect_equal(again$logLik, fit$logLik, tolerance = 1e-9)
     expect_equal(coef(again), coef(fit), tolerance = 1e-3)
   })
@@ -25,16 +25,17 @@ test_that("a fit is a maximum, the same on each engine", {
 
 test_that("the fit does not depend on units", {
   d <- some_data(30, 1)
-  fit <- on_host(cl_gp(d$x, d$y))
+  fit <- on_host(cl_gp(d$x, d$y, method = "ml"))
   for (unit in c(1e-8, 1e4, 1e8)) {
-    other <- on_host(cl_gp(d$x * unit + 5 * unit, d$y * 1e-6 + 3))
+    other <- on_host(cl_gp(d$x * unit + 5 * unit, d$y * 1e-6 + 3, method = "ml"))
     expect_equal(coef(other) / coef(fit) * c(1, 1, 1, 0),
                  c(sd = 1e-6, lengthscale = unit, noise = 1e-6, mean = 0), tolerance = 1e-3)
     expect_equal(other$logLik, fit$logLik + 30 * log(1e6), tolerance = 1e-7)
   }
   two <- some_data(30, 2)
-  near <- on_host(cl_gp(two$x, two$y, mean = "linear", starts = 1))
-  far <- on_host(cl_gp(two$x %*% diag(c(1e-8, 1e8)), two$y * 1e8, mean = "linear", starts = 1))
+  near <- on_host(cl_gp(two$x, two$y, mean = "linear", starts = 1, method = "ml"))
+  far <- on_host(cl_gp(two$x %*% diag(c(1e-8, 1e8)), two$y * 1e8, mean = "linear", starts = 1,
+                       method = "ml"))
   expect_equal(unname(predict(far, cbind(5e-9, 5e7))), unname(predict(near, cbind(0.5, 0.5))) * 1e8,
                tolerance = 1e-4)
   expect_equal(unname(coef(far)[5:7]), unname(coef(near)[5:7]) * 1e8 * c(1, 1e8, 1e-8),
@@ -45,7 +46,7 @@ test_that("linear means and means given by a formula, profiled and integrated ou
   d <- data.frame(mtcars, group = factor(mtcars$cyl))
   each_engine({
     for (beta in c("profile", "integrate")) {
-      fit <- cl_gp(mpg ~ wt + hp, data = d, mean = "linear", starts = 1, beta = beta)
+      fit <- cl_gp(mpg ~ wt + hp, data = d, mean = "linear", starts = 1, beta = beta, method = "ml")
       h <- cbind(`(Intercept)` = 1, wt = d$wt, hp = d$hp)
       want <- plain_gp(fit$y, fit$x, fit$kernel, fit$noise, h)
       expect_equal(fit$logLik, if (beta == "profile") want$value else want$integrated,
@@ -57,7 +58,7 @@ test_that("linear means and means given by a formula, profiled and integrated ou
       expect_close(unname(predict(fit, at)),
                    unname(want$predict(as.matrix(at[c("wt", "hp")]), h_at = h[4:9, ])$mean), 1e-8)
     }
-    fit <- cl_gp(mpg ~ wt, data = d, mean = ~ poly(hp, 2) + group, starts = 1)
+    fit <- cl_gp(mpg ~ wt, data = d, mean = ~ poly(hp, 2) + group, starts = 1, method = "ml")
     h <- model.matrix(~ poly(hp, 2) + group, d)
     want <- plain_gp(fit$y, fit$x, fit$kernel, fit$noise, h)
     expect_equal(fit$logLik, want$value, tolerance = 1e-10)
@@ -71,8 +72,9 @@ test_that("linear means and means given by a formula, profiled and integrated ou
   })
   x <- as.matrix(mtcars[c("wt", "hp")])
   on_host({
-    by_matrix <- cl_gp(x, mtcars$mpg, mean = ~ wt + I(hp^2), starts = 1)
-    by_formula <- cl_gp(mpg ~ wt + hp, data = mtcars, mean = ~ wt + I(hp^2), starts = 1)
+    by_matrix <- cl_gp(x, mtcars$mpg, mean = ~ wt + I(hp^2), starts = 1, method = "ml")
+    by_formula <- cl_gp(mpg ~ wt + hp, data = mtcars, mean = ~ wt + I(hp^2), starts = 1,
+                        method = "ml")
     expect_equal(by_matrix$logLik, by_formula$logLik)
     expect_equal(unname(predict(by_matrix, x[1:3, ])), unname(predict(by_formula, mtcars[1:3, ])))
     expect_fault(cl_gp(x, mtcars$mpg, mean = ~drat), "argument", argument = "mean")
@@ -89,12 +91,12 @@ test_that("known variances and weights of the noise", {
   w <- rep(c(1, 4), 15)
   frame <- data.frame(x = d$x[, 1], y = d$y, v = v, w = w)
   each_engine({
-    fit <- cl_gp(y ~ x, frame, variance = v, weights = w, starts = 1)
+    fit <- cl_gp(y ~ x, frame, variance = v, weights = w, starts = 1, method = "ml")
     want <- plain_gp(fit$y, fit$x, fit$kernel, fit$noise, "estimate", fit$noise^2 / w + v)
     expect_equal(fit$logLik, want$value, tolerance = 1e-10)
     expect_close(unname(residuals(fit)), (fit$noise^2 / w + v) * want$weights, 1e-8)
     expect_close(unname(predict(fit)), unname(fitted(fit)), 1e-8)
-    known <- cl_gp(y ~ x, frame, variance = v, fixed = c(noise = 0), starts = 1)
+    known <- cl_gp(y ~ x, frame, variance = v, fixed = c(noise = 0), starts = 1, method = "ml")
     expect_equal(known$logLik,
                  plain_gp(known$y, known$x, known$kernel, 0, "estimate", v)$value,
                  tolerance = 1e-10)
@@ -102,8 +104,8 @@ test_that("known variances and weights of the noise", {
   expect_identical(unname(weights(fit)), w)
   # each observation twice: the same as once with half the variance, up to a constant
   held <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
-  twice <- on_host(cl_gp(c(d$x, d$x), c(d$y, d$y), fixed = held))
-  once <- on_host(cl_gp(d$x, d$y, weights = rep(2, 30), fixed = held))
+  twice <- on_host(cl_gp(c(d$x, d$x), c(d$y, d$y), fixed = held, method = "ml"))
+  once <- on_host(cl_gp(d$x, d$y, weights = rep(2, 30), fixed = held, method = "ml"))
   expect_equal(unname(predict(twice, 0.3, se.fit = TRUE)$se.fit),
                unname(predict(once, 0.3, se.fit = TRUE)$se.fit), tolerance = 1e-9)
   expect_fault(on_host(cl_gp(y ~ x, frame, variance = -v)), "argument", argument = "variance")
@@ -147,13 +149,13 @@ test_that("a map estimate maximises likelihood and prior", {
       expect_lt(posterior(replace(fit$par, k, fit$par[[k]] * by)), fit$objective)
     }
   })
-  # weak default priors for all others, and the curvature with them
+  # penalties for all others, and the curvature with them
   few <- on_host(cl_gp(d$x, d$y, method = "map", prior = prior["noise"]))
   expect_s3_class(few$prior$lengthscale, "cl_prior")
-  expect_output(print(summary(few)), "Priors:.*lognormal.*lognormal.*a function")
+  expect_output(print(summary(few)), "Priors:.*lognormal.*exp[(].*a function")
   expect_true(all(diag(on_host(vcov(few))) > 0))
   on_host({
-    expect_fault(cl_gp(d$x, d$y, prior = prior), "argument", argument = "prior")
+    expect_fault(cl_gp(d$x, d$y, method = "ml", prior = prior), "argument", argument = "prior")
     expect_fault(cl_gp(d$x, d$y, method = "map", prior = list(foo = prior[[1]])), "argument",
                  argument = "prior")
     expect_fault(cl_gp(d$x, d$y, method = "map", prior = list(sd = 1)), "argument",
@@ -236,33 +238,34 @@ test_that("sampled parameters follow the posterior, and predictions average over
 test_that("fixed parameters, bounds and interpolation", {
   d <- some_data(20, 1)
   on_host({
-    fit <- cl_gp(d$x, d$y, kernel = k_matern32(), fixed = c(noise = 0), starts = 1)
+    fit <- cl_gp(d$x, d$y, kernel = k_matern32(), fixed = c(noise = 0), starts = 1, method = "ml")
     expect_identical(fit$noise, 0)
     expect_identical(attr(logLik(fit), "df"), 3L)
     expect_close(unname(predict(fit, d$x)), d$y, 1e-9)
     expect_lt(max(predict(fit, d$x, se.fit = TRUE)$se.fit), 1e-5)
     expect_true(is.na(vcov(fit)["noise", "noise"]))
-    bounded <- cl_gp(d$x, d$y, upper = c(lengthscale = 0.05))
+    bounded <- cl_gp(d$x, d$y, upper = c(lengthscale = 0.05), method = "ml")
     expect_identical(bounded$at_bound, "lengthscale")
     expect_equal(coef(bounded)[["lengthscale"]], 0.05)
     expect_output(print(bounded), "at a bound: lengthscale")
-    known <- cl_gp(d$x, d$y, mean = 2, starts = 1)
+    known <- cl_gp(d$x, d$y, mean = 2, starts = 1, method = "ml")
     expect_identical(known$mean, 2)
     expect_named(coef(known), c("sd", "lengthscale", "noise"))
     # nothing to search: also for one observation, or a constant
     held <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
-    one <- cl_gp(0.5, 3, mean = 1, fixed = held)
+    one <- cl_gp(0.5, 3, mean = 1, fixed = held, method = "ml")
     expect_equal(unname(fitted(one)), 1 + 2 / 1.04)
     expect_equal(one$logLik, dnorm(3, 1, sqrt(1.04), log = TRUE))
     expect_equal(attr(logLik(one), "df"), 0L)
-    expect_equal(unname(predict(cl_gp(1:3, c(2, 2, 2), fixed = held), 9)), 2)
+    expect_equal(unname(predict(cl_gp(1:3, c(2, 2, 2), fixed = held, method = "ml"), 9)), 2)
   })
 })
 
 test_that("steps with a matrix that is not positive definite are counted, and the search goes on", {
   x <- seq(0, 1, length.out = 40)
   expect_warning(fit <- on_host(cl_gp(x, sin(3 * x), kernel = k_exp_quad(), starts = 1,
-                                      fixed = c(noise = 1e-9), start = c(lengthscale = 0.02))),
+                                      fixed = c(noise = 1e-9), start = c(lengthscale = 0.02),
+                                      method = "ml")),
                  class = "statcl_warning_convergence")
   expect_gt(fit$not_pd, 0)
   expect_true(is.finite(fit$logLik))
@@ -274,7 +277,8 @@ test_that("with many observations the search starts with a subset", {
   x <- sort(runif(2100))
   y <- sin(20 * x) + rnorm(2100, sd = 0.3)
   on_host({
-    fit <- cl_gp(x, y, kernel = k_exp_quad(), starts = 2, fixed = c(sd = 0.7, noise = 0.3))
+    fit <- cl_gp(x, y, kernel = k_exp_quad(), starts = 2, fixed = c(sd = 0.7, noise = 0.3),
+                 method = "ml")
     expect_true(fit$converged)
     expect_lt(abs(fit$gradient), 1e-2)
     expect_equal(coef(fit)[["lengthscale"]], 0.07, tolerance = 0.3)
@@ -309,7 +313,7 @@ test_that("with subsets few evaluations need all observations, and the optimum i
     trials <- open_trials(levels$target, space, NULL, "ml", NULL)
     expect_equal(search_all(space, whole, 1L, list(), trials)$objective, best$objective,
                  tolerance = 1e-8)
-    fit <- cl_gp(x, y, k_matern52())
+    fit <- cl_gp(x, y, k_matern52(), method = "ml")
     # those of the subsets are counted too
     expect_gt(fit$evaluations, 200)
     expect_equal(fit$objective, levels$target$total(best$objective), tolerance = 1e-8)
@@ -342,7 +346,8 @@ test_that("an interrupted fit returns the best parameters so far", {
 
 test_that("a search that does not converge gives a warning", {
   d <- some_data(20, 1)
-  expect_warning(fit <- on_host(cl_gp(d$x, d$y, starts = 1, control = list(iter.max = 1))),
+  expect_warning(fit <- on_host(cl_gp(d$x, d$y, starts = 1, control = list(iter.max = 1),
+                                      method = "ml")),
                  class = "statcl_warning_convergence")
   expect_false(fit$converged)
 })
@@ -356,14 +361,40 @@ test_that("without noise a search ends where the covariance matrix is singular, 
     on_host({
       x <- case$x
       y <- case$y
-      expect_warning(fit <- cl_gp(x, y, k_exp_quad(), fixed = c(noise = 0)),
+      expect_warning(fit <- cl_gp(x, y, k_exp_quad(), fixed = c(noise = 0), method = "ml"),
                      "singular to rounding", class = "statcl_warning_convergence")
       expect_true(fit$converged)
       expect_output(print(fit), "ended where the covariance matrix becomes singular")
       expect_lt(max(abs(fitted(fit) - y)), 1e-5)
-      near <- cl_gp(x, y, k_exp_quad(), fixed = c(noise = 1e-4 * sd(y)))
+      near <- cl_gp(x, y, k_exp_quad(), fixed = c(noise = 1e-4 * sd(y)), method = "ml")
       expect_identical(near$message == edge_message, FALSE)
     })
+  }
+})
+
+test_that("by default noise that is estimated is not mistaken for the process", {
+  on_host({
+    d <- attitude[1:16, ]
+    robust <- cl_gp(rating ~ complaints + learning + raises, d)
+    plain <- cl_gp(rating ~ complaints + learning + raises, d, method = "ml")
+    expect_identical(robust$method, "map")
+    expect_identical(update(robust, newdata = attitude[17:18, ])$method, "map")
+    expect_lt(plain$noise, 0.3 * sd(d$rating))
+    expect_gt(robust$noise, 0.5 * sd(d$rating))
+    expect_equal(robust$objective - robust$logLik, prior_of_fit(robust)$value(robust$par)$value)
+    expect_lt(robust$logLik, plain$logLik)
+    # data without noise, and enough of them, are fitted without noise
+    x <- matrix((outer(1:40, sqrt(c(2, 3))) %% 1), 40)
+    smooth <- cl_gp(x, sin(4 * x[, 1]) + x[, 2]^2)
+    expect_lt(smooth$noise, 2e-3)
+    held <- c(noise = 0.1)
+    expect_identical(cl_gp(1:9, sin(1:9), fixed = held, starts = 1)$method, "ml")
+    expect_identical(cl_gp(1:9, sin(1:9), fixed = held, starts = 1,
+                           prior = list(sd = prior_normal()))$method, "map")
+  })
+  for (f in list(prior_penalty(2), prior_log_cauchy(0.5, 0.3))) {
+    slope <- (f(0.7 + 1e-5) - f(0.7 - 1e-5)) / 2e-5
+    expect_equal(attr(f(0.7), "gradient"), as.vector(slope), tolerance = 1e-8)
   }
 })
 

@@ -74,10 +74,11 @@ test_that("one observation, and observations that do not vary", {
     fault <- expect_fault(cl_gp(1:5, 2 * (1:5) + 1, mean = "linear"), "argument", argument = "y")
     expect_match(conditionMessage(fault), "exactly")
     # constant, but different from the given mean
-    expect_warning(fit <- cl_gp(1:5, rep(2, 5), mean = 0, starts = 1),
+    expect_warning(fit <- cl_gp(1:5, rep(2, 5), mean = 0, starts = 1, method = "ml"),
                    class = "statcl_warning_noise")
     expect_true(is.finite(fit$logLik))
-    expect_s3_class(cl_gp(1:2, c(1, 3), mean = 0, starts = 1), "cl_gp")
+    expect_warning(fit <- cl_gp(1:2, c(1, 3), mean = 0, starts = 1), class = "statcl_warning_few")
+    expect_s3_class(fit, "cl_gp")
   })
 })
 

@@ -2,7 +2,7 @@
 
 test_that("the usual methods", {
   on_host({
-    fit <- cl_gp(dist ~ speed, data = cars)
+    fit <- cl_gp(dist ~ speed, data = cars, method = "ml")
     expect_output(print(fit), "log marginal likelihood: -213.2")
     expect_identical(formula(fit), dist ~ speed, ignore_formula_env = TRUE)
     expect_equal(unclass(logLik(fit))[1], fit$logLik)
@@ -36,7 +36,7 @@ test_that("the usual methods", {
 
 test_that("a fit can be saved and restored", {
   each_engine({
-    fit <- cl_gp(mpg ~ wt, data = mtcars, mean = ~hp, starts = 1)
+    fit <- cl_gp(mpg ~ wt, data = mtcars, mean = ~hp, starts = 1, method = "ml")
     want <- predict(fit, mtcars, se.fit = TRUE)
     file <- tempfile()
     saveRDS(fit, file)
@@ -48,14 +48,15 @@ test_that("a fit can be saved and restored", {
     expect_output(print(again), "Gaussian process, 32 observations")
     # it contains nothing of size n^2
     d <- some_data(200, 1)
-    saveRDS(cl_gp(d$x, d$y, fixed = c(sd = 1, lengthscale = 0.3, noise = 0.1)), file)
+    saveRDS(cl_gp(d$x, d$y, fixed = c(sd = 1, lengthscale = 0.3, noise = 0.1), method = "ml"), file)
     expect_lt(file.size(file), 8 * 200^2 / 5)
   })
 })
 
 test_that("the session caches a bounded number of states", {
   gp_states$list <- list()
-  fits <- on_host(lapply(1:10, function(i) cl_gp(mtcars$wt + i, mtcars$mpg, starts = 1)))
+  fits <- on_host(lapply(1:10, function(i) cl_gp(mtcars$wt + i, mtcars$mpg, starts = 1,
+                                                 method = "ml")))
   expect_lte(length(gp_states$list), 8L)
   for (fit in fits) expect_equal(unname(on_host(predict(fit)[1])), fit$fitted.values[[1]])
   # a fit that was changed by hand does not use another fit's state
@@ -67,7 +68,7 @@ test_that("the session caches a bounded number of states", {
 
 test_that("update() evaluates the call again", {
   on_host({
-    fit <- cl_gp(dist ~ speed, data = cars, starts = 1)
+    fit <- cl_gp(dist ~ speed, data = cars, starts = 1, method = "ml")
     other <- update(fit, kernel = k_exp_quad(), starts = 1)
     expect_identical(other$kernel$terms[[1]]$type, "exp_quad")
     expect_identical(formula(update(fit, log(.) ~ ., starts = 1)), log(dist) ~ speed,
@@ -82,8 +83,9 @@ test_that("adding observations gives the fit to all of them", {
   d <- data.frame(mtcars, w = rep(1:2, 16), v = 0.1, group = factor(mtcars$cyl))
   each_engine({
     for (mean in list("estimate", 3, "linear", ~ hp + group)) {
-      few <- cl_gp(mpg ~ wt + group, data = d[1:25, ], mean = mean, starts = 1)
-      whole <- suppressWarnings(cl_gp(mpg ~ wt + group, data = d, mean = mean, fixed = few$par))
+      few <- cl_gp(mpg ~ wt + group, data = d[1:25, ], mean = mean, starts = 1, method = "ml")
+      whole <- suppressWarnings(cl_gp(mpg ~ wt + group, data = d, mean = mean, fixed = few$par,
+                                      method = "ml"))
       more <- update(few, newdata = d[26:32, ])
       expect_identical(nobs(more), 32L)
       expect_equal(more$logLik, whole$logLik, tolerance = 1e-9)
@@ -99,9 +101,9 @@ test_that("adding observations gives the fit to all of them", {
       gp_states$list <- list()
       expect_equal(predict(readRDS(file), at), predict(whole, at), tolerance = 1e-8)
     }
-    noisy <- cl_gp(mpg ~ wt, data = d[1:25, ], weights = w, variance = v, starts = 1)
+    noisy <- cl_gp(mpg ~ wt, data = d[1:25, ], weights = w, variance = v, starts = 1, method = "ml")
     more <- update(noisy, newdata = d[26:32, ])
-    whole <- cl_gp(mpg ~ wt, data = d, weights = w, variance = v, fixed = noisy$par)
+    whole <- cl_gp(mpg ~ wt, data = d, weights = w, variance = v, fixed = noisy$par, method = "ml")
     expect_equal(more$logLik, whole$logLik, tolerance = 1e-9)
     expect_equal(fitted(more), fitted(whole), tolerance = 1e-8)
   })
@@ -110,9 +112,10 @@ test_that("adding observations gives the fit to all of them", {
     expect_identical(nobs(again), 32L)
     expect_gte(again$logLik, more$logLik)
     expect_named(coef(again), names(coef(few)))
-    plain <- cl_gp(cars$speed[1:40], cars$dist[1:40], starts = 1)
+    plain <- cl_gp(cars$speed[1:40], cars$dist[1:40], starts = 1, method = "ml")
     longer <- update(plain, newdata = cars$speed[41:50], y = cars$dist[41:50])
-    expect_equal(longer$logLik, cl_gp(cars$speed, cars$dist, fixed = plain$par)$logLik,
+    expect_equal(longer$logLik, cl_gp(cars$speed, cars$dist, fixed = plain$par,
+                                      method = "ml")$logLik,
                  tolerance = 1e-9)
     expect_output(print(longer), "10 added by update")
     expect_identical(nobs(update(longer, newdata = 3, y = 4)), 51L)
@@ -130,7 +133,7 @@ test_that("fits work in forked processes, on the host", {
   skip_on_os("windows")
   d <- some_data()
   each_engine({
-    fit <- cl_gp(d$x, d$y, starts = 1)
+    fit <- cl_gp(d$x, d$y, starts = 1, method = "ml")
     want <- unname(predict(fit, d$x[1:3, ]))
     got <- parallel::mclapply(1:2, function(i) unname(predict(fit, d$x[1:3, ])), mc.cores = 2)
     for (i in 1:2) expect_equal(got[[i]], want, tolerance = 1e-10)
@@ -142,7 +145,7 @@ test_that("device memory is returned", {
   each_engine({
     gp_states$list <- list()
     expect_no_leak({
-      predict(cl_gp(d$x, d$y, starts = 1), d$x, se.fit = TRUE)
+      predict(cl_gp(d$x, d$y, starts = 1, method = "ml"), d$x, se.fit = TRUE)
       gp_states$list <- list()
     })
   })
@@ -157,8 +160,9 @@ test_that("a mean with parameters computed from the data predicts with these", {
   x <- cbind(time = 1:30)
   y <- sin(x[, 1] / 4) + rnorm(30, sd = 0.1)
   held <- c(sd = 1, lengthscale = 4, noise = 0.1)
-  by_matrix <- cl_gp(x, y, mean = ~ poly(time, 2), fixed = held)
-  by_formula <- cl_gp(y ~ time, data.frame(x, y), mean = ~ poly(time, 2), fixed = held)
+  by_matrix <- cl_gp(x, y, mean = ~ poly(time, 2), fixed = held, method = "ml")
+  by_formula <- cl_gp(y ~ time, data.frame(x, y), mean = ~ poly(time, 2), fixed = held,
+                      method = "ml")
   new <- cbind(time = 28:35)
   expect_equal(unname(predict(by_matrix, new)), unname(predict(by_formula, data.frame(new))))
   longer <- update(by_matrix, newdata = cbind(time = 31:32), y = c(1, 1))
@@ -172,10 +176,10 @@ test_that("refitting keeps the priors, and new rows work with kernels of some co
   fit <- cl_gp(dist ~ speed, cars, method = "map", prior = prior, starts = 1)
   expect_equal(coef(update(fit, refit = TRUE)), coef(fit), tolerance = 1e-3)
   fit <- cl_gp(dist ~ speed, cars[1:45, ], kernel = k_exp_quad(columns = "speed"),
-               fixed = c(sd = 20, lengthscale = 5, noise = 15))
+               fixed = c(sd = 20, lengthscale = 5, noise = 15), method = "ml")
   more <- update(fit, newdata = cars[46:50, ])
   all <- cl_gp(dist ~ speed, cars, kernel = k_exp_quad(columns = "speed"),
-               fixed = c(sd = 20, lengthscale = 5, noise = 15))
+               fixed = c(sd = 20, lengthscale = 5, noise = 15), method = "ml")
   expect_equal(predict(more, cars[3:4, ]), predict(all, cars[3:4, ]))
 })
 
@@ -184,12 +188,12 @@ test_that("coefficients have their names, offsets are rejected, given weights su
   d <- data.frame(noise = runif(20), w = 1)
   d$y <- 2 * d$noise + rnorm(20, sd = 0.1)
   held <- c(sd = 1, lengthscale = 1, noise = 0.1)
-  fit <- cl_gp(y ~ noise, d, mean = "linear", fixed = held)
+  fit <- cl_gp(y ~ noise, d, mean = "linear", fixed = held, method = "ml")
   expect_identical(anyDuplicated(names(coef(fit))), 0L)
   expect_true("mean.noise" %in% names(coef(fit)))
   expect_output(print(summary(fit)), "mean.noise")
   expect_error(cl_gp(y ~ w, d, mean = ~ offset(2 * w)), class = "statcl_error_argument")
-  weighted <- cl_gp(y ~ noise, d, weights = w, fixed = held)
+  weighted <- cl_gp(y ~ noise, d, weights = w, fixed = held, method = "ml")
   expect_identical(nobs(update(weighted, newdata = d[1:2, c("y", "noise")], weights = c(1, 1))),
                    22L)
   expect_s3_class(cl_gp(dist ~ speed, cars, method = "map",
@@ -198,8 +202,8 @@ test_that("coefficients have their names, offsets are rejected, given weights su
 
 test_that("tests, criteria, inputs and standardised residuals", {
   on_host({
-    big <- cl_gp(mpg ~ wt + hp, mtcars, starts = 1)
-    small <- cl_gp(mpg ~ wt, mtcars, starts = 1)
+    big <- cl_gp(mpg ~ wt + hp, mtcars, starts = 1, method = "ml")
+    small <- cl_gp(mpg ~ wt, mtcars, starts = 1, method = "ml")
     table <- anova(small, big)
     expect_equal(table$Chisq[2L], 2 * (big$logLik - small$logLik))
     expect_equal(table[["Pr(>Chisq)"]][2L], pchisq(table$Chisq[2L], 1, lower.tail = FALSE))
@@ -212,8 +216,8 @@ test_that("tests, criteria, inputs and standardised residuals", {
     expect_identical(model.matrix(big), big$x)
     expect_equal(model.matrix(small, "mean"),
                  matrix(1, 32, 1, dimnames = list(rownames(mtcars), "mean")))
-    reml <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", starts = 1)
-    linear <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", mean = ~., starts = 1)
+    reml <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", starts = 1, method = "ml")
+    linear <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", mean = ~., starts = 1, method = "ml")
     expect_identical(linear$trend$names, c("(Intercept)", "wt"))
     expect_warning(AIC(reml, linear), class = "statcl_warning_means")
     expect_warning(BIC(reml, small), class = "statcl_warning_means")
@@ -222,7 +226,8 @@ test_that("tests, criteria, inputs and standardised residuals", {
     new <- mtcars[1:2, ]
     expect_identical(predict(small, new, interval = "pred"),
                      predict(small, new, interval = "prediction"))
-    by_matrix <- cl_gp(as.matrix(mtcars[c("wt", "hp")]), mtcars$mpg, mean = ~., starts = 1)
+    by_matrix <- cl_gp(as.matrix(mtcars[c("wt", "hp")]), mtcars$mpg, mean = ~., starts = 1,
+                       method = "ml")
     expect_identical(by_matrix$trend$names, c("(Intercept)", "wt", "hp"))
   })
 })
@@ -234,7 +239,7 @@ test_that("scales whose squares overflow, and noise that collapses", {
     }
     set.seed(3)
     x <- matrix(runif(100), 20)
-    expect_warning(fit <- cl_gp(x, sin(3 * x[, 1]) * x[, 2], kernel = k_exp_quad()),
+    expect_warning(fit <- cl_gp(x, sin(3 * x[, 1]) * x[, 2], kernel = k_exp_quad(), method = "ml"),
                    class = "statcl_warning_noise")
     expect_true(fit$converged)
     y <- x[, 1] + x[, 2] * x[, 3] + rnorm(20, sd = 0.1)

@@ -26,7 +26,8 @@ test_that("predictions agree with kernlab", {
   mean <- as.vector(their_predict(theirs, d$at))
   se <- 1.3 * as.vector(their_predict(theirs, d$at, type = "sdeviation"))
   each_engine({
-    ours <- cl_gp(d$x, d$y, kernel = k_exp_quad(), ard = FALSE, mean = 0, fixed = held)
+    ours <- cl_gp(d$x, d$y, kernel = k_exp_quad(), ard = FALSE, mean = 0, fixed = held,
+                  method = "ml")
     got <- predict(ours, d$at, se.fit = TRUE)
     expect_close(unname(got$fit), mean, 1e-8)
     expect_close(unname(got$se.fit), se, 1e-8)
@@ -47,7 +48,8 @@ test_that("likelihoods and generalised least squares agree with nlme", {
     par <- c(sd = scale * sqrt(1 - share), lengthscale = 0.4, noise = scale * sqrt(share))
     each_engine({
       ours <- cl_gp(y ~ u + v, frame, kernel = k_exp_quad(), ard = FALSE, mean = model[[2]],
-                    beta = if (model[[3]] == "REML") "integrate" else "profile", fixed = par)
+                    beta = if (model[[3]] == "REML") "integrate" else "profile", fixed = par,
+                    method = "ml")
       expect_equal(ours$logLik, as.numeric(logLik(theirs)), tolerance = 1e-9)
       expect_close(unname(coef(ours)[-(1:3)]), unname(coef(theirs)), 1e-8)
     })
@@ -71,7 +73,7 @@ test_that("predictions and likelihoods agree with fields", {
     kernel <- if (smoothness == 1.5) k_matern32() else k_matern52()
     each_engine({
       ours <- cl_gp(d$x, d$y, kernel = kernel, ard = FALSE, fixed = par,
-                    mean = if (m == 1) "constant" else "linear")
+                    mean = if (m == 1) "constant" else "linear", method = "ml")
       expect_close(unname(predict(ours, d$at)), mean, 1e-8)
       expect_equal(ours$logLik, theirs$summary[["lnProfileLike.FULL"]], tolerance = 1e-9)
     })
@@ -95,7 +97,7 @@ test_that("expected improvement and its gradient are those of DiceOptim", {
     want <- apply(at, 1L, theirs, model = model, type = "UK")
     by <- t(apply(at, 1L, slope, model = model, type = "UK"))
     each_engine({
-      fit <- cl_gp(y ~ u + v, frame, kernel, mean = mean, fixed = par)
+      fit <- cl_gp(y ~ u + v, frame, kernel, mean = mean, fixed = par, method = "ml")
       got <- cl_acquisition(fit)(at)
       expect_close(as.vector(got), want, 1e-8)
       expect_close(unname(attr(got, "gradient")), unname(by), 1e-8)
@@ -115,8 +117,9 @@ test_that("estimates are at least as likely as those of other packages", {
                      matern52 = k_matern52())
     on_host({
       at_theirs <- cl_gp(d$x, d$y, kernel = kernel, ard = FALSE, mean = row$mean,
-                         fixed = c(sd = row$sd, lengthscale = row$lengthscale, noise = row$noise))
-      ours <- cl_gp(d$x, d$y, kernel = kernel, ard = FALSE, mean = row$mean)
+                         fixed = c(sd = row$sd, lengthscale = row$lengthscale, noise = row$noise),
+                         method = "ml")
+      ours <- cl_gp(d$x, d$y, kernel = kernel, ard = FALSE, mean = row$mean, method = "ml")
     })
     label <- paste(row$data, row$peer)
     if (!is.na(row$value)) {
