@@ -183,7 +183,8 @@ user_slopes <- function(term, adjoint, x1, x2, kept, leaf) {
 user_variance <- function(kernel, x) {
   unlist(lapply(split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 256L), function(rows) {
     some <- x[rows, , drop = FALSE]
-    as.numeric(diag(as.matrix(user_covariance(kernel, some, some))))
+    k <- as.matrix(user_covariance(kernel, some, some)) # errors keep their class
+    as.numeric(diag(k))
   }), use.names = FALSE)
 }
 

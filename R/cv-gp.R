@@ -70,7 +70,8 @@ block_errors <- function(fit, ids) {
   trend <- fit$trend
   k <- as.matrix(cl_cov(fit_columns(fit, fit$x), kernel = fit$kernel))
   diag(k) <- diag(k) - white_variance(fit$kernel, fit$x) + gp_noise(fit)
-  p <- as.matrix(chol2inv(cl_chol(k)))
+  root <- cl_chol(k) # its errors keep their class
+  p <- as.matrix(chol2inv(root))
   if (trend$kind != "number") {
     q <- if (is.null(trend$basis)) matrix(1, n, 1L) else unname(trend$basis)
     left <- p %*% q

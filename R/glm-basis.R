@@ -201,6 +201,7 @@ chol_or_null <- function(a) tryCatch(chol.default(a), error = function(e) NULL)
 # Solves with a matrix that should be positive definite, after scaling its diagonal to 1. If it is
 # not, its eigenvalues are made positive, so that the result is still an ascent direction.
 solve_information <- function(info, right) {
+  force(info)
   if (length(right) == 0L) return(right)
   size <- sqrt(abs(diag(info)))
   size[!(size > 0)] <- 1

@@ -70,7 +70,8 @@ acquire_search <- function(f, lower, upper, constraint, starts, near) {
     centre <- (near[i, ] - lower) / (upper - lower)
     cloud_at <- centre + cbind(0.1 * cloud, 0.02 * cloud, 0.004 * cloud)
     around <- t(pmin(pmax(cloud_at, 0), 1))
-    from <- rbind(from, around[which.max(value(around)), ])
+    near_values <- value(around)
+    from <- rbind(from, around[which.max(near_values), ])
   }
   tops <- apply(from[allowed(from), , drop = FALSE], 1L, function(at) {
     acquire_climb(f, to_x, value, at, upper - lower)

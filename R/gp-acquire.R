@@ -175,7 +175,8 @@ acquire_settled <- function(model) {
 acquire_added <- function(model, x, y) {
   prior <- kernel_variance(model$kernel, x)
   noise <- new_noise(model$object, x)
-  cross <- backsolve(model$root, t(cl_cov(x, model$x, model$kernel)), transpose = TRUE)
+  k <- cl_cov(x, model$x, model$kernel) # its errors keep their class
+  cross <- backsolve(model$root, t(k), transpose = TRUE)
   rest <- max(prior + noise - sum(cross^2), 1e-12 * prior)
   model$root <- rbind(cbind(model$root, cross), c(rep(0, nrow(model$x)), sqrt(rest)))
   h <- acquire_basis(model, x)

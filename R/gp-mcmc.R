@@ -93,6 +93,7 @@ draw_posterior <- function(density, init, positive, control, progress) {
 }
 
 settle_draws <- function(found, draws, names, free) {
+  force(draws) # here: an error inside a generic's argument loses its class
   found$draws <- draws
   found$par[free] <- colMeans(as.matrix(draws))[names]
   found$evaluations <- found$evaluations + sum(draws$evaluations)

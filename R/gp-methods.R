@@ -275,7 +275,8 @@ confint.cl_gp <- function(object, parm, level = 0.95, ...) {
     }
   }
   if (length(trend) > 0L) {
-    errors <- sqrt(diag(mean_covariance(object$trend, as.matrix(gp_state(object)$beta_cov))))
+    v <- mean_covariance(object$trend, as.matrix(gp_state(object)$beta_cov))
+    errors <- sqrt(diag(v))
     result[trend, ] <- object$coefficients[trend] + outer(errors, stats::qnorm(tails))
   }
   if (missing(parm)) return(result)

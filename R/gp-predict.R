@@ -119,6 +119,7 @@ drawn_state <- function(object) {
 # variance by draw, for quantiles of the mixture.
 predict_points <- function(object, points, what, gradient = FALSE, draws = 50, part = NULL) {
   chosen_part(object, part) # checks it
+  force(points)
   rows <- which(points$complete)
   x <- points$x[rows, , drop = FALSE]
   h <- if (!is.null(points$h)) points$h[rows, , drop = FALSE]

@@ -271,7 +271,8 @@ make_gp_response <- function(problem) {
     if (is.null(mode)) return(-Inf)
     value <- mode$height - mode$spread$half
     if (integrate && !is.null(h)) {
-      info <- crossprod(h, mode$spread$solve(h))
+      solved <- mode$spread$solve(h)
+      info <- crossprod(h, solved)
       value <- value + (ncol(h) * log(2 * pi) - determinant(info)$modulus[1L]) / 2 - log_root
     }
     if (!gradient) return(value)

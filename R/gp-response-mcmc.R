@@ -53,6 +53,7 @@ trend_length <- function(trend) if (is.null(trend$basis)) 1 else sqrt(nrow(trend
 
 # The lower factor of K with its jitter.
 latent_root <- function(k) {
+  force(k)
   cl_chol(k, lower = TRUE, jitter = latent_jitter * mean(as.vector(diag(k))))
 }
 

@@ -166,6 +166,7 @@ mixed_target <- function(work, mode) {
 
 # The fit at the maximum, with posterior means in place of the estimates.
 finish_sampled <- function(fit, work, found) {
+  force(found) # here: an error inside a generic's argument loses its class
   p <- length(work$kept)
   names <- work$glm$names[work$kept]
   if (p > 0L) {

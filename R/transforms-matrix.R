@@ -86,6 +86,7 @@ is_positive_definite <- function(x) {
 }
 
 is_corr_factor <- function(l) {
+  force(l)
   all(is.finite(l)) && all(l[upper.tri(l)] == 0) && all(diag(l) > 0) &&
     max(abs(rowSums(l^2) - 1)) < 1e-8
 }
@@ -126,6 +127,7 @@ corr_factor_jacobian <- function(f) sum(2 * log(f$c[f$below]) + log(f$s[f$below]
 # The gradient of F + log Jacobian with respect to u, from the derivatives of F with respect to the
 # lower triangle. `by_s`: the derivatives with respect to the remainder of each row after column j.
 corr_factor_pull <- function(f, slope) {
+  force(slope)
   n <- nrow(f$l)
   by_u <- matrix(0, n, n)
   by_s <- diag(slope)

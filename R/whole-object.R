@@ -2,10 +2,11 @@
 # method due to an invalid object becomes an error of this package that names the object. (This file
 # is loaded after all methods.)
 
-# Runs the body of a method whose argument `name` is the object.
+# Runs the body of a method whose argument `name` is the object. Errors with a class of their own keep
+# it: they come from an argument of the user's, or from this package.
 with_whole_object <- function(object, name, code) {
   tryCatch(code, error = function(e) {
-    if (inherits(e, c("statcl_error", "stackOverflowError")) || is_time_limit(e)) stop(e)
+    if (is_foreign(e) || !inherits(e, c("simpleError", "subscriptOutOfBoundsError"))) stop(e)
     statcl_abort("argument", sprintf(
       "'%s' is not a valid object of class \"%s\", or another argument does not match it: %s", name,
       class(object)[1L], conditionMessage(e)), argument = name, parent = e, call = user_call())

@@ -49,3 +49,44 @@ test_that("errors name damaged fits and kernels, in every function", {
   expect_equal(rownames(confint(whole)), c("(Intercept)", "x"))
   expect_equal(rownames(confint(whole, "x")), "x")
 })
+
+raise <- function(...) {
+  stop(structure(class = c("raised", "error", "condition"), list(message = "raised", call = NULL)))
+}
+
+test_that("an error in an argument keeps its class: no S4 generic is the first to evaluate it", {
+  on_host({
+    calls <- fuzz_calls()
+    lost <- character()
+    for (name in names(calls)) for (i in seq_along(calls[[name]][[2L]])) {
+      arguments <- lapply(calls[[name]][[2L]], function(value) call("quote", value))
+      arguments[[i]] <- as.call(list(raise))
+      error <- tryCatch(eval(as.call(c(calls[[name]][[1L]], arguments))), error = identity)
+      # what a formula's frame evaluates becomes an error that names the argument
+      kept <- inherits(error, "raised") || inherits(error$parent, "raised") ||
+        inherits(error, "statcl_error_argument") && grepl("[.][.]5|unused", error$message)
+      if (!kept) lost <- c(lost, paste(name, i, conditionMessage(error)))
+    }
+    expect_identical(lost, character())
+  })
+})
+
+test_that("an error of the sampler keeps its class in all fits", {
+  home <- asNamespace("statcl")
+  original <- home$cl_sample
+  replace <- function(f) {
+    unlockBinding("cl_sample", home)
+    assign("cl_sample", f, envir = home)
+    lockBinding("cl_sample", home)
+  }
+  on.exit(replace(original))
+  replace(`body<-`(original, value = call("(", call("raise")), envir = environment()))
+  d <- data.frame(y = c(0, 1, 0, 1, 1, 0, 1, 0), x = c(1, 3, 2, 5, 4, 1, 2, 3), g = gl(2, 4))
+  on_host(for (fit in expression(
+    cl_glmm(y ~ x + (1 | g), d, "bernoulli_logit", method = "mcmc"),
+    cl_gp(cbind(d$x), d$x, method = "mcmc", starts = 1),
+    cl_gp(cbind(d$x), d$y, family = "bernoulli_logit", method = "mcmc", starts = 1),
+    cl_glm(y ~ x, d, family = "bernoulli_logit", method = "mcmc"))) {
+    expect_error(eval(fit), class = "raised")
+  })
+})
