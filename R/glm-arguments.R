@@ -5,8 +5,9 @@
 is_family <- function(data) {
   if (is.function(data)) return("link" %in% names(formals(data)))
   if (!is.character(data)) return(inherits(data, c("family", "cl_family")))
-  length(data) == 1L && (data %in% names(glm_links) || exists(data, asNamespace("stats")) &&
-                           is_family(get(data, asNamespace("stats"))))
+  if (length(data) != 1L || !nzchar(data)) return(FALSE)
+  data %in% names(glm_links) || exists(data, asNamespace("stats")) &&
+    is_family(get(data, asNamespace("stats")))
 }
 
 # A call of a fit, in which arguments are in the order of glm(), formula, family, data, rewritten;

@@ -2,8 +2,8 @@
 # method due to an invalid object becomes an error of this package that names the object. (This file
 # is loaded after all methods.)
 
-# Runs the body of a method whose argument `name` is the object. Errors with a class of their own keep
-# it: they come from an argument of the user's, or from this package.
+# Runs the body of a method whose argument `name` is the object. Errors with a class of their own
+# keep it: they come from an argument of the user's, or from this package.
 with_whole_object <- function(object, name, code) {
   tryCatch(code, error = function(e) {
     if (is_foreign(e) || !inherits(e, c("simpleError", "subscriptOutOfBoundsError"))) stop(e)
