@@ -164,10 +164,7 @@ can_fork <- function() {
 
 # makeCluster() draws its port from R's generator, so scripts with equal seeds would use the same
 # port at the same time. Ports are derived from process ids instead, and a port in use is retried.
-# A terminal sends an interrupt to all processes of a job: this session alone takes it.
 make_workers <- function(n, type) {
-  .Call(r_block_interrupts, TRUE)
-  on.exit(.Call(r_block_interrupts, FALSE))
   if (nzchar(Sys.getenv("R_PARALLEL_PORT"))) return(parallel::makeCluster(n, type = type))
   for (attempt in 1:20) {
     port <- 11000L + (Sys.getpid() * 7L + attempt * 131L) %% 1000L

@@ -84,7 +84,10 @@ open_pool <- function(workers, most) {
   }
   if (identical(workers, "mirai")) return(mirai_pool(most))
   if (is_plan(workers)) return(future_pool(workers, most))
-  nodes <- make_workers(workers, if (can_fork()) "FORK" else "PSOCK")
+  type <- if (can_fork()) "FORK" else "PSOCK"
+  nodes <- make_workers(workers, type)
+  # A terminal sends an interrupt to all processes of a job; forked ones have no thread but R's.
+  if (type == "FORK") parallel::clusterCall(nodes, function() .Call(r_block_interrupts))
   pool <- cluster_pool(nodes)
   pool$close <- function() {
     for (i in seq_along(nodes)) try(parallel::stopCluster(nodes[i]), silent = TRUE)

@@ -57,9 +57,7 @@ void scl_signals_hold(void) {}
 
 void scl_signals_release(void) {}
 
-void scl_interrupts_block(bool on) {
-  (void)on;
-}
+void scl_interrupts_block(void) {}
 
 #else
 
@@ -110,11 +108,11 @@ void scl_signals_release(void) {
   pthread_sigmask(SIG_SETMASK, &taken, NULL);
 }
 
-void scl_interrupts_block(bool on) {
+void scl_interrupts_block(void) {
   sigset_t interrupt;
   sigemptyset(&interrupt);
   sigaddset(&interrupt, SIGINT);
-  pthread_sigmask(on ? SIG_BLOCK : SIG_UNBLOCK, &interrupt, NULL);
+  pthread_sigmask(SIG_BLOCK, &interrupt, NULL);
 }
 
 #endif

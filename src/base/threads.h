@@ -17,9 +17,9 @@ void scl_sleep_us(unsigned microseconds);
 void scl_signals_hold(void);
 void scl_signals_release(void);
 
-/* Between a call with true and one with false this thread takes no interrupt (SIGINT): one that
- * comes waits. Processes that are started meanwhile never take any. */
-void scl_interrupts_block(bool on);
+/* From now on this thread takes no interrupt (SIGINT); for processes with no other threads, as one
+ * of these would take it. */
+void scl_interrupts_block(void);
 
 uint64_t scl_clock_us(void); /* monotonic; its zero means nothing */
 

@@ -167,8 +167,8 @@ bool r_interrupted(void) {
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-SEXP r_block_interrupts(SEXP on) {
-  scl_interrupts_block(Rf_asLogical(on) == 1);
+SEXP r_block_interrupts(void) {
+  scl_interrupts_block();
   return R_NilValue;
 }
 
