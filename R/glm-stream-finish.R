@@ -78,8 +78,9 @@ finish_stream <- function(s, found) {
   fit$vcov.root <- root * sqrt(phi)
   fit$vcov <- tcrossprod(fit$vcov.root)
   dimnames(fit$vcov) <- list(rownames(root), rownames(root))
+  # the likelihood of counts that are not whole is 0
   warn_r_means(s$r, list(fitted.values = c(sums[["low"]], sums[["high"]]),
-                         converged = fit$converged, message = fit$message), c(1, 1))
+                         y = if (is.finite(fit$logLik)) 0 else 0.5, converged = fit$converged, message = fit$message), c(1, 1))
   fit$formula <- s$formula
   fit$terms <- s$terms
   fit[["assign"]] <- s[["assign"]]
