@@ -114,7 +114,8 @@ step build bash -c 'cd build/check && R CMD build ../..'
 tarball=$(echo build/check/statcl_*.tar.gz)
 if [ ! -f "$tarball" ]; then wait; finish; fi
 # R CMD check reads this log, and the symbols of the objects.
-step install env _R_SHLIB_BUILD_OBJECTS_SYMBOL_TABLES_=TRUE R CMD INSTALL --library=build/lib "$tarball"
+export _R_SHLIB_BUILD_OBJECTS_SYMBOL_TABLES_=TRUE
+step install R CMD INSTALL --library=build/lib "$tarball"
 export R_LIBS=$root/build/lib
 wait
 

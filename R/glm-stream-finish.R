@@ -80,7 +80,8 @@ finish_stream <- function(s, found) {
   dimnames(fit$vcov) <- list(rownames(root), rownames(root))
   # the likelihood of counts that are not whole is 0
   warn_r_means(s$r, list(fitted.values = c(sums[["low"]], sums[["high"]]),
-                         y = if (is.finite(fit$logLik)) 0 else 0.5, converged = fit$converged, message = fit$message), c(1, 1))
+                         y = if (is.finite(fit$logLik)) 0 else 0.5, converged = fit$converged,
+                         message = fit$message), c(1, 1))
   fit$formula <- s$formula
   fit$terms <- s$terms
   fit[["assign"]] <- s[["assign"]]
