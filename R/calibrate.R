@@ -308,7 +308,7 @@ open_replicate <- function(work, i) {
 calling <- function(code, argument) {
   tryCatch(code, error = function(e) {
     own <- inherits(e, "statcl_error") && !inherits(e, "statcl_error_argument")
-    if (own || is_time_limit(e)) stop(e)
+    if (own) stop(e)
     abort_argument(argument, sprintf("'%s' failed: %s", argument, conditionMessage(e)))
   })
 }

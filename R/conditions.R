@@ -41,13 +41,14 @@ abort_argument <- function(argument, message, call = user_call()) {
   statcl_abort("argument", message, argument = argument, call = call)
 }
 
-# The outermost call of a function of this package that is on the stack, or NULL. with_cl() is
-# skipped: the error is in its argument.
+# The outermost call of a function of this package that is on the stack, or NULL. with_cl() and
+# tryCatch() are skipped: the error is in their argument.
 user_call <- function() {
   home <- topenv()
   for (i in seq_len(sys.nframe())) {
     f <- sys.function(i)
-    if (identical(topenv(environment(f)), home) && !identical(f, with_cl)) return(sys.call(i))
+    ours <- identical(topenv(environment(f)), home)
+    if (ours && !identical(f, with_cl) && !identical(f, tryCatch)) return(sys.call(i))
   }
   NULL
 }
@@ -88,16 +89,26 @@ with_memory <- function(code, bytes) {
     statcl_abort("memory", sprintf("%.3g GB are needed, but this machine has %.3g GB of memory",
                                    bytes / 1e9, limit / 1e9), bytes = bytes, limit = limit)
   }
-  tryCatch(code, error = function(e) {
-    if (is_time_limit(e)) stop(e)
+  base::tryCatch(code, error = function(e) {
+    if (is_time_limit(e) || inherits(e, "stackOverflowError")) stop(e)
     statcl_abort("memory", conditionMessage(e), bytes = bytes, limit = 0)
   })
 }
 
-# tryCatch() for errors, except for those that say nothing of `code`: time limits, and memory or the
-# stack that ran out. They go on to the handlers of the caller.
-catching <- function(code, handler) {
-  tryCatch(code, error = function(e) if (is_foreign(e)) stop(e) else handler(e))
+# base::tryCatch() for all code of this package: handlers of errors do not see those that say
+# nothing of `expr`, but go on to the handlers of the caller as they are: time limits, and memory or
+# the stack that ran out. Where these are meant, base::tryCatch() is called by its full name.
+tryCatch <- function(expr, ..., statcl_error, error) {
+  ours <- function(handler) {
+    force(handler)
+    function(e) if (is_foreign(e)) stop(e) else handler(e)
+  }
+  if (missing(error)) {
+    if (missing(statcl_error)) return(base::tryCatch(expr, ...))
+    return(base::tryCatch(expr, ..., statcl_error = ours(statcl_error)))
+  }
+  if (missing(statcl_error)) return(base::tryCatch(expr, ..., error = ours(error)))
+  base::tryCatch(expr, ..., statcl_error = ours(statcl_error), error = ours(error))
 }
 
 is_foreign <- function(e) {

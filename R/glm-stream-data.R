@@ -115,7 +115,7 @@ refuse_dependent <- function(s, data) {
     c(as.list(block_frame(s, data)), list(subset = eval(given$subset, data, s$where)))
   }
   attempt <- function(rows) {
-    catching(values(data[rows, , drop = FALSE]), function(e) NULL)
+    tryCatch(values(data[rows, , drop = FALSE]), error = function(e) NULL)
   }
   plain <- function(v, rows) {
     if (is.factor(v)) v <- as.character(v)

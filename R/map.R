@@ -217,6 +217,7 @@ trace_call <- function(f, inputs, argument) {
 
 # Turns an error of a traced function into one that explains the limits of elements.
 explain_trace <- function(e, argument) {
+  if (is_foreign(e)) return()
   if (inherits(e, "statcl_error")) {
     # Errors of elements name the traced function "f".
     if (identical(e$argument, "f") && argument != "f") abort_argument(argument, conditionMessage(e))

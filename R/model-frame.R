@@ -43,7 +43,7 @@ plain_design <- function(terms, data) {
 # The value of `code`. Errors of other packages become errors of this package that name the
 # argument, with the original in `parent`.
 classed <- function(code, argument, call = user_call()) {
-  catching(code, function(e) {
+  tryCatch(code, error = function(e) {
     if (inherits(e, "statcl_error")) stop(e)
     statcl_abort("argument", paste0("'", argument, "': ", conditionMessage(e)),
                  argument = argument, parent = e, call = call)

@@ -295,7 +295,7 @@ mode_covariance <- function(layout, found) {
 
 # The Hessian must be negative definite.
 warn_curvature <- function(layout, found) {
-  if (!inherits(try(chol.default(-found$hessian), silent = TRUE), "try-error")) return(invisible())
+  if (!is.null(chol_or_null(-found$hessian))) return(invisible())
   flat <- abs(found$g) + rowSums(abs(found$hessian)) == 0
   names <- utils::head(free_names(layout)[flat], 5L)
   statcl_warning("hessian", if (length(names) > 0L) {

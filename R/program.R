@@ -281,7 +281,7 @@ compile_point <- function(state, point) {
 
 trace_model <- function(state, point) {
   outside <- assigned_outside(state$f)
-  trace <- tryCatch(
+  trace <- base::tryCatch(
     trace_function(state$f, point$values, point$listed, state$retrace, state$overrides),
     error = function(e) {
       restore_outside(outside)

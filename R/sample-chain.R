@@ -50,7 +50,7 @@ abort_no_start <- function(s, tries) {
 
 # The result of an evaluation, also where the density cannot be computed.
 evaluate_once <- function(s, evaluate) {
-  tryCatch(evaluate(s$at), error = function(e) {
+  base::tryCatch(evaluate(s$at), error = function(e) {
     if (is_failure(e)) list(NaN, NULL) else rethrow_density(s, e)
   })
 }

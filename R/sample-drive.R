@@ -48,7 +48,7 @@ run_chain <- function(s, evaluate, until = Inf) {
   start_clock(s)
   on.exit(stop_clock(s))
   repeat {
-    failed <- tryCatch({
+    failed <- base::tryCatch({
       step_chain(s, evaluate, until)
       FALSE
     }, error = function(e) if (is_failure(e)) TRUE else rethrow_density(s, e))
@@ -81,6 +81,7 @@ iteration_of <- function(s) .Call(r_chain_state, s$native, FALSE)$iteration
 
 # Turns an error in an evaluation into a statcl_error_density with chain and iteration.
 rethrow_density <- function(s, e) {
+  if (is_time_limit(e)) stop(e)
   if (inherits(e, "statcl_error_density")) {
     if (!is.null(e$chain)) stop(e)
     message <- conditionMessage(e)
@@ -249,7 +250,7 @@ begin_chains <- function(job) {
       s$program <- job_program(job, s$at, evaluate_once(s, evaluate), task$id)
       s$at <- at
     }
-    error <- tryCatch({
+    error <- base::tryCatch({
       run_chain(s, evaluate, seconds_now() + task$seconds)
       NULL
     }, error = identity)

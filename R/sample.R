@@ -371,7 +371,7 @@ check_inverse_metric <- function(x, dimension, metric = "diag", rank = 0) {
   right <- is.numeric(x) && all(is.finite(x))
   if (is.matrix(x) && dense) {
     right <- right && all(dim(x) == dimension) && isSymmetric(unname(x))
-    if (right) right <- !inherits(try(chol(x), silent = TRUE), "try-error")
+    if (right) right <- !is.null(chol_or_null(x))
     if (right) return(unname(x) + 0)
   }
   if (!right || is.matrix(x) || !length(x) %in% c(1L, dimension) || any(x <= 0)) {

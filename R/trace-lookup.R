@@ -255,7 +255,7 @@ is_of_stats <- function(call) {
 
 # Turns an error in a traced function into one that names the call.
 explain_error <- function(e) {
-  if (isTRUE(is_time_limit(e)) || isTRUE(e$traced)) return()
+  if (is_foreign(e) || isTRUE(e$traced)) return()
   mine <- inherits(e, c("cl_trace_stop", "statcl_error_argument"))
   plain <- identical(class(e), c("simpleError", "error", "condition"))
   if (!mine && !plain) return()

@@ -243,7 +243,8 @@ proxy <- function(x) {
 # The value of `code`, which computes shapes; its errors and warnings become errors of this package.
 plainly <- function(code) {
   withCallingHandlers(code, error = function(e) {
-    if (!inherits(e, "cl_trace_stop")) trace_stop(conditionMessage(e), of_numbers = TRUE)
+    if (inherits(e, "cl_trace_stop") || is_foreign(e)) return()
+    trace_stop(conditionMessage(e), of_numbers = TRUE)
   }, warning = function(w) {
     warning(conditionMessage(w), call. = FALSE)
     invokeRestart("muffleWarning")

@@ -6,7 +6,7 @@
 # keep it: they come from an argument of the user's, or from this package.
 with_whole_object <- function(object, name, code) {
   tryCatch(code, error = function(e) {
-    if (is_foreign(e) || !inherits(e, c("simpleError", "subscriptOutOfBoundsError"))) stop(e)
+    if (!inherits(e, c("simpleError", "subscriptOutOfBoundsError"))) stop(e)
     statcl_abort("argument", sprintf(
       "'%s' is not a valid object of class \"%s\", or another argument does not match it: %s", name,
       class(object)[1L], conditionMessage(e)), argument = name, parent = e, call = user_call())

@@ -26,7 +26,7 @@ run_task <- function(task) {
   warnings <- list()
   answer <- NULL
   compute <- function() answer <<- withCallingHandlers(
-    tryCatch({
+    base::tryCatch({
       if (find_job(task)) worker$run(task) else list(needs = TRUE)
     }, error = function(e) list(error = e)), statcl_warning = function(w) {
       warnings[[length(warnings) + 1L]] <<- w
@@ -35,7 +35,7 @@ run_task <- function(task) {
   if (isTRUE(task$here)) {
     suspendInterrupts(compute())
   } else {
-    tryCatch({
+    base::tryCatch({
       defer_interrupts(compute())
       Sys.sleep(0) # R looks for one that waits
     }, interrupt = function(e) NULL)

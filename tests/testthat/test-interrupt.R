@@ -107,3 +107,32 @@ test_that("threads of a driver take no signals: R's handlers jump, and must run 
     "made <- setdiff(threads(), before)",
     "stopifnot(vapply(made, blocked, NA), !blocked(Sys.getpid()))"))
 })
+
+test_that("time limits, full memory and full stacks pass through as they are", {
+  catch <- function(code) base::tryCatch(code, error = identity)
+  full <- catch(numeric(1e15))
+  expect_true(is_foreign(full))
+  limit <- simpleError("reached elapsed time limit", quote(Sys.sleep(1)))
+  deep <- structure(class = c("CStackOverflowError", "stackOverflowError", "error", "condition"),
+                    list(message = "C stack usage is too close to the limit", call = NULL))
+  d <- data.frame(y = c(0, 1, 1, 0, 1), x = c(1, 2, 3, 5, 4))
+  fit <- cl_glm(y ~ x, data = d)
+  for (e in list(full, limit, deep)) {
+    fails <- function(...) stop(e)
+    calls <- expression(
+      classed(stop(e), "x"), cl_glm(y ~ x, data = fails), cl_glm(y ~ fails(x), data = d),
+      cl_glm(y ~ fails(x), data = d, block = 2), cl_glm(y ~ x, family = fails, data = d),
+      cl_glm(y ~ x, data = d, offset = fails(x)),
+      cl_map(fails, diag(2)), with_whole_object(fit, "fit", stop(e)), tryCatch(
+        stop(e), statcl_error = function(e) NULL, error = function(e) NULL), chol_or_null(stop(e)))
+    for (i in seq_along(calls)) {
+      found <- catch(eval(calls[[i]]))
+      expect_identical(class(found), class(e), label = deparse1(calls[[i]]))
+      expect_identical(conditionMessage(found), conditionMessage(e))
+    }
+    # whose message is of recursion that the tracing makes endless, where the stack is full
+    if (!identical(e, deep)) expect_identical(catch(cl_gradient(fails)(x = 1)), e)
+  }
+  log_density <- function(a) stop(limit)
+  expect_identical(catch(cl_sample(log_density, c(a = 1))), limit)
+})
