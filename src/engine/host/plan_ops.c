@@ -146,12 +146,12 @@ const scl_host_reduction scl_host_reductions[SCL_REDUCE_COUNT] = {
     }                                                                                              \
   }
 
-/* 0 where a is 0. */
+/* 0 where a is 0. A number minus 0 keeps the sign of its zero. */
 #define WIDE_SHARE(name, operator)                                                                 \
   SCL_WIDE static void wide_##name(size_t n, const scl_run *arg, double *dst) {                    \
     const double *array_a = arg[0].array, *array_b = arg[1].array;                                 \
-    const scl_wide zeros = {0.0}, every_a = zeros + arg[0].number,                                 \
-                   every_b = zeros + arg[1].number;                                                \
+    const scl_wide zeros = {0.0}, every_a = arg[0].number - zeros,                                 \
+                   every_b = arg[1].number - zeros;                                                \
     size_t k = 0;                                                                                  \
     for (; k + SCL_WIDE_LANES <= n; k += SCL_WIDE_LANES) {                                         \
       const scl_wide a = array_a != NULL ? *(const scl_wide *)(array_a + k) : every_a;             \
