@@ -9,6 +9,7 @@ pkgdown::build_home(pkg, preview = FALSE)
 pkgdown::build_reference(pkg, preview = FALSE, devel = FALSE)
 pkgdown::build_articles(pkg, preview = FALSE)
 pkgdown::build_news(pkg, preview = FALSE)
+pkgdown::build_search(pkg)
 
 # ---- pages that the README links to and pkgdown does not make ------------------------------------
 body_of <- function(source) {
@@ -23,12 +24,29 @@ for (source in file.path("bench", c("README.md", "NOTES.md", "results.md", "resu
                        sub("\\.md$", ".html", source))
 }
 
-# Debian's template of pkgdown also loads MathJax from the machine on which the site is built.
+# ---- no page asks another host -------------------------------------------------------------------
+# pkgdown's template loads libraries from other hosts; site.js needs none. MathJax is Debian's.
+mathjax <- file.path(site, "deps", "mathjax")
+for (part in c("MathJax.js", "config/TeX-AMS_CHTML.js", "extensions", "jax/element",
+               "jax/input/TeX", "jax/output/CommonHTML", "fonts/HTML-CSS/TeX/woff")) {
+  to <- dirname(file.path(mathjax, part))
+  dir.create(to, recursive = TRUE, showWarnings = FALSE)
+  file.copy(file.path("/usr/share/javascript/mathjax", part), to, recursive = TRUE)
+}
 for (page in list.files(site, "\\.html$", recursive = TRUE, full.names = TRUE)) {
   lines <- readLines(page, encoding = "UTF-8")
-  lines <- gsub('<script src="file://[^>]*></script>', "", lines)
+  lines <- gsub('<script src="(https|file)://[^>]*></script>', "", lines)
+  lines <- gsub('<link rel="stylesheet" href="https://[^>]*>', "", lines)
+  if (any(grepl("\\\\[(\\[]", lines))) {
+    lines <- sub('(<script src="[./]*)pkgdown.js("></script>)',
+                 "\\1pkgdown.js\\2\\1deps/mathjax/MathJax.js?config=TeX-AMS_CHTML\\2", lines)
+  }
   writeLines(lines, page, useBytes = TRUE)
 }
+file.copy(file.path(".ci", "site.js"), file.path(site, "pkgdown.js"), overwrite = TRUE)
+index <- readLines(file.path(site, "search.json"), encoding = "UTF-8")
+writeLines(c("window.searchIndex =", index), file.path(site, "search.js"), useBytes = TRUE)
+
 # The README's links to files of the repository that have other names here.
 file.copy(file.path("bench", "figures"), file.path(site, "bench"), recursive = TRUE)
 home <- file.path(site, "index.html")

@@ -1,5 +1,6 @@
 # Checks that every internal link of the site below build/site leads to a file, and to an anchor if
-# it names one. Links to other sites are not followed.
+# it names one, that no page loads anything from another host, and that the search has an index.
+# Links to other sites are not followed.
 site <- file.path("build", "site")
 pages <- list.files(site, "\\.html$", recursive = TRUE)
 
@@ -30,6 +31,11 @@ for (i in seq_along(pages)) {
     broken <- broken + 1L
     cat(sprintf("%s: no title\n", pages[[i]]))
   }
+  loaded <- xml2::xml_text(xml2::xml_find_all(parsed[[i]], "//@src | //link/@href"))
+  for (link in grep("^((https?|file):|//)", loaded, value = TRUE)) {
+    broken <- broken + 1L
+    cat(sprintf("%s: loads %s\n", pages[[i]], link))
+  }
   internal <- grep("^([a-z]+:|//)|^#?$", unique(links[[i]]), value = TRUE, invert = TRUE)
   for (link in internal) {
     problem <- check_link(link, file.path(site, pages[[i]]))
@@ -38,6 +44,12 @@ for (i in seq_along(pages)) {
     broken <- broken + 1L
     cat(sprintf("%s: link to %s: %s\n", pages[[i]], link, problem))
   }
+}
+entries <- jsonlite::read_json(file.path(site, "search.json"))
+found <- unlist(lapply(entries, `[[`, "path"))
+if (!all(c("/reference/cl_glm.html", "/articles/glm.html") %in% found)) {
+  broken <- broken + 1L
+  cat("search.json: no entries of cl_glm() or its article\n")
 }
 cat(sprintf("%d pages, %d internal links: %d passed, %d failed, 0 skipped\n", length(pages),
             checked, checked - broken, broken))

@@ -5,46 +5,15 @@
 #' or, with the same calls, on the host. Start with `vignette("statcl")`; [cl_sitrep()] reports what
 #' this machine offers. All functions, by topic:
 #'
-#' @section Session and devices:
-#' - [cl_sitrep()]: report on this machine
-#' - [cl_devices()], [cl_available()]: list devices
-#' - [cl_use()], [with_cl()]: choose the engine and the device
-#' - [cl_memory()], [cl_free()], [cl_sync()]: device memory, waiting for the device
-#' - [cl_thresholds()], [cl_tune()]: problem sizes from which the device is used
-#' - [cl_cache()]: keep built programs between sessions
-#'
-#' @section Matrices on a device:
-#' - [clMatrix], [as_cl()], [cl_matrix()], [cl_identity()], [cl_zeros()]: create a matrix
-#' - [clMatrix-convert], [clMatrix-print]: convert to base R, print, summarise
-#' - [clMatrix-index], [subset.clMatrix()]: extract, replace, transpose, bind
-#' - [clArray]: arrays with three dimensions
-#'
-#' @section Arithmetic:
-#' - [clMatrix-arith]: operators and mathematical functions
-#' - [clMatrix-reductions]: sums, means, extremes
-#' - [clMatrix-statistics]: covariance, scaling, sorting, quantiles
-#' - [clMatrix-distributions]: densities, distribution functions, special functions
-#' - [cl_inv_logit()], [cl_log1p_exp()], [cl_pnorm()], [cl_erf()], [cl_erfc()], [cl_atan2()]:
-#'   functions without a generic in base R
-#' - [cl_ifelse()], [cl_row()], [cl_col()]: elementwise choice, row and column numbers
-#' - [cl_map()], [cl_reduce()]: your own elementwise functions and reductions
-#' - [cl_eval()], [cl_show_kernel()]: lazy evaluation and fused kernels
-#'
-#' @section Linear algebra:
-#' - [cl_matmul()], [cl_crossprod()], [cl_tcrossprod()]: matrix products
-#' - [cl_tri_solve()], [cl_tri_inverse()], [cl_tri_solve_adjoint()]: triangular systems
-#' - [cl_chol()], [cl_chol_adjoint()]: Cholesky factor and its reverse-mode gradient
-#' - [clMatrix-solve], [clMatrix-norm]: linear systems, determinants, norms, condition numbers
-#'
 #' @section Generalised linear models:
 #' - [cl_glm()]: fit a model; [predict.cl_glm()], [residuals.cl_glm()], [weights.cl_glm()],
 #'   [confint.cl_glm()], [profile.cl_glm()], [anova.cl_glm()], [simulate.cl_glm()],
 #'   [plot.cl_glm()]: its methods; [influence.cl_glm()]: leverages and Cook's distances;
 #'   [cl_glm-posterior]: posterior predictions; [cl_glm-tools]: broom, sandwich, emmeans
+#' - [cl_glmm()]: models with random effects; [predict.cl_glmm()]: predictions, simulations, tests
 #' - [cl_glm_blocks]: data larger than the memory of the device or the host
 #' - [cl_family()]: beta, Tweedie, zero-inflated, hurdle and truncated families
 #' - [cl_glm_fit()], [cl_as_glm()]: the same fit as a method of `glm()`, and as its object
-#' - [cl_glmm()]: models with random effects; [predict.cl_glmm()]: predictions, simulations, tests
 #' - [cl_glm_lpdf()], [cl_likelihood()], [cl_glm_hessian()]: log likelihood, gradient, Hessian
 #'
 #' @section Gaussian processes:
@@ -84,12 +53,43 @@
 #'   [cl_corr_factor()], [cl_corr_matrix()], [cl_cov_matrix()]: constrained parameters
 #' - [cl_objective()], [cl_check_gradient()]: objectives for [optim()], tests of gradients
 #'
+#' @section Matrices on a device:
+#' - [clMatrix], [as_cl()], [cl_matrix()], [cl_identity()], [cl_zeros()]: create a matrix
+#' - [clMatrix-convert], [clMatrix-print]: convert to base R, print, summarise
+#' - [clMatrix-index], [subset.clMatrix()]: extract, replace, transpose, bind
+#' - [clArray]: arrays with three dimensions
+#'
+#' @section Arithmetic:
+#' - [clMatrix-arith]: operators and mathematical functions
+#' - [clMatrix-reductions]: sums, means, extremes
+#' - [clMatrix-statistics]: covariance, scaling, sorting, quantiles
+#' - [clMatrix-distributions]: densities, distribution functions, special functions
+#' - [cl_inv_logit()], [cl_log1p_exp()], [cl_pnorm()], [cl_erf()], [cl_erfc()], [cl_atan2()]:
+#'   functions without a generic in base R
+#' - [cl_ifelse()], [cl_row()], [cl_col()]: elementwise choice, row and column numbers
+#' - [cl_map()], [cl_reduce()]: your own elementwise functions and reductions
+#' - [cl_eval()], [cl_show_kernel()]: lazy evaluation and fused kernels
+#'
+#' @section Linear algebra:
+#' - [cl_matmul()], [cl_crossprod()], [cl_tcrossprod()]: matrix products
+#' - [cl_tri_solve()], [cl_tri_inverse()], [cl_tri_solve_adjoint()]: triangular systems
+#' - [cl_chol()], [cl_chol_adjoint()]: Cholesky factor and its reverse-mode gradient
+#' - [clMatrix-solve], [clMatrix-norm]: linear systems, determinants, norms, condition numbers
+#'
 #' @section Batches of small problems:
 #' - [cl_batch], [cl_batch_inverse()], [cl_batch_chol()], [cl_batch_chol_adjoint()],
 #'   [cl_batch_solve()], [cl_batch_tri_solve()], [cl_batch_det()], [cl_batch_matmul()],
 #'   [cl_batch_mvn_lpdf()]: matrices in an array `n x n x batch`
 #' - [cl_batch_lm()], [cl_batch_glm()]: linear, logistic and Poisson regressions by group, their
 #'   [methods][cl_batch-methods]
+#'
+#' @section Session and devices:
+#' - [cl_sitrep()]: report on this machine
+#' - [cl_devices()], [cl_available()]: list devices
+#' - [cl_use()], [with_cl()]: choose the engine and the device
+#' - [cl_memory()], [cl_free()], [cl_sync()]: device memory, waiting for the device
+#' - [cl_thresholds()], [cl_tune()]: problem sizes from which the device is used
+#' - [cl_cache()]: keep built programs between sessions
 #'
 #' @section For experts:
 #' - [cl_operations()], [cl_op()]: the operations that kernels are made of
