@@ -33,7 +33,8 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 
   // The index is a script, since pages read from a file may not fetch others. All words have to
-  // occur in an entry; those with the words in their titles come first.
+  // occur in an entry; those with the words in their titles come
+  // first, and the page of this name before them.
   const input = document.getElementById("search-input");
   const root = input.dataset.searchIndex.replace("search.json", "");
   const found = add(input.parentNode, "div", { id: "search-results", className: "dropdown-menu" });
@@ -44,7 +45,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const all = (title + " " + entry.text + " " + entry.code).toLowerCase();
       if (!words.every((word) => all.includes(word))) return 0;
       return 1 + words.filter((word) => title.includes(word)).length +
-        (entry.id === words[0] || title.startsWith(words.join(" ")));
+        entry.path.endsWith("/" + words[0] + ".html");
     };
     found.replaceChildren();
     found.classList.toggle("show", words.length > 0);
