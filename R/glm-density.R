@@ -251,8 +251,9 @@ density_estimates <- function(fit, found, data, columns, others) {
     names(fit$own)[logged - p] <- "phi"
     fit$own_error <- exp(theta[logged]) * sqrt(v[logged, logged])
     if (isTRUE(v[logged, logged] > 1e4)) {
-      statcl_warning("boundary", sprintf("'phi' has no finite estimate above 0: it went to %.2g",
-                                         exp(theta[logged])))
+      statcl_warning("boundary", if (density_of(fit$family)$phi && theta[logged] > 8)
+        "'phi' has no finite estimate: use the Poisson family" else
+          sprintf("'phi' has no finite estimate above 0: it went to %.2g", exp(theta[logged])))
     }
     v <- v[-logged, -logged, drop = FALSE]
   }
