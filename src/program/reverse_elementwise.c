@@ -43,6 +43,14 @@ static int beta_density(scl_tape *t, int x, int a, int b) {
   return SUB(H(BETA_POWER, x, a, b), logs);
 }
 
+/* Of the logarithm r of a gamma variable's tail: incomplete_gamma_quotient(). */
+static int gamma_tail_slope(scl_tape *t, int g, int x, int a, int r) {
+  const int d = F(ABS, SUB(x, a)), near = F(EXP, SUB(gamma_density(t, x, a), r));
+  const int far = ADD(DIV(d, x), DIV(N(1.0), d));
+  const int some = IF(G(GT, x, N(0.0)), near, N(0.0));
+  return POLES(g, IF(G(LT, r, N(-1e5)), far, some));
+}
+
 /* The Stirling remainder's derivative of an order. */
 static int stirling_slope(scl_tape *t, int x, double order) {
   return G(STIRLING_SLOPE, x, N(order));
@@ -203,10 +211,10 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   }
   case SCL_OP_LOG_PGAMMA:
     if (k == 1) return POLES(g, G(LOG_PGAMMA_SLOPE, a, b));
-    return probability_slope(t, g, gamma_density(t, a, b), r);
+    return gamma_tail_slope(t, g, a, b, r);
   case SCL_OP_LOG_QGAMMA:
     if (k == 1) return POLES(g, G(LOG_QGAMMA_SLOPE, a, b));
-    return F(NEG, probability_slope(t, g, gamma_density(t, a, b), r));
+    return F(NEG, gamma_tail_slope(t, g, a, b, r));
   case SCL_OP_LOG_PGAMMA_SLOPE:
   case SCL_OP_LOG_QGAMMA_SLOPE:
     return unknown_slope(t, SHAPES);

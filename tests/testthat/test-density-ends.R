@@ -92,3 +92,30 @@ test_that("a log density is not NaN where base R has a number or -Inf", {
     expect(!any(bad), paste(c(name, text), collapse = "\n"))
   })
 })
+
+test_that("tails of gamma variables keep their digits at large and small shapes", {
+  d <- expand.grid(k = c(-9, -1, 0, 1, 9, 100), shape = c(2e4, 1e6, 1e10, 1e15))
+  d$q <- d$shape + d$k * sqrt(d$shape)
+  d <- rbind(d[c("q", "shape")], data.frame(
+    q = c(1e20, 5e5, 0.1, 2e3, 1e8, 0.5, 1.5, 1e-300, 70),
+    shape = c(5, 2, 1e6, 1e6, 1e6, 1e-20, 1e-20, 0.3, 1e-300)))
+  tails <- list(lower = cl_gradient(function(w, q, a) sum(w * pgamma(q, a, log.p = TRUE))),
+                upper = cl_gradient(function(w, q, a) {
+                  sum(w * pgamma(q, a, lower.tail = FALSE, log.p = TRUE))
+                }))
+  on_host(for (tail in names(tails)) {
+    base <- function(q, a) stats::pgamma(q, a, lower.tail = tail == "lower", log.p = TRUE)
+    got <- attr(tails[[tail]](rep(1, nrow(d)), d$q, d$shape), "gradient")
+    want <- base(d$q, d$shape)
+    expect_lt(max(ifelse(got$w == want, 0, abs(got$w / want - 1))), 1e-11)
+    # By q, against differences.
+    at <- d$q > 0 & d$shape > 1 & d$shape < 1e11 & d$q < 1e12
+    h <- 1e-4 * sqrt(d$q)
+    slope <- (base(d$q + h, d$shape) - base(d$q - h, d$shape)) / (2 * h)
+    expect_equal(got$q[at], slope[at], tolerance = 1e-5)
+    expect_false(anyNA(got$q) || anyNA(got$a))
+    # The expansion and the series agree on the derivative by the shape.
+    near <- attr(tails[[tail]](rep(1, 2), c(1.01e4, 1.01e4), 1e4 + c(0, 1e-6)), "gradient")
+    expect_equal(near$a[1], near$a[2], tolerance = 1e-7)
+  })
+})
