@@ -35,13 +35,11 @@ rows <- list(
             function() cl_glmm(Reaction ~ Days + (Days | Subject), data, "normal_id"),
             function() lme4::lmer(Reaction ~ Days + (Days | Subject), data, REML = FALSE), loglik)
   },
-  crossed = function() {
-    data <- lme4::VerbAgg
-    compare("crossed logistic mixed model, VerbAgg (7,584 rows)", "lme4",
-            function() cl_glmm(r2 ~ Anger + Gender + btype + (1 | id) + (1 | item), data,
-                               "bernoulli_logit"),
-            function() lme4::glmer(r2 ~ Anger + Gender + btype + (1 | id) + (1 | item), data,
-                                   binomial), loglik)
+  counts = function() {
+    data <- lme4::cbpp
+    formula <- cbind(incidence, size - incidence) ~ period + (1 | herd)
+    compare("binomial mixed model, cbpp", "lme4", function() cl_glmm(formula, data, binomial),
+            function() lme4::glmer(formula, data, binomial), loglik)
   },
   process = function() {
     data <- MASS::mcycle
@@ -57,6 +55,7 @@ rows <- list(
             function() glm(death ~ age + sex + log(kappa), binomial, data), loglik)
   },
   laplace = function() {
+    suppressMessages(library(RTMB))
     data <- lme4::grouseticks
     x <- cbind(1, as.numeric(as.character(data$YEAR)) - 96, (data$HEIGHT - 460) / 100)
     ticks <- data$TICKS
@@ -98,7 +97,8 @@ rows <- list(
     data <- lme4::sleepstudy
     data$Days <- data$Days - mean(data$Days)
     built <- seconds(function() suppressMessages(
-      brms::brm(Reaction ~ Days + (Days | Subject), data, chains = 0, boost_lib = boost)))
+      brms::brm(Reaction ~ Days + (Days | Subject), data, chains = 0,
+                stan_model_args = list(boost_lib = boost))))
     compare("NUTS, mixed model of sleepstudy, 4 x (1000 + 1000)", "brms",
             function() cl_glmm(Reaction ~ Days + (Days | Subject), data, "normal_id",
                                method = "mcmc", seed = 1),
