@@ -107,7 +107,7 @@ fault() {
 
 # Operations whose derivatives are unknown or never asked for, and operands that are none to
 # differentiate by.
-readonly without='^(pentagamma|log_.*_slope(_[ab])?|round_to) |^bessel_k_scaled 1$'
+readonly without='^(pentagamma|log_.*_slope(_[ab])?|round_to) |^(bessel_k_scaled|stirling_slope) 1$'
 operations() {
   perl -0ne 'my %count = (UN => 1, BIN => 2, TERN => 3);
     while (/^SCL_(UN|BIN|TERN)ARY\(\w+,\s*(\w+)/gm) {
