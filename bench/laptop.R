@@ -101,7 +101,7 @@ rows <- list(
                 stan_model_args = list(boost_lib = boost))))
     compare("NUTS, mixed model of sleepstudy, 4 x (1000 + 1000)", "brms",
             function() cl_glmm(Reaction ~ Days + (Days | Subject), data, "normal_id",
-                               method = "mcmc", seed = 1),
+                               method = "mcmc", control = list(seed = 1)),
             function() suppressMessages(update(built$value, chains = 4, recompile = FALSE, seed = 1,
                                                refresh = 0)),
             function(fit) coef(summary(fit))[2L, 1L], function(fit) brms::fixef(fit)[2L, 1L],
