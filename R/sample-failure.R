@@ -8,7 +8,7 @@ failure_text <- function(of, u) {
   x <- constrain(layout, u)
   if (is.null(x)) return("parameters that are too extreme for their transforms")
   x <- as.vector(x)
-  cause <- tryCatch(failure_cause(of, x), error = function(e) if (is_time_limit(e)) stop(e))
+  cause <- tryCatch(failure_cause(of, x), error = function(e) NULL)
   if (is.null(cause)) cause <- list(text = "a value or a gradient that is not finite")
   shown <- if (is.null(cause$of)) seq_along(x) else cause$of
   if (length(shown) == 0L) return(cause$text)
