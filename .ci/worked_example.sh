@@ -23,7 +23,7 @@ chunk softsign-reference > "$work/reference"
 sed -i "/case SCL_OP_EXPM1:/{
   e cat '$work/reference'
 }" tests/core/op_reference.c
-chunk softsign-function >> R/arith.R
+chunk softsign-function >> R/matrix-arith.R
 echo 'export(cl_softsign)' >> NAMESPACE
 R CMD INSTALL --no-docs --no-test-load --library="$work/lib" . > "$work/log" 2>&1 || {
   tail -n 20 "$work/log"

@@ -1,5 +1,5 @@
-# cl_optimise(), and what it shares with the approximations of R/approximate.R: a model on the
-# unconstrained scale, and the search for its maximum.
+# cl_optimise(), and what it shares with the approximations of R/optimise-approximate.R: a model on
+# the unconstrained scale, and the search for its maximum.
 
 #' Mode of a log density
 #'

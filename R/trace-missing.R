@@ -100,7 +100,7 @@ take_present <- function(id, index, shape = NULL) {
 
 # In a step, data differ between steps, and a choice such as ifelse(is.na(y), 0, dnorm(y, mu)) has a
 # traced condition. Where the condition implies that data are present, the node with numbers in the
-# gaps is used (R/scan-trace.R).
+# gaps is used (R/trace-scan-body.R).
 
 # x where `test` has the given truth value.
 where_present <- function(x, test, truth) {

@@ -28,7 +28,7 @@ new_tape <- function(live = NULL) {
   named <- FALSE # whether names of parameters were asked for
   scans <- list() # the steps of cl_scan()
   gaps <- list() # inputs of a step with missing data: the node, and the one with numbers there
-  parent <- NULL # of a step's tape: that of the function around it (R/scan-trace.R)
+  parent <- NULL # of a step's tape: that of the function around it (R/trace-scan-body.R)
   add <- function(kind, op, args, at, number, n) {
     # First, because arguments may add nodes when they are evaluated.
     node <- list(kind, op, args, as.double(at), number)

@@ -1,5 +1,6 @@
 /* Templates: elementwise expressions of inputs that are given later, for functions that are applied
- * to many operands (R/map.R). A template is plain memory without pointers, and may be copied. */
+ * to many operands (R/trace-map.R). A template is plain memory without pointers, and may be
+ * copied. */
 #ifndef SCL_GRAPH_TEMPLATE_H
 #define SCL_GRAPH_TEMPLATE_H
 

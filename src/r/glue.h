@@ -7,7 +7,7 @@
  *   3. release what is held, then r_return(), which raises or returns.
  *
  * `where` says which engine works on base R input: -1 for the host, else an index in the device
- * list. R code decides it (R/session.R). */
+ * list. R code decides it (R/base-session.R). */
 #ifndef R_GLUE_H
 #define R_GLUE_H
 

@@ -3,7 +3,7 @@
  * recording an operation.
  *
  * Operands are clMatrix objects and base R numbers, and the operation is deferred (r/node.c). All
- * other cases go to binary() in R/arith.R, which prepares the operands for r_op(). */
+ * other cases go to binary() in R/matrix-arith.R, which prepares the operands for r_op(). */
 #include "r/entries.h"
 #include "r/node.h"
 
@@ -121,7 +121,7 @@ static SEXP copy_with(SEXP like, SEXP handle, scl_shape shape) {
   return result;
 }
 
-/* binary() of R/arith.R. Operands may be any object; calls must not be evaluated. */
+/* binary() of R/matrix-arith.R. Operands may be any object; calls must not be evaluated. */
 static SEXP binary_in_r(SEXP op, SEXP e1, SEXP e2) {
   SEXP a = PROTECT(Rf_lang2(R_QuoteSymbol, e1));
   SEXP b = PROTECT(Rf_lang2(R_QuoteSymbol, e2));

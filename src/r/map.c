@@ -1,4 +1,5 @@
-/* .Call entries of cl_map() on base R operands: functions whose trace is known (R/map-known.R).
+/* .Call entries of cl_map() on base R operands: functions whose trace is known
+ * (R/trace-map-known.R).
  *
  *   r_map_template(inputs, results)  handles of the inputs (2 x 2), and of what a function makes of
  *       them, or numbers: a template as a raw vector, or NULL if there is none

@@ -1,5 +1,5 @@
 /* The only file that raises R conditions: the last error becomes a call of abort_fault() in
- * R/conditions.R, which knows the classes. */
+ * R/base-conditions.R, which knows the classes. */
 #include "r/glue.h"
 
 static const char *const class_of[] = {

@@ -12,7 +12,8 @@ full_or_quick <- function(full, quick) {
   if (identical(Sys.getenv("STATCL_TEST_QUICK"), "1")) quick else full
 }
 
-# `where` (see R/session.R) of the device that the tests use: the default GPU, else any device with
+# `where` (see R/base-session.R) of the device that the tests use: the default GPU, else any device
+# with
 # double precision; -1 if there is none.
 test_device <- function() {
   where <- default_device()

@@ -1,4 +1,4 @@
-# Elementwise arithmetic and reductions (R/arith.R) against base R.
+# Elementwise arithmetic and reductions (R/matrix-arith.R) against base R.
 
 skip_on_cran() # long; run by ./dev check
 

@@ -1,4 +1,4 @@
-# Batches of small matrices (R/batch.R, R/array.R).
+# Batches of small matrices (R/matrix-batch.R, R/matrix-array.R).
 
 skip_on_cran() # long; run by ./dev check
 

@@ -1,4 +1,5 @@
-# Cholesky factor, its reverse mode, solve(), chol2inv(), determinant() (R/cholesky.R, R/solve.R).
+# Cholesky factor, its reverse mode, solve(), chol2inv(), determinant() (R/matrix-cholesky.R,
+# R/matrix-solve.R).
 
 # Positive definite with the given condition number.
 definite <- function(n, condition = 10, scale = 1) {

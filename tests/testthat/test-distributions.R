@@ -1,4 +1,4 @@
-# Distributions and special functions of base R (R/distributions.R).
+# Distributions and special functions of base R (R/matrix-distributions.R).
 
 skip_on_cran() # long; run by ./dev check
 

@@ -1,4 +1,5 @@
-# Lazy arithmetic (R/arith.R, R/lazy.R): fusion against base R, laziness itself, limits.
+# Lazy arithmetic (R/matrix-arith.R, R/matrix-lazy.R): fusion against base R, laziness itself,
+# limits.
 
 skip_on_cran() # long; run by ./dev check
 

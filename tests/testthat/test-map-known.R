@@ -1,4 +1,5 @@
-# cl_map() of functions whose trace is known (R/map-known.R, src/r/map.c, src/graph/template.c).
+# cl_map() of functions whose trace is known (R/trace-map-known.R, src/r/map.c,
+# src/graph/template.c).
 
 known_maps <- function() statcl:::known$maps
 forget <- function() {

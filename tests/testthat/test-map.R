@@ -1,4 +1,4 @@
-# cl_map(), cl_reduce() and cl_kernel() (R/map.R, R/element.R, R/user-kernel.R).
+# cl_map(), cl_reduce() and cl_kernel() (R/trace-map.R, R/trace-element.R, R/matrix-kernel.R).
 
 skip_on_cran() # long; run by ./dev check
 

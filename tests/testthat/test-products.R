@@ -1,4 +1,5 @@
-# Products (R/products.R): values, shapes, names and vectors as in base R, for all pairs of views.
+# Products (R/matrix-products.R): values, shapes, names and vectors as in base R, for all pairs of
+# views.
 
 random <- function(m, n, seed = 1) {
   set.seed(seed)

@@ -1,4 +1,4 @@
-# Choice of engine and device (R/session.R), cl_sitrep(), loading.
+# Choice of engine and device (R/base-session.R), cl_sitrep(), loading.
 
 # A device table as default_device() sees it.
 fake_devices <- function(type, fp64 = TRUE, host_memory = FALSE, memory = 8e9, compiler = TRUE) {

@@ -1,4 +1,4 @@
-# Statistics of matrices (R/statistics.R).
+# Statistics of matrices (R/matrix-statistics.R).
 
 sample_matrix <- function() {
   x <- cbind(a = sin(1:40) + 3, b = cos(1:40)^3 * 100, c = (1:40)^2 / 50)

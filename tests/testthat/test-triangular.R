@@ -1,4 +1,4 @@
-# Triangular solves, inverses and their reverse mode (R/triangular.R).
+# Triangular solves, inverses and their reverse mode (R/matrix-triangular.R).
 
 # A well-conditioned triangular matrix, with other values in the other triangle.
 triangular <- function(n, upper = FALSE, junk = NaN) {

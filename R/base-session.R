@@ -12,7 +12,8 @@ session$listed_by <- NULL     # process that asked for the devices
 session$opened_by <- NULL     # process that first used a device
 session$tuned <- list()       # measured by cl_tune(), by device id
 session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
-session$settled <- list()     # numbers in force and their sources, by device id (R/thresholds.R)
+# numbers in force and their sources, by device id (R/base-thresholds.R)
+session$settled <- list()
 
 # ---- devices ------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-# Transforms of correlation and covariance matrices (R/transforms.R). Values and derivatives are
-# plain vectors, matrices stored by columns; unconstrained numbers are those of a lower triangle, by
-# columns.
+# Transforms of correlation and covariance matrices (R/trace-transforms.R). Values and derivatives
+# are plain vectors, matrices stored by columns; unconstrained numbers are those of a lower
+# triangle, by columns.
 
 #' @rdname transforms
 #' @export

@@ -1,5 +1,5 @@
 # Distributions and special functions of stats and base R for clMatrix and for the elements of
-# cl_map(): made generic as in R/statistics.R.
+# cl_map(): made generic as in R/matrix-statistics.R.
 
 #' Distributions and special functions
 #'

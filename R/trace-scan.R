@@ -1,5 +1,5 @@
 # cl_scan(): recursions. For plain numbers an ordinary loop; in a traced function one node, whose
-# step is recorded once on its own tape (R/scan-trace.R).
+# step is recorded once on its own tape (R/trace-scan-body.R).
 
 #' Recursions
 #'

@@ -158,7 +158,7 @@ for (name in names(operators)) {
 rm(name, classes)
 
 # For the help page.
-# Classes of x and digits for which round() and signif() stop (here and in R/element.R).
+# Classes of x and digits for which round() and signif() stop (here and in R/trace-element.R).
 refused_digits <- c("clAnything,clMatrix", "clMatrix,clMatrix", "clElement,clMatrix",
                     "clAnything,clElement", "clElement,clElement", "clMatrix,clElement")
 

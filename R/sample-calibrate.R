@@ -1,4 +1,4 @@
-# cl_calibrate(): simulation-based calibration. Its methods are in R/calibrate-methods.R.
+# cl_calibrate(): simulation-based calibration. Its methods are in R/sample-calibrate-methods.R.
 
 #' Simulation-based calibration
 #'
