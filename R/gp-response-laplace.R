@@ -115,10 +115,10 @@ negative_system <- function(system, k, w) {
 # A maximum over f = centre + K a + H beta of log p(y | f) - a' K a / 2, by Newton's method from the
 # first of `starts` that leads to one. Student's t may have several: the highest one of those from
 # all starts. NULL if there is none.
-laplace_mode <- function(k, h, response, own, centre, starts) {
+laplace_mode <- function(k, h, response, aux, centre, starts) {
   best <- NULL
   for (from in starts) {
-    mode <- climb_mode(k, h, response, own, centre, from)
+    mode <- climb_mode(k, h, response, aux, centre, from)
     if (!is.null(mode) && (is.null(best) || mode$height > best$height)) best <- mode
     if (!is.null(best) && response$family != "student_t") break
   }
@@ -129,7 +129,7 @@ laplace_mode <- function(k, h, response, own, centre, starts) {
 
 # Newton's method with steps that are halved until the objective rises. Where K^-1 + W is not
 # positive definite, a positive matrix replaces W, with which steps lead upwards too.
-climb_mode <- function(k, h, response, own, centre, from) {
+climb_mode <- function(k, h, response, aux, centre, from) {
   d <- response$dims
   student <- response$family == "student_t"
   f <- from
@@ -143,7 +143,7 @@ climb_mode <- function(k, h, response, own, centre, from) {
     if (!is.null(system)) mode_step(k, h, system, right_side(at, w))
   }
   for (i in 1:200) {
-    at <- response_at(response, f, own)
+    at <- response_at(response, f, aux)
     if (!all(is.finite(at$d1))) return(NULL)
     new <- step_by(at, at$w)
     exact <- !is.null(new)
@@ -154,7 +154,7 @@ climb_mode <- function(k, h, response, own, centre, from) {
     repeat {
       last <- Map(function(o, v) o + step * (v - o), old, new)
       next_f <- moved_to(last)
-      found <- sum(response_at(response, next_f, own)$l) - sum(last$a * last$g) / 2
+      found <- sum(response_at(response, next_f, aux)$l) - sum(last$a * last$g) / 2
       if (is.finite(found) && (found >= value || change(next_f) < 1e-6)) break
       step <- step / 2
       if (step < 1e-12) return(NULL)
@@ -166,13 +166,13 @@ climb_mode <- function(k, h, response, own, centre, from) {
     if (i == 200L) return(NULL)
   }
   # the error is now of the order of the square of the last step, or less after one more with W here
-  at <- response_at(response, f, own)
+  at <- response_at(response, f, aux)
   system <- laplace_system(k, at$w, d)
   new <- if (!is.null(system)) mode_step(k, h, system, right_side(at, at$w))
   if (is.null(new) && student) new <- last
   if (is.null(new)) return(NULL)
   f <- moved_to(new)
-  at <- response_at(response, f, own)
+  at <- response_at(response, f, aux)
   c(new, list(f = f, height = sum(at$l) - sum(new$a * new$g) / 2, v = at$v, wide = at$wide,
               system = system))
 }
@@ -195,12 +195,12 @@ mode_step <- function(k, h, system, b) {
 # Near a mode of Student's t that no single observation determines: from the median (or a known
 # mean) a step for each of several scales, from one at which no observation is an outlier down to
 # the true one. step(f, at, w): where Newton's method with the curvatures w leads.
-robust_start <- function(response, own, centre, step) {
+robust_start <- function(response, aux, centre, step) {
   y <- response$y - response$offset
   f <- matrix(if (is.null(centre)) stats::median(y) else centre, length(y))
-  far <- max(1, abs(y - f[, 1L]) / (sqrt(own[[2L]]) * own[[1L]]))
+  far <- max(1, abs(y - f[, 1L]) / (sqrt(aux[[2L]]) * aux[[1L]]))
   for (wider in far^c(1, 0.75, 0.5, 0.25)) {
-    at <- response_at(response, f, c(own[[1L]] * wider, own[[2L]]))
+    at <- response_at(response, f, c(aux[[1L]] * wider, aux[[2L]]))
     next_f <- step(f[, 1L], at, pmax(at$w, at$wide))
     if (is.null(next_f)) break
     f <- matrix(next_f)
@@ -230,10 +230,10 @@ times_w <- function(w, v, d) {
 make_gp_response <- function(problem) {
   response <- problem$response
   kernel <- problem$kernel
-  own_names <- response_rows(response, 1)$name
-  names <- c(names(coef(kernel)), own_names)
+  aux_names <- response_rows(response, 1)$name
+  names <- c(names(coef(kernel)), aux_names)
   in_kernel <- seq_along(coef(kernel))
-  positive <- c(kernel_positive(kernel), rep(TRUE, length(own_names)))
+  positive <- c(kernel_positive(kernel), rep(TRUE, length(aux_names)))
   integrate <- identical(problem$beta, "integrate")
   d <- response$dims
   h <- response_basis(problem$mean, length(problem$y), d)
@@ -253,16 +253,16 @@ make_gp_response <- function(problem) {
     at_kernel <- with_parameters(kernel, par[in_kernel])
     x <- points()
     k <- cl_cov(x, kernel = at_kernel)
-    own <- par[-in_kernel]
+    aux <- par[-in_kernel]
     starts <- list(last, guess)
     if (response$family == "student_t") {
-      starts <- c(starts, list(robust_start(response, own, if (is.null(h)) centre,
+      starts <- c(starts, list(robust_start(response, aux, if (is.null(h)) centre,
                                             robust_step(k, h, centre))))
     }
-    mode <- laplace_mode(k, h, response, own, centre, Filter(Negate(is.null), starts))
+    mode <- laplace_mode(k, h, response, aux, centre, Filter(Negate(is.null), starts))
     if (is.null(mode)) return(NULL)
     last <<- mode$f
-    kept <<- c(mode, list(k = k, x = x, kernel = at_kernel, own = own, h = h, centre = centre,
+    kept <<- c(mode, list(k = k, x = x, kernel = at_kernel, aux = aux, h = h, centre = centre,
                           par = par))
     kept
   }
@@ -304,7 +304,7 @@ latent_gradient <- function(mode, response, integrate) {
   d <- response$dims
   n <- nrow(mode$f)
   a <- matrix(mode$a, n)
-  at <- response_at(response, mode$f, mode$own, by = TRUE)
+  at <- response_at(response, mode$f, mode$aux, by = TRUE)
   times_k <- function(v) as.matrix(k %*% matrix(v, n))
   inverse <- chol2inv(spread$chol)
   rows <- function(c) (c - 1L) * n + seq_len(n)
@@ -331,11 +331,11 @@ latent_gradient <- function(mode, response, integrate) {
   v <- as.vector(at$third(s))
   moves <- any(v != 0) # V with the mode
   u <- if (moves) as.vector(system$shrink(v)) else v
-  on_own <- if (length(at$by) > 0L) if (moves) as.vector(times_k(u)) else u
+  on_aux <- if (length(at$by) > 0L) if (moves) as.vector(times_k(u)) else u
   if (!is.null(h) && moves) {
     if (!integrate) one <- trend_parts(system, h, times_k)
     b <- one$info %*% crossprod(one$r, v)
-    if (!is.null(on_own)) on_own <- on_own + as.vector(one$r %*% b)
+    if (!is.null(on_aux)) on_aux <- on_aux + as.vector(one$r %*% b)
     u <- u - as.vector(one$mh %*% b)
   }
   u <- matrix(u, n)
@@ -344,10 +344,10 @@ latent_gradient <- function(mode, response, integrate) {
   low <- if (is_cl(k)) tcrossprod(as_cl(left), as_cl(right)) else tcrossprod(left, right)
   adjoint <- low - 0.5 * Reduce(`+`, m)
   by_kernel <- cl_cov_adjoint(adjoint, mode$x, kernel = mode$kernel)
-  by_own <- vapply(at$by, function(one) {
-    sum(one$l) - 0.5 * sum(s * one$v) + sum(on_own * one$d1)
+  by_aux <- vapply(at$by, function(one) {
+    sum(one$l) - 0.5 * sum(s * one$v) + sum(on_aux * one$d1)
   }, 0)
-  c(by_kernel, by_own)
+  c(by_kernel, by_aux)
 }
 
 # M H, the inverse of H' M H, and H - K M H.

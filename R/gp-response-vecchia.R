@@ -17,22 +17,22 @@ check_response_vecchia <- function(response, kernel, neighbours, method) {
 
 # As laplace_mode(), of log p(y | f) - g' Q g / 2 with f = centre + g + H beta. `on`: calls with the
 # handle.
-vecchia_mode <- function(on, weights, h, response, own, centre, starts) {
+vecchia_mode <- function(on, weights, h, response, aux, centre, starts) {
   best <- NULL
   step <- vecchia_step(on, weights, h, centre)
   student <- response$family == "student_t"
   if (student && length(starts) > 1L) {
-    robust <- robust_start(response, own, if (is.null(h)) centre,
+    robust <- robust_start(response, aux, if (is.null(h)) centre,
                            function(f, at, w) step(f, at, w)$f)
     starts <- c(starts, list(robust[, 1L]))
   }
   for (from in starts) {
-    mode <- climb_vecchia(on, weights, step, response, own, from)
+    mode <- climb_vecchia(on, weights, step, response, aux, from)
     if (!is.null(mode) && (is.null(best) || mode$height > best$height)) best <- mode
     if (!is.null(best) && !student) break
   }
   if (is.null(best)) return(NULL)
-  at <- response_at(response, matrix(best$f), own)
+  at <- response_at(response, matrix(best$f), aux)
   spread <- step(best$f, at, if (student) at$v else pmax(at$w, 0))
   if (is.null(spread)) return(NULL)
   best[c("half", "factor", "moved", "info")] <- spread[c("half", "factor", "moved", "info")]
@@ -66,7 +66,7 @@ vecchia_step <- function(on, weights, h, centre) function(f, at, w) {
 }
 
 # As climb_mode().
-climb_vecchia <- function(on, weights, step, response, own, from) {
+climb_vecchia <- function(on, weights, step, response, aux, from) {
   square <- function(g) on(function(v) .Call(r_vecchia_latent_square, v, weights, g))
   parts <- c("f", "g", "beta")
   student <- response$family == "student_t"
@@ -74,7 +74,7 @@ climb_vecchia <- function(on, weights, step, response, own, from) {
   value <- -Inf
   last <- NULL
   for (i in 1:200) {
-    at <- response_at(response, matrix(f), own)
+    at <- response_at(response, matrix(f), aux)
     if (!all(is.finite(at$d1)) || !all(is.finite(at$w))) return(NULL)
     new <- step(f, at, if (student) at$w else pmax(at$w, 0))
     exact <- !is.null(new)
@@ -87,7 +87,7 @@ climb_vecchia <- function(on, weights, step, response, own, from) {
     repeat {
       last <- Map(function(o, v) o + by * (v - o), old, new)
       squared <- square(last$g)
-      found <- sum(response_at(response, matrix(last$f), own)$l) - squared / 2
+      found <- sum(response_at(response, matrix(last$f), aux)$l) - squared / 2
       change <- max(abs(last$f - f)) / (1 + max(abs(f)))
       if (is.finite(found) && (found >= value || change < 1e-6)) break
       by <- by / 2
@@ -104,10 +104,10 @@ climb_vecchia <- function(on, weights, step, response, own, from) {
 make_vecchia_response <- function(problem) {
   response <- problem$response
   kernel <- problem$kernel
-  own_names <- response_rows(response, 1)$name
-  names <- c(names(coef(kernel)), own_names)
+  aux_names <- response_rows(response, 1)$name
+  names <- c(names(coef(kernel)), aux_names)
   in_kernel <- seq_along(coef(kernel))
-  positive <- c(kernel_positive(kernel), rep(TRUE, length(own_names)))
+  positive <- c(kernel_positive(kernel), rep(TRUE, length(aux_names)))
   integrate <- identical(problem$beta, "integrate")
   n <- length(problem$y)
   h <- response_basis(problem$mean, n, 1L)
@@ -128,14 +128,14 @@ make_vecchia_response <- function(problem) {
     weights <- tryCatch(on(function(v) .Call(r_vecchia_latent, v, layout$c, values)),
                         statcl_error_not_pd = function(e) NULL)
     if (is.null(weights)) return(NULL)
-    own <- par[-in_kernel]
+    aux <- par[-in_kernel]
     # for differences only the mode next to the last one
     starts <- if (!keep && !is.null(last)) list(last) else
       Filter(Negate(is.null), list(last, guess))
-    mode <- vecchia_mode(on, weights, h, response, own, centre, starts)
+    mode <- vecchia_mode(on, weights, h, response, aux, centre, starts)
     if (is.null(mode)) return(NULL)
     if (keep) last <<- mode$f
-    c(mode, list(values = values, own = own))
+    c(mode, list(values = values, aux = aux))
   }
   value_at <- function(par, keep) {
     mode <- at(par, keep)
