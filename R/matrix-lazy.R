@@ -180,9 +180,10 @@ extremes <- function(op, operands, na.rm) {
 #'   within functions passed to [cl_map()].
 #' @return `cl_operations()`: a data frame with columns `name`, `type` (`"elementwise"` or
 #'   `"reduction"`), `arity`, `expression` (of `a`, `b`, `c`; for a reduction the expression that
-#'   combines `u` and `v`) and `derivative` (with respect to each operand; `r` is the value; `NA`
-#'   for reductions). `cl_op()`: a lazy `clMatrix` ([lazy]), or a base R value if all operands are
-#'   base R values.
+#'   combines `u` and `v`) and `derivative` (with respect to each operand, as a formula in
+#'   operations of the table with the value `r` and the derivative `g` with respect to it; `NA` for
+#'   reductions). `cl_op()`: a lazy `clMatrix` ([lazy]), or a base R value if all operands are base
+#'   R values.
 #' @section Errors:
 #' `statcl_error_argument` for an unknown name, and for operands that do not conform.
 #' @export
@@ -195,6 +196,7 @@ cl_operations <- function() {
   reductions <- tables$reductions
   derivative <- mapply(function(...) paste(c(...)[!is.na(c(...))], collapse = "; "), maps$da,
                        maps$db, maps$dc, USE.NAMES = FALSE)
+  derivative <- gsub("unknown\\(\"[^\"]*\"\\)", "unknown", derivative)
   rbind(data.frame(name = maps$name, type = "elementwise", arity = maps$arity,
                    expression = maps$expression, derivative = derivative,
                    stringsAsFactors = FALSE),

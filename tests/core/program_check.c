@@ -171,21 +171,6 @@ void program_check_and_end(scl_context *ctx, program_nodes *l, int output, const
 
 /* ---- elementwise operations ----------------------------------------------------------------- */
 
-bool program_has_slope(scl_op op) {
-  switch (op) {
-  case SCL_OP_PENTAGAMMA:
-  case SCL_OP_LOG_PGAMMA_SLOPE:
-  case SCL_OP_LOG_QGAMMA_SLOPE:
-  case SCL_OP_LOG_PBETA_SLOPE_A:
-  case SCL_OP_LOG_PBETA_SLOPE_B:
-  case SCL_OP_LOG_QBETA_SLOPE_A:
-  case SCL_OP_LOG_QBETA_SLOPE_B:
-    return false;
-  default:
-    return true;
-  }
-}
-
 typedef enum { REAL, POSITIVE, NEGATIVE, UNIT, QUARTER, PROBABILITY, ABOVE_ONE, COUNT } domain;
 
 static domain domain_of(scl_op op, int k) {

@@ -29,9 +29,6 @@ bool program_same_columns(const double *got, const double *want, size_t rows, si
 /* Ends the nodes after program_check(). */
 void program_check_and_end(scl_context *ctx, program_nodes *l, int output, const char *what);
 
-/* Whether the derivatives of operation `op` are available. */
-bool program_has_slope(scl_op op);
-
 /* An argument made from x for which operation `op` is defined and well scaled, as operand k. */
 int program_argument(program_nodes *l, scl_op op, int k, int x);
 /* Whether small changes of the operands cannot reach a place where the operation is not smooth. */

@@ -88,7 +88,7 @@ static void add_apply(draw *d) {
   const scl_op op = (scl_op)below(SCL_OP_COUNT);
   const shaped x = any(d);
   int args[3];
-  if (!program_has_slope(op)) return;
+  if (!scl_op_has_derivative(op, 0)) return;
   const int arity = scl_op_arity(op);
   const size_t first = below((size_t)arity);
   for (int k = 0; k < arity; k++) {

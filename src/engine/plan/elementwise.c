@@ -1,6 +1,8 @@
 /* The operations of lazy arithmetic (engine/plan/elementwise.h). */
 #include "engine/plan/elementwise.h"
 
+#include <string.h>
+
 #include "kernels/include/port.h"
 #include "kernels/include/special_functions.h"
 #include "kernels/include/special_normal.h"
@@ -8,12 +10,14 @@
 #include "kernels/include/incomplete_functions.h"
 #include "kernels/include/bessel_functions.h"
 
+#define TEXT(formula) #formula /* with its macros expanded */
+
 const scl_op_row scl_ops[SCL_OP_COUNT] = {
-#define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = {#name, #expression, {#da}, 1},
+#define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = {#name, #expression, {TEXT(da)}, 1},
 #define SCL_BINARY(NAME, name, expression, da, db)                                                 \
-  [SCL_OP_##NAME] = {#name, #expression, {#da, #db}, 2},
+  [SCL_OP_##NAME] = {#name, #expression, {TEXT(da), TEXT(db)}, 2},
 #define SCL_TERNARY(NAME, name, expression, da, db, dc)                                            \
-  [SCL_OP_##NAME] = {#name, #expression, {#da, #db, #dc}, 3},
+  [SCL_OP_##NAME] = {#name, #expression, {TEXT(da), TEXT(db), TEXT(dc)}, 3},
 #include "kernels/include/elementwise.def"
 #undef SCL_UNARY
 #undef SCL_BINARY
@@ -29,6 +33,10 @@ const scl_reduction_row scl_reductions[SCL_REDUCE_COUNT] = {
 
 int scl_op_arity(scl_op op) {
   return (unsigned)op < SCL_OP_COUNT ? scl_ops[op].arity : 0;
+}
+
+bool scl_op_has_derivative(scl_op op, int k) {
+  return strncmp(scl_ops[op].derivative[k], "unknown", strlen("unknown")) != 0;
 }
 
 const char *scl_op_name(scl_op op) {

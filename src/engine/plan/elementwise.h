@@ -28,7 +28,8 @@ typedef enum {
 /* Of a reduction: all elements, each row, each column. Of an index: the row or the column. */
 typedef enum { SCL_TOTAL = 0, SCL_BY_ROW, SCL_BY_COLUMN } scl_margin;
 
-/* Texts are OpenCL C in a, b, c; a derivative for each operand. */
+/* The expression is OpenCL C in a, b, c; a derivative for each operand, a formula in operations of
+ * the table. */
 typedef struct {
   const char *name, *expression, *derivative[3];
   int arity;
@@ -47,6 +48,8 @@ double scl_op_value(scl_op op, double a, double b, double c);
 const char *scl_op_name(scl_op op);
 /* "reduce" for SCL_REDUCE_COUNT, a reduction that the user defines. */
 const char *scl_reduction_name(scl_reduction op);
+/* Whether there is a derivative with respect to operand k. */
+bool scl_op_has_derivative(scl_op op, int k);
 double scl_reduction_identity(scl_reduction op);
 
 #endif
