@@ -31,13 +31,16 @@ find_code() {
 }
 
 shopt -s globstar
-core=(src/{base,engine,graph,ops}/**/*.[ch])
+glue=(src/init.c src/r/**/*.[ch])
+core=()
+for file in src/**/*.[ch]; do
+  case $file in src/init.c | src/r/*) ;; *) core+=("$file") ;; esac
+done
 engine_cl=(src/engine/cl/**/*.[ch])
 above_cl=()
 for file in "${core[@]}"; do
   case $file in src/engine/cl/*) ;; *) above_cl+=("$file") ;; esac
 done
-glue=(src/init.c src/r/*.[ch])
 text=$(git ls-files 2> /dev/null | grep -vE '\.(png|rds|rda|pdf)$')
 [ -n "$text" ] || text=$(find . -path ./build -prune -o -type f -name '*.[RcChd]*' -print)
 
