@@ -132,24 +132,6 @@ is_message <- function(e, messages) {
 
 # ---- argument checks ----------------------------------------------------------------------------
 
-# One TRUE or FALSE.
-check_flag <- function(x, argument) {
-  if (!is.logical(x) || length(x) != 1L || is.na(x)) {
-    abort_argument(argument, sprintf("'%s' must be TRUE or FALSE", argument))
-  }
-  x
-}
-
-# One finite number within [lower, upper].
-check_number <- function(x, argument, lower = -Inf, upper = Inf) {
-  one <- is.numeric(x) && !is.object(x) && length(x) == 1L && is.finite(x)
-  if (!one || x < lower || x > upper) {
-    abort_argument(argument, sprintf("'%s' must be one %s", argument,
-                                     number_text("finite number", lower, upper)))
-  }
-  as.double(x)
-}
-
 # "non-negative integer", "finite number between 0 and 1" and the like.
 number_text <- function(kind, lower, upper) {
   if (upper >= .Machine$integer.max) {
@@ -169,32 +151,6 @@ check_count <- function(x, argument, lower = 0, upper = .Machine$integer.max) {
                                      number_text("integer", lower, upper)))
   }
   as.double(x)
-}
-
-# One of the choices, matched exactly.
-check_choice <- function(x, choices, argument) {
-  if (identical(x, choices)) return(choices[1L])
-  if (!is.character(x) || length(x) != 1L || is.na(x) || !x %in% choices) {
-    abort_argument(argument, sprintf("'%s' must be one of %s", argument,
-                                     paste0("\"", choices, "\"", collapse = ", ")))
-  }
-  x
-}
-
-# A description of a value for messages.
-describe <- function(x) {
-  if (is.null(x)) return("NULL")
-  if (is.object(x)) return(sprintf("an object of class \"%s\"", class(x)[1L]))
-  if (is.matrix(x)) return(sprintf("a %d x %d %s matrix", nrow(x), ncol(x), typeof(x)))
-  if (is.array(x)) {
-    return(sprintf("a %s array of dimensions %s", typeof(x), paste(dim(x), collapse = " x ")))
-  }
-  if (is.function(x)) return("a function")
-  kind <- switch(typeof(x), double = "a numeric vector", integer = "an integer vector",
-                 logical = "a logical vector", character = "a character vector",
-                 complex = "a complex vector", raw = "a raw vector", list = "a list", NULL)
-  if (is.null(kind)) return(sprintf("an object of type %s", typeof(x)))
-  sprintf("%s of length %d", kind, length(x))
 }
 
 # A warning of class statcl_warning_<what>.

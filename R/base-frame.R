@@ -49,3 +49,18 @@ classed <- function(code, argument, call = user_call()) {
                  argument = argument, parent = e, call = call)
   })
 }
+
+dropped_rows <- function(x) {
+  count <- length(x$na.action)
+  if (count == 0L) "" else sprintf(" (%d dropped: missing values)", count)
+}
+
+# A data frame of inputs without formula.
+check_columns_numeric <- function(x, name) {
+  if (!is.data.frame(x)) return(invisible())
+  other <- names(x)[!vapply(x, is.numeric, NA)]
+  if (length(other) > 0L) {
+    abort_argument(name, sprintf(paste("column '%s' of '%s' is not numeric: use a formula, which",
+                                       "turns factors into indicator columns"), other[1L], name))
+  }
+}

@@ -205,3 +205,30 @@ saved_tuning <- function(device) {
     (saved$host == key$host | !saved$name %in% threshold_table$op)
   stats::setNames(saved$value[holds], saved$name[holds])
 }
+
+# The BLAS and LAPACK of the host engine, and whether it is the slow reference version.
+blas_facts <- function() {
+  blas <- tryCatch(extSoftVersion()[["BLAS"]], error = function(e) "")
+  lapack <- tryCatch(La_library(), error = function(e) "")
+  path <- if (nzchar(blas)) suppressWarnings(normalizePath(blas)) else ""
+  fast <- c(OpenBLAS = "openblas", MKL = "mkl", BLIS = "blis", ATLAS = "atlas",
+            Accelerate = "veclib|accelerate", ArmPL = "armpl", FlexiBLAS = "flexiblas")
+  known <- function(paths) names(fast)[vapply(fast, function(f) any(grepl(f, tolower(paths))), NA)]
+  hit <- known(path)
+  if (length(hit) == 0L) hit <- known(loaded_libraries()) # a library under another's name
+  reference <- length(hit) == 0L && grepl("blas", tolower(basename(path)))
+  name <- if (length(hit)) hit[1L] else if (reference) "reference BLAS (slow)" else "unknown"
+  advice <- if (reference) {
+    paste("R runs on the slow reference BLAS: install libopenblas0-pthread (Debian, Ubuntu), or",
+          "another fast BLAS")
+  }
+  list(name = name, blas = blas, lapack = lapack, reference = reference, advice = advice)
+}
+
+# File names, without folders, of the shared libraries in this process, where the system lists them
+# (Linux).
+loaded_libraries <- function() {
+  maps <- tryCatch(readLines("/proc/self/maps"), error = function(e) character(),
+                   warning = function(w) character())
+  unique(basename(grep("\\.so", maps, value = TRUE)))
+}

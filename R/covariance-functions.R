@@ -170,15 +170,6 @@ stationary_kernel <- function(type, sd, lengthscale, columns, distance = "euclid
   new_kernel(leaf)
 }
 
-check_positive <- function(x, argument, many = FALSE) {
-  if (!is.numeric(x) || is.object(x) || length(x) == 0L || (!many && length(x) != 1L) ||
-        !all(is.finite(x)) || any(x <= 0)) {
-    abort_argument(argument, sprintf("'%s' must be %s", argument,
-                                     if (many) "positive and finite" else "one positive number"))
-  }
-  if (many) stats::setNames(as.double(x), names(x)) else as.double(x)
-}
-
 # Checks for one value, or one for each column if their number is known.
 check_each <- function(x, argument, columns) {
   if (!is.null(columns) && !length(x) %in% c(1L, length(columns))) {

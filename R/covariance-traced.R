@@ -1,7 +1,5 @@
-# Covariance matrices and likelihoods of this package in traced functions: kernels whose parameters,
-# or points, are traced, and cl_glm_lpdf().
-
-# ---- kernels -------------------------------------------------------------------------------------
+# Covariance matrices of this package in traced functions: kernels whose parameters, or points, are
+# traced.
 
 # The constructors of kernels: unchanged unless a parameter is traced; traced parameters are not
 # checked.
@@ -135,12 +133,6 @@ scaled_distance <- function(points, used, lengthscale) {
   })))
 }
 
-# The square root, with derivative 0 at 0.
-safe_root <- function(x) {
-  positive <- x > 0
-  sqrt(trace_apply("ifelse", positive, x, 1)) * positive
-}
-
 periodic_part <- function(points, used, term) {
   lengths <- term$lengthscale
   if (!length(lengths) %in% c(1L, length(used))) {
@@ -152,58 +144,4 @@ periodic_part <- function(points, used, term) {
     (sin(pi * differences_of(points, used[i]) / term$period) / l)^2
   })
   exp(-2 * Reduce(`+`, parts))
-}
-
-# ---- likelihoods ---------------------------------------------------------------------------------
-
-glm_masks <- function() {
-  list(cl_glm_lpdf = function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = NULL,
-                              phi = NULL, cuts = NULL, trials = NULL, gradient = NULL) {
-    if (!any_traced(x, y, alpha, beta, sigma, phi, cuts)) {
-      return(as.vector(cl_glm_lpdf(family, y, x, alpha, beta, ..., sigma = sigma, phi = phi,
-                                   cuts = cuts, trials = trials)))
-    }
-    check_dots_empty(...)
-    traced_glm(check_family(family), y, x, alpha, beta, sigma, phi, cuts, trials)
-  })
-}
-
-# A cl_likelihood() in the form in which a traced function calls it.
-traced_likelihood <- function(f) {
-  force(f)
-  data <- environment(f)
-  function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
-           gradient = NULL) {
-    if (!any_traced(alpha, beta, sigma, phi, cuts)) {
-      return(as.vector(f(alpha, beta, ..., sigma = sigma, phi = phi, cuts = cuts)))
-    }
-    traced_glm(data$family, data$y, data$x, alpha, beta, sigma, phi, cuts, data$trials,
-               data$weights)
-  }
-}
-
-# The log density, from the densities of R/density.R. Weights multiply that of an observation.
-traced_glm <- function(family, y, x, alpha, beta, sigma, phi, cuts, trials, weights = NULL) {
-  if (is_cl(x)) x <- as.matrix(x)
-  if (is_cl(y)) y <- as.vector(as.matrix(y))
-  if (is.null(dim(x))) x <- matrix_of(x, length(x), 1L)
-  if (!any_traced(y)) y <- as.double(y)
-  if (nrow(x) == 1L && length(y) > 1L) x <- x[rep(1L, length(y)), , drop = FALSE]
-  if (length(y) == 1L) y <- rep(y, nrow(x))
-  if (length(beta) == 1L && ncol(x) > 1L) beta <- rep(beta, ncol(x))
-  eta <- if (ncol(x) > 0L) traced_product(x, beta, 0L) else matrix(0, nrow(x), 1L)
-  if (family == "categorical_logit") {
-    eta <- traced_sweep(eta, 2L, rep_len(alpha, ncol(eta)), `+`)
-    each <- eta[cbind(seq_along(y), y)] - cl_log_sum_exp(eta, 1L)
-  } else {
-    eta <- alpha + as.vector(eta)
-    each <- switch(family,
-      bernoulli_logit = -log1p_exp((1 - 2 * y) * eta),
-      binomial_logit = binomial_logit(y, as.double(trials), eta, FALSE),
-      normal_id = dnorm_formula(y, eta, sigma, log = TRUE),
-      poisson_log = y * eta - exp(eta) - lgamma(y + 1),
-      neg_binomial_2_log = dnbinom_formula(y, size = phi, mu = exp(eta), log = TRUE),
-      ordered_logistic = dordlogit_formula(y, eta, cuts, log = TRUE))
-  }
-  sum(if (is.null(weights)) each else as.double(weights) * each)
 }

@@ -1,22 +1,10 @@
 # Log densities of vectors, matrices and ordered categories (R/density.R).
 
-# f(...), in the version for traced values if any argument is one: `%*%`, diag() and triangular
-# solves of base R are not generic.
-linear <- function(name, ...) {
-  f <- if (any_traced(...)) traced_functions()[[name]] else get(name, baseenv())
-  f(...)
-}
-
 # The upper Cholesky factor; NaN for a number that is not positive.
 upper_factor <- function(a) {
   a <- as_square(a)
   if (any_traced(a)) return(chol(a))
   tryCatch(chol.default(a), error = function(e) a * NaN)
-}
-
-as_square <- function(a) {
-  if (is.null(dim(a))) dim(a) <- rep(sqrt(length(a)), 2L)
-  a
 }
 
 # log(det(A)) of A = U'U.

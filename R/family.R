@@ -141,3 +141,32 @@ log1p_minus <- function(v) .Call(r_log1p_minus, v)
 
 # One number for each row; 1 if w is NULL.
 ones_unless <- function(w, n) if (is.null(w)) rep(1, n) else w
+
+# The auxiliary parameter of each family.
+aux_parameter <- c(normal_id = "sigma", neg_binomial_2_log = "phi", ordered_logistic = "cuts")
+
+check_family <- function(family) {
+  if (!is.character(family) || length(family) != 1L || is.na(family)) {
+    abort_argument("family", "'family' must be the name of a family, such as \"bernoulli_logit\"")
+  }
+  family
+}
+
+# Whether the response of a binomial model is a proportion, not a single outcome.
+is_share <- function(y) is.numeric(y) && any(y > 0 & y < 1, na.rm = TRUE)
+
+# NULL for families of this package.
+r_family <- function(family) attr(family, "r", exact = TRUE)
+
+wrap_family <- function(family) {
+  parts <- c("linkfun", "linkinv", "variance", "dev.resids", "aic", "mu.eta")
+  lacking <- parts[!vapply(family[parts], is.function, NA)]
+  if (length(lacking) > 0L) {
+    abort_argument("family", sprintf("family %s has no function '%s', which a fit needs",
+                                     family$family[1L], lacking[1L]))
+  }
+  structure(sprintf("%s(%s)", family$family, family$link), r = family, class = "cl_family")
+}
+
+r_family_names <- c("binomial", "gaussian", "Gamma", "inverse.gaussian", "poisson", "quasi",
+                    "quasibinomial", "quasipoisson")

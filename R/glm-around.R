@@ -41,7 +41,7 @@ cl_as_glm <- function(fit) {
     if (!requireNamespace("MASS", quietly = TRUE)) {
       abort_argument("fit", "family \"neg_binomial_2_log\" needs the package MASS here")
     }
-    family <- MASS::negative.binomial(fit$aux[[1L]], link = "log")
+    family <- MASS::negative.binomial(fit$own[[1L]], link = "log")
   }
   y <- mean_response(fit)
   trials <- ones_unless(fit$trials, length(y))
@@ -58,7 +58,7 @@ cl_as_glm <- function(fit) {
     model = frame, call = call, formula = formula, terms = fit$terms,
     data = environment(formula), offset = fit$offset, control = stats::glm.control(),
     method = "glm.fit", contrasts = fit$contrasts, xlevels = fit$xlevels, na.action = fit$na.action,
-    theta = if (negative) fit$aux[[1L]], SE.theta = if (negative) fit$aux_error,
+    theta = if (negative) fit$own[[1L]], SE.theta = if (negative) fit$own_error,
     twologlik = if (negative) 2 * fit$logLik)), class = c(if (negative) "negbin", "glm", "lm"))
 }
 
@@ -225,56 +225,20 @@ get_df.cl_glm <- function(x, type = "residual", ...) {
 #' @exportS3Method insight::get_loglikelihood
 get_loglikelihood.cl_glm <- function(x, ...) stats::logLik(x)
 
-#' @exportS3Method insight::find_formula
-find_formula.cl_glmm <- function(x, ...) {
-  whole <- stats::formula(x)
-  fixed <- without_bars(whole[[3L]])
-  conditional <- whole
-  conditional[[3L]] <- if (is.null(fixed)) 1 else fixed
-  random <- lapply(random_bars(whole[[3L]]), call_formula, environment(whole))
-  structure(list(conditional = conditional, random = if (length(random) == 1L) random[[1L]] else
-    random), class = c("insight_formula", "list"))
-}
-
-# Variances of the fixed and random parts of the linear predictor and of the distribution, as
-# Nakagawa, Johnson and Schielzeth (2017) define them.
-#' @exportS3Method insight::get_variance
-get_variance.cl_glmm <- function(x, component = "all", ...) {
-  designs <- random_designs(random_terms(random_bars(x$formula[[3L]])), stats::model.frame(x))
-  parts <- vapply(seq_along(designs), function(t)
-    sum(crossprod(designs[[t]]$x) * x$variances[[t]]) / length(x$y), 0)
-  rows <- vapply(designs, function(d) nlevels(d$factor), 0L) == length(x$y)
-  found <- list(var.fixed = stats::var(unname(stats::predict(
-    replace(x, c("na.action", "offset"), list(NULL)), re.form = NA))),
-                var.random = sum(parts[!rows]), var.distribution = distribution_variance(x),
-                var.dispersion = sum(parts[rows]))
-  found$var.residual <- found$var.distribution + found$var.dispersion
-  first <- vapply(x$variances, function(v) rownames(v)[1L] == "(Intercept)", NA)
-  found$var.intercept <- vapply(x$variances[first], `[`, 0, 1L)
-  found$var.slope <- unlist(lapply(seq_along(first), function(t) {
-    v <- diag(x$variances[[t]])
-    v <- if (first[t]) v[-1L] else v
-    if (length(v) > 0L) stats::setNames(v, paste0(names(first)[t], ".", names(v)))
-  }))
-  component <- check_choice(component, c("all", sub("var.", "", names(found), fixed = TRUE)),
-                            "component")
-  if (component == "all") found else found[paste0("var.", component)]
-}
-
 # On the scale of the link; for counts by the log-normal approximation at the mean of the model
 # without predictors.
 distribution_variance <- function(x) {
-  if (x$family == "normal_id") return(x$aux[[1L]]^2)
+  if (x$family == "normal_id") return(x$own[[1L]]^2)
   family <- stats::family(x)
   if (family$family == "binomial") {
     return(switch(family$link, logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6, NA_real_))
   }
   if (family$link != "log") return(if (family$link == "sqrt") 0.25 else NA_real_)
-  if (family$family == "Gamma") return(log1p(x$aux[[1L]]))
+  if (family$family == "Gamma") return(log1p(x$own[[1L]]))
   null <- suppressMessages(eval(stats::update(x, null_formula(x), evaluate = FALSE),
                                 environment(x$formula)))
   mu <- exp(null$coefficients[[1L]])
-  log1p(if (x$family == "neg_binomial_2_log") 1 / mu + 1 / x$aux[[1L]] else 1 / mu)
+  log1p(if (x$family == "neg_binomial_2_log") 1 / mu + 1 / x$own[[1L]] else 1 / mu)
 }
 
 # The formula with the random effects and no other predictor.

@@ -195,9 +195,6 @@ unexplained <- function(x, w, found, j, gram) {
   sqrt(sum(if (is.null(w)) rest^2 else w * rest^2))
 }
 
-# The upper factor of a base matrix, or NULL if it is not positive definite.
-chol_or_null <- function(a) tryCatch(chol.default(a), error = function(e) NULL)
-
 # Solves with a matrix that should be positive definite, after scaling its diagonal to 1. If it is
 # not, its eigenvalues are made positive, so that the result is still an ascent direction.
 solve_information <- function(info, right) {

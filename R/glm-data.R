@@ -30,23 +30,6 @@ glm_response <- function(family, y, trials, weights) {
     list(y = check_numeric(y, "y"), kind = "number", weights = weights))
 }
 
-# The response without classes that only record the origin of numbers, strings or a factor.
-plain_numbers <- function(x) {
-  if (!is.object(x)) return(x)
-  origin <- c("AsIs", "dw_transformer", "table", "xtabs", "labelled", "haven_labelled",
-              "haven_labelled_spss", "vctrs_vctr", "numeric", "double", "integer", "logical",
-              "character")
-  left <- setdiff(class(x), origin)
-  if (length(left) > 0L) {
-    if (is.factor(x)) class(x) <- left
-    return(x)
-  }
-  shape <- dim(x)
-  attributes(x) <- NULL
-  if (length(shape) > 1L) dim(x) <- shape
-  x
-}
-
 check_glm_weights <- function(weights, n) {
   if (is.null(weights)) return(NULL)
   if (!is.numeric(weights) || is.object(weights) || length(weights) != n) {

@@ -152,7 +152,7 @@
 #' @param ... For the generic: arguments of the methods.
 #' @return An object of class `"cl_glm"`, a list with the elements
 #'   * `coefficients`: a named vector; for `categorical_logit` with names `class:column`,
-#'   * `aux`: `sigma`, `phi`, the cuts, or the estimated `dispersion` of a family of R,
+#'   * `own`: `sigma`, `phi`, the cuts, or the estimated `dispersion` of a family of R,
 #'   * `vcov`: covariance matrix of coefficients and cuts,
 #'   * `vcov.root`: a matrix R with `vcov` = R R', or `NULL`; it keeps digits that `vcov` has lost
 #'     if coefficients are highly correlated,
@@ -305,7 +305,6 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
 }
 
 # Whether the response of a binomial model is a proportion, not a single outcome.
-is_share <- function(y) is.numeric(y) && any(y > 0 & y < 1, na.rm = TRUE)
 
 # The model matrix; for ordered_logistic with an intercept, which the cuts replace.
 glm_design <- function(terms, frame, family, contrasts = NULL, x = NULL) {
@@ -345,7 +344,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
   if (!missing(y) && inherits(y, "formula")) refuse_fit_arguments("x") # glm()'s x = TRUE
   if (...length() > 0L) refuse_fit_arguments(c(names(list(...)), "")[1L])
   if (!is_sparse(x)) x <- predictors(x)
-  y <- if (!missing(y)) on_host_memory(y)
+  y <- if (!missing(y)) on_host(y)
   if (is.null(y)) abort_argument("y", "the response 'y' is missing")
   names <- colnames(x)
   if (is.null(names) && ncol(x) > 0L) names <- paste0("x", seq_len(ncol(x)))
@@ -426,7 +425,7 @@ finish_glm <- function(problem, mode, method) {
       draws_covariance(mode$draws, aux_names(core), core$logged)
   coefficients <- stats::setNames(as.vector(beta[shown, ]),
                                   class_names(core, problem$names[shown]))
-  fit <- list(coefficients = coefficients, aux = aux, aux_error = covariance$aux_error,
+  fit <- list(coefficients = coefficients, own = aux, own_error = covariance$own_error,
               vcov = covariance$vcov, vcov.root = covariance$root, logLik = found$value,
               objective = found$objective,
               rank = core$beta_count, family = problem$family, method = method,
@@ -458,7 +457,7 @@ glm_fitted <- function(fit, problem, core, theta) {
                           poisson_log = , neg_binomial_2_log = exp(eta))
   fit$fitted.values <- if (is.null(mu)) glm_mean(fit, fit$linear.predictors) else
     named(mu)
-  parameters <- fit$rank + length(fit$aux) * (fit$family == "ordered_logistic")
+  parameters <- fit$rank + length(fit$own) * (fit$family == "ordered_logistic")
   fit$df.residual <- fit$nobs - parameters
   if (has_classes(fit$family)) {
     fit$deviance <- -2 * fit$logLik
@@ -481,15 +480,15 @@ glm_fitted <- function(fit, problem, core, theta) {
   }
   w <- deviance_weights(fit)
   y <- mean_response(fit)
-  fit$deviance <- sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$aux))
+  fit$deviance <- sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$own))
   if (is.null(many)) {
-    fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$aux))
+    fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$own))
   }
   fit
 }
 
 # The mean at linear predictors: numbers, or n x C probabilities.
-glm_mean <- function(fit, eta, aux = fit$aux) {
+glm_mean <- function(fit, eta, aux = fit$own) {
   if (!has_classes(fit$family)) return(link_inverse(fit$family, eta))
   share <- class_probabilities(fit$family, eta, aux)
   dimnames(share) <- list(if (is.matrix(eta)) rownames(eta) else names(eta), fit$levels)

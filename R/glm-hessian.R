@@ -30,7 +30,7 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
                            cuts = NULL, trials = NULL) {
   check_dots_empty(...)
   x <- one_for_each(predictors(x), y)
-  beta <- on_host_memory(beta)
+  beta <- on_host(beta)
   if (length(beta) == 1L && family != "categorical_logit") beta <- rep(as.vector(beta), ncol(x))
   # One evaluation checks all arguments and that the predictor is finite.
   value <- cl_glm_lpdf(family, y, x, alpha, beta, sigma = sigma, phi = phi, cuts = cuts,
@@ -40,10 +40,10 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
   }
   k <- ncol(x)
   eta <- as.matrix(cl_matmul(x, matrix(as.double(beta), k, if (k > 0L) length(beta) / k else 1L)))
-  if (family == "categorical_logit") return(class_hessian(x, eta, on_host_memory(alpha)))
-  eta <- as.vector(eta) + as.vector(on_host_memory(alpha))
-  weight <- glm_weights(family, as.vector(response(y)), eta, as.vector(on_host_memory(sigma)),
-                        as.vector(on_host_memory(phi)), as.vector(on_host_memory(cuts)),
+  if (family == "categorical_logit") return(class_hessian(x, eta, on_host(alpha)))
+  eta <- as.vector(eta) + as.vector(on_host(alpha))
+  weight <- glm_weights(family, as.vector(response(y)), eta, as.vector(on_host(sigma)),
+                        as.vector(on_host(phi)), as.vector(on_host(cuts)),
                         as.vector(response(trials, "trials")))
   -weighted_crossprod(x, rep_len(weight, nrow(x)))
 }

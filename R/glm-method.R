@@ -98,3 +98,10 @@ as_glm <- function(fit, x, y, weights, trials, family, control, names) {
        df.null = n - as.integer(fit$intercept > 0L), y = named(y), converged = fit$converged,
        boundary = FALSE)
 }
+
+# Fits inherit from "cl_glm"; what is not meant for random effects is refused.
+refuse_mixed <- function(object, what) {
+  if (!is.null(object$random)) {
+    abort_argument("object", sprintf("%s are not available for fits with random effects", what))
+  }
+}

@@ -4,12 +4,8 @@
 # Factoring its covariance matrix is expensive, and predictions come in series, so the session
 # caches the states of a few fits by the fit's id and recomputes others.
 
-gp_states <- new.env(parent = emptyenv())
 gp_states$list <- list()
 gp_states$count <- 0L
-
-# Limit of the numbers that all states in the cache have: one large state or a few small ones.
-gp_states_limit <- 4096^2
 
 # About how many numbers the state of a fit has: a factor of the covariance matrix, or neighbours.
 gp_state_size <- function(object) {
@@ -50,12 +46,3 @@ gp_state_likelihood <- function(object) {
   clear_gp_states(length(object$y)) # two more n x n matrices will be allocated
   gp_function(problem)
 }
-
-drop_gp_state <- function(object) {
-  gp_states$list <- Filter(function(entry) !identical(entry$id, object$id), gp_states$list)
-  invisible(gc(FALSE)) # frees their device memory now
-  invisible()
-}
-
-# Frees the cache before a large allocation.
-clear_gp_states <- function(n) if (n^2 > gp_states_limit / 4) gp_states$list <- list()

@@ -31,11 +31,6 @@ print_gp_head <- function(x, n) {
   cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n", vecchia_text(x), "\n", sep = "")
 }
 
-dropped_rows <- function(x) {
-  count <- length(x$na.action)
-  if (count == 0L) "" else sprintf(" (%d dropped: missing values)", count)
-}
-
 noise_text <- function(x) {
   parts <- c(if (!is.null(x$weights)) "by weights", if (!is.null(x$variance)) "and known variances")
   if (length(parts) == 0L) "" else paste0(" ", paste(parts, collapse = " "))
@@ -146,13 +141,6 @@ print_priors <- function(prior, fixed) {
     if (is.null(p)) "flat" else if (is.null(label)) "a function" else label
   }, "")
   print_prior_texts(text)
-}
-
-print_prior_texts <- function(text) {
-  if (length(text) == 0L) return(invisible())
-  cat("\nPriors:\n")
-  cat(sprintf("  %s  %s\n", formatC(names(text), width = -max(nchar(names(text)))), text),
-      sep = "")
 }
 
 # ---- uncertainty of the coefficients -------------------------------------------------------------

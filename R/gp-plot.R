@@ -172,8 +172,6 @@ typical_value <- function(v, numeric = is_drawable(v)) {
 
 # ---- a curve -------------------------------------------------------------------------------------
 
-curve_colour <- "#0072B2"
-
 plot_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch, cex, las, legend, ...) {
   if (is.null(col)) col <- curve_colour
   values <- inputs$values[[1L]]

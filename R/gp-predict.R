@@ -98,8 +98,8 @@ at_draw <- function(object, par, i) {
   par <- par[i, ]
   object$par <- par
   if (!is.null(object$response)) {
-    object$aux <- par[names(object$aux)]
-    par <- par[setdiff(names(par), names(object$aux))]
+    object$own <- par[names(object$own)]
+    par <- par[setdiff(names(par), names(object$own))]
   } else {
     object$noise <- par[["noise"]]
     par <- par[-length(par)]
@@ -262,18 +262,6 @@ matrix_points <- function(object, newdata) {
     h <- mean_columns("formula", x, learnt, mean_frame(learnt, x, object$trend$xlevels))
   }
   list(x = x, h = h)
-}
-
-# Columns go by name where both the fit's and the new ones have names.
-named_columns <- function(newdata, names) {
-  given <- if (is.data.frame(newdata)) base::names(newdata) else colnames(newdata)
-  if (is.null(names) || is.null(given) || identical(given, names)) return(newdata)
-  lacking <- setdiff(names, given)
-  if (length(lacking) > 0L) {
-    abort_argument("newdata", sprintf("'newdata' has no column '%s'", lacking[1L]))
-  }
-  if (is_cl(newdata)) newdata <- as.matrix(newdata)
-  newdata[, names, drop = FALSE]
 }
 
 frame_points <- function(object, newdata) {

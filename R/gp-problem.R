@@ -49,16 +49,6 @@ new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
        variance = variance, scale = if (spread > 0) 2^round(log2(spread)) else 1)
 }
 
-# A data frame of inputs without formula.
-check_columns_numeric <- function(x, name) {
-  if (!is.data.frame(x)) return(invisible())
-  other <- names(x)[!vapply(x, is.numeric, NA)]
-  if (length(other) > 0L) {
-    abort_argument(name, sprintf(paste("column '%s' of '%s' is not numeric: use a formula, which",
-                                       "turns factors into indicator columns"), other[1L], name))
-  }
-}
-
 check_gp_finite <- function(v, name) {
   bad <- which(!is.finite(v))
   if (length(bad) == 0L) return(invisible())

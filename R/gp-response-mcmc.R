@@ -13,18 +13,18 @@ sample_response <- function(problem, space, prior, found, control, progress) {
   free <- space$free
   names <- space$name[free]
   par <- space$value
-  x <- latent_points(problem)
+  x <- e$points()
   density <- function(...) {
     given <- list(...)
     par[free] <- unlist(given[names])
     p <- prior$value(par)
     at_kernel <- with_parameters(e$kernel, par[e$in_kernel])
-    aux <- par[-e$in_kernel]
+    own <- par[-e$in_kernel]
     l <- latent_root(cl_cov(x, kernel = at_kernel))
     z <- matrix(given$latent, n)
     f <- e$centre + as.matrix(l %*% z)
     if (!is.null(h)) f <- f + matrix(h %*% given$coefficients, n)
-    at <- response_at(problem$response, f, aux, by = TRUE)
+    at <- response_at(problem$response, f, own, by = TRUE)
     value <- sum(at$l) + p$value - sum(z^2) / 2
     # a clMatrix where the covariance matrix is one
     moved <- as.matrix(crossprod(l, at$d1))
@@ -69,7 +69,7 @@ response_draw_state <- function(object) {
   d <- e$d
   draws <- as.matrix(object$draws)[object$row, ]
   z <- matrix(draws[grep("^latent", names(draws))], n)
-  x <- latent_points(e$problem)
+  x <- e$points()
   l <- latent_root(cl_cov(x, kernel = object$kernel))
   beta <- draws[trend_draws(object)] * trend_length(object$trend)
   f <- e$centre + as.matrix(l %*% z)
@@ -93,7 +93,7 @@ loo.cl_gp_response <- function(x, ...) {
   par <- gp_draws(x, Inf)
   log_lik <- vapply(seq_len(nrow(par)), function(i) {
     one <- at_draw(x, par, i)
-    response_at(x$response, drawn_state(one)$f, one$aux)$l
+    response_at(x$response, drawn_state(one)$f, one$own)$l
   }, numeric(length(x$y)))
   loo_of(array(t(log_lik), c(size, length(x$y))), ...)
 }

@@ -209,3 +209,39 @@ search_bounds <- function(space) {
   }
   list(lower = bound(space$low), upper = bound(space$high))
 }
+
+# The argument 'prior' for the parameters `names`: list(by (the prior of each, or NULL), value
+# (function(par): list(value, gradient), on the natural scale)). An element is named by parameter or
+# by kind of parameter ("lengthscale" for lengthscale2.1); the name of the parameter takes
+# precedence.
+gp_prior <- function(prior, names, fixed) {
+  named <- length(prior) == 0L || !is.null(names(prior))
+  if (!is.list(prior) || !named || anyDuplicated(names(prior))) {
+    abort_argument("prior", "'prior' must be a list named by parameter")
+  }
+  kinds <- parameter_kind(names)
+  if (!is.null(names(prior))) names(prior) <- named_by_column(names(prior), names)
+  unknown <- setdiff(names(prior), c(names, kinds))
+  if (length(unknown) > 0L) {
+    abort_argument("prior", sprintf(paste("'prior' names an unknown parameter, '%s'; the",
+                                          "parameters are %s"), unknown[1L],
+                                    paste(names, collapse = ", ")))
+  }
+  by <- lapply(seq_along(names), function(i) {
+    if (fixed[i]) return(NULL)
+    found <- prior[[names[i], exact = TRUE]]
+    if (is.null(found)) found <- prior[[kinds[i], exact = TRUE]]
+    if (is.null(found)) NULL else check_prior(found, names[i])
+  })
+  value <- function(par) {
+    total <- 0
+    gradient <- numeric(length(par))
+    for (i in which(lengths(by) > 0L)) {
+      one <- prior_at(by[[i]], par[[i]], names[i])
+      total <- total + one[1L]
+      gradient[i] <- one[2L]
+    }
+    list(value = total, gradient = gradient)
+  }
+  list(by = stats::setNames(by, names), value = value)
+}

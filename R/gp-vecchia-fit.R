@@ -58,7 +58,10 @@ some_rows <- function(problem, rows) {
   problem
 }
 
-on_host <- function(expr) if (session$engine == "auto") with_cl(expr, engine = "host") else expr
+# A small computation, on the host unless the user asked for a device, which would build kernels.
+small_on_host <- function(expr) {
+  if (session$engine == "auto") with_cl(expr, engine = "host") else expr
+}
 
 # As gp_search(), with the element `vecchia`: the approximation in which it ended. The search starts
 # from a fit of some rows, whose lengthscales are the units of distances; if the final ones have
@@ -76,7 +79,7 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
   }
   if (progress) message(sprintf("cl_gp: first a fit of %d observations", length(some$y)))
   # on the host: a device would first build kernels, for seconds, that the rest does not need
-  first <- on_host(gp_search(some, space, prior, "ml", starts, control, progress, workers))
+  first <- small_on_host(gp_search(some, space, prior, "ml", starts, control, progress, workers))
   par <- first$par
   bounds <- search_bounds(space)
   counts <- c(first$evaluations, first$not_pd)
@@ -87,8 +90,8 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
     if (!is.finite(target$screen(from))) stop(target$fault())
     # without the information, the curvature of the first fit
     scale <- if (!is.null(target$hessian)) 1 else
-      on_host(curvature_scale(gp_target(some, space, prior, "ml", function(...) NULL), from,
-                              bounds))
+      small_on_host(curvature_scale(gp_target(some, space, prior, "ml", function(...) NULL), from,
+                                    bounds))
     best <- tryCatch(stats::nlminb(from, target$value, target$gradient, target$hessian,
                                    scale = scale, lower = bounds$lower, upper = bounds$upper,
                                    control = control),

@@ -209,3 +209,15 @@ setGeneric("all.equal")
 setMethod("all.equal", signature("ANY", "clMatrix"), function(target, current, ...) {
   all.equal(on_host(target), as.matrix(current), ...)
 })
+
+# Columns go by name where both the fit's and the new ones have names.
+named_columns <- function(newdata, names) {
+  given <- if (is.data.frame(newdata)) base::names(newdata) else colnames(newdata)
+  if (is.null(names) || is.null(given) || identical(given, names)) return(newdata)
+  lacking <- setdiff(names, given)
+  if (length(lacking) > 0L) {
+    abort_argument("newdata", sprintf("'newdata' has no column '%s'", lacking[1L]))
+  }
+  if (is_cl(newdata)) newdata <- as.matrix(newdata)
+  newdata[, names, drop = FALSE]
+}

@@ -345,8 +345,6 @@ setMethod("diag<-", "clMatrix", function(x, value) {
 })
 
 # A base R value: the matrix itself, or the copy of a clMatrix.
-on_host <- function(x) if (is_cl(x)) as.matrix(x) else x
-
 # ---- symmetry -----------------------------------------------------------------------------------
 
 #' @rdname clMatrix-index

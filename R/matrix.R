@@ -133,6 +133,9 @@ new_cl <- function(handle, dim, dimnames = NULL, view = "general") {
 
 is_cl <- function(x) isS4(x) && inherits(x, "clMatrix")
 
+# A clMatrix as a base R matrix; anything else as it is.
+on_host <- function(x) if (is_cl(x)) as.matrix(x) else x
+
 #' @rdname clMatrix
 #' @param n Order of the identity matrix.
 #' @param batch Number of identity matrices next to each other: `n x (n * batch)`.

@@ -70,12 +70,6 @@ loo.cl_sample <- function(x, log_lik, ...) {
   loo_of(cl_generate(x, log_lik), ...)
 }
 
-#' @exportS3Method loo::loo
-loo.cl_glm <- function(x, ...) {
-  log_lik <- log_lik.cl_glm(x)[, deviance_weights(x) > 0, drop = FALSE]
-  loo_of(array(log_lik, c(dim(fit_draws(x)$draws)[1:2], ncol(log_lik))), ...)
-}
-
 # `log_lik`: iteration x chain x observation.
 loo_of <- function(log_lik, ..., r_eff = NULL) {
   log_lik <- array(log_lik, dim(log_lik))
@@ -85,14 +79,14 @@ loo_of <- function(log_lik, ..., r_eff = NULL) {
 
 # The log likelihood of each observation of a cl_glm(), with its weight, given means (probabilities
 # of the classes) and sigma or phi.
-glm_pointwise <- function(object, mean, aux) {
+glm_pointwise <- function(object, mean, own) {
   y <- object$y
   w <- ones_unless(object$prior.weights, length(y))
-  if (object$family == "normal_id") return(stats::dnorm(y, mean, aux / sqrt(w), log = TRUE))
+  if (object$family == "normal_id") return(stats::dnorm(y, mean, own / sqrt(w), log = TRUE))
   w * switch(object$family,
              bernoulli_logit = stats::dbinom(y, 1, mean, log = TRUE),
              binomial_logit = stats::dbinom(y, object$trials, mean, log = TRUE),
              poisson_log = stats::dpois(y, mean, log = TRUE),
-             neg_binomial_2_log = stats::dnbinom(y, aux, mu = mean, log = TRUE),
+             neg_binomial_2_log = stats::dnbinom(y, own, mu = mean, log = TRUE),
              log(mean[cbind(seq_along(y), as.integer(y))]))
 }

@@ -136,10 +136,6 @@ energy_fractions <- function(x) {
   })
 }
 
-count_of <- function(n, what) {
-  paste0(format(n, digits = 7L, scientific = FALSE), " ", what, if (n == 1) "" else "s")
-}
-
 # ---- methods -------------------------------------------------------------------------------------
 
 #' Results of cl_sample()

@@ -6,50 +6,6 @@
 
 # ---- where parameters are ------------------------------------------------------------------------
 
-# How a starting value is split: `arguments`: NULL for one vector, else a list with name, index, dim
-# and `given`, the names or dimnames, of each argument; `names` of all parameters; `blocks`:
-# transforms with the indices of their constrained (`x`) and unconstrained (`u`) numbers; `free_x`,
-# `free_u`: indices of the others; `bounds` of the constrained numbers.
-parameter_layout <- function(init, transform) {
-  layout <- if (is.list(init)) list_layout(init) else vector_layout(init)
-  blocks <- transform_blocks(layout, transform)
-  layout$blocks <- blocks
-  sizes <- integer(layout$n)
-  sizes[] <- 1L
-  for (b in blocks) sizes[b$x] <- c(rep(1L, b$size), rep(0L, length(b$x) - b$size))
-  last <- cumsum(sizes)
-  for (i in seq_along(blocks)) {
-    layout$blocks[[i]]$u <- last[blocks[[i]]$x][seq_len(blocks[[i]]$size)]
-  }
-  layout$free_x <- setdiff(seq_len(layout$n), unlist(lapply(blocks, `[[`, "x")))
-  layout$free_u <- last[layout$free_x]
-  layout$dimension <- sum(sizes)
-  layout$bounds <- matrix(c(-Inf, Inf), layout$n, 2L, byrow = TRUE,
-                          dimnames = list(layout$names, c("lower", "upper")))
-  for (b in blocks) layout$bounds[b$x, ] <- cbind(rep_len(b$lower, length(b$x)), b$upper)
-  layout
-}
-
-vector_layout <- function(init) {
-  n <- length(init)
-  given <- names(init)
-  list(n = n, arguments = NULL, given = given,
-       names = if (is.null(given)) element_names("par", init) else given,
-       indices = stats::setNames(as.list(seq_len(n)), given))
-}
-
-list_layout <- function(init) {
-  ends <- cumsum(lengths(init))
-  arguments <- lapply(seq_along(init), function(i) {
-    list(name = names(init)[i], index = ends[i] - length(init[[i]]) + seq_along(init[[i]]),
-         dim = dim(init[[i]]), given = if (is.null(dim(init[[i]]))) names(init[[i]]) else
-           dimnames(init[[i]]))
-  })
-  list(n = sum(lengths(init)), arguments = arguments, given = NULL,
-       names = unlist(Map(element_names, names(init), init), use.names = FALSE),
-       indices = stats::setNames(lapply(arguments, `[[`, "index"), names(init)))
-}
-
 # The value of an argument from its numbers.
 as_argument <- function(x, argument) {
   if (is.null(argument$dim)) {
@@ -59,47 +15,6 @@ as_argument <- function(x, argument) {
     if (!is.null(argument$given)) dimnames(x) <- argument$given
   }
   x
-}
-
-# "beta" for a number, else "beta[1]", "beta[age]" or "beta[2,1]".
-element_names <- function(name, x) {
-  if (length(x) == 1L && is.null(names(x)) && is.null(dim(x))) return(name)
-  if (length(x) == 0L) return(character())
-  if (is.null(dim(x))) {
-    index <- if (is.null(names(x))) seq_along(x) else names(x)
-  } else {
-    index <- apply(arrayInd(seq_along(x), dim(x)), 1L, paste, collapse = ",")
-  }
-  sprintf("%s[%s]", name, index)
-}
-
-# `transform`: NULL, one transform of the whole vector, or a list of them by parameter name.
-transform_blocks <- function(layout, transform) {
-  if (is.null(transform)) return(list())
-  if (inherits(transform, "cl_transform")) {
-    if (!is.null(layout$arguments)) {
-      abort_argument("transform", paste("'transform' must be a list named by parameter because",
-                                        "'init' is one"))
-    }
-    return(list(transform_block(transform, seq_len(layout$n), "init")))
-  }
-  known <- is.list(transform) && length(names(transform)) == length(transform) &&
-    all(names(transform) %in% names(layout$indices)) && !anyDuplicated(names(transform))
-  if (!known || !all(vapply(transform, inherits, NA, what = "cl_transform"))) {
-    abort_argument("transform", paste("'transform' must be a transform such as cl_lower(0), or a",
-                                      "list of transforms named by parameters of 'init'"))
-  }
-  Map(function(t, name) transform_block(t, layout$indices[[name]], name), unname(transform),
-      names(transform))
-}
-
-transform_block <- function(transform, x, name) {
-  if (!transform$bounds %in% c(1L, length(x)) || !transform$fits(length(x))) {
-    abort_argument("transform", sprintf(paste("the transform of '%s' cannot be used for a",
-                                              "parameter of length %d"), name, length(x)))
-  }
-  c(transform[c("inside", "free", "value", "jacobian", "pull", "flags", "each", "lower", "upper")],
-    list(x = x, size = transform$size(length(x)), name = name))
 }
 
 # ---- between the scales --------------------------------------------------------------------------
@@ -182,79 +97,6 @@ make_evaluator <- function(log_density, layout, nan) {
     }
     if (plain) answer else list(value + jacobian, pull_back(layout, u, x, slope))
   }
-}
-
-# function(x) giving list(value, gradient as a plain vector), for the constrained vector x.
-density_caller <- function(log_density, layout) {
-  call_density <- argument_caller(log_density, layout)
-  if (inherits(log_density, "cl_gradient")) {
-    return(compiled_caller(environment(log_density), call_density, layout))
-  }
-  call_density
-}
-
-# The same for a cl_gradient() with this state: once it is compiled for these parameters, its
-# program is called with the vector directly, without lists of arguments and derivatives.
-compiled_caller <- function(state, call_density, layout) {
-  program <- order <- NULL
-  function(x) {
-    if (is.null(program) || !identical(program, state$program) || state$pid != Sys.getpid()) {
-      answer <- call_density(x)
-      if (!state$retrace && !is.null(state$program)) {
-        program <<- state$program
-        order <<- program_order(state, layout)
-      }
-      return(answer)
-    }
-    if (is.null(order)) {
-      both <- .Call(r_program_run, program, x, TRUE)
-      return(list(both[1L], both[-1L]))
-    }
-    both <- .Call(r_program_run, program, x[order], TRUE)
-    slope <- x
-    slope[order] <- both[-1L]
-    list(both[1L], slope)
-  }
-}
-
-# The positions of the parameters of a compiled function in the vector; NULL if they are in order.
-program_order <- function(state, layout) {
-  names <- vapply(layout$arguments, `[[`, "", "name")
-  indices <- lapply(layout$arguments, `[[`, "index")
-  order <- unlist(indices[match(names(state$like), names)], use.names = FALSE)
-  if (!identical(order, seq_len(layout$n))) order
-}
-
-argument_caller <- function(log_density, layout) {
-  if (is.null(layout$arguments)) {
-    given <- layout$given
-    return(function(x) {
-      if (!is.null(given)) names(x) <- given
-      answer <- log_density(x)
-      slope <- own_slope(log_density, attr(answer, "gradient", exact = TRUE))
-      list(one_value(answer), as_slope(slope, given))
-    })
-  }
-  names <- vapply(layout$arguments, `[[`, "", "name")
-  indices <- lapply(layout$arguments, `[[`, "index")
-  plain <- vapply(layout$arguments, function(a) is.null(a$dim) && is.null(a$given), NA)
-  extra <- if (inherits(log_density, "cl_likelihood")) list(gradient = names)
-  function(x) {
-    arguments <- vector("list", length(names))
-    names(arguments) <- names
-    for (i in seq_along(names)) {
-      part <- x[indices[[i]]]
-      arguments[[i]] <- if (plain[i]) part else as_argument(part, layout$arguments[[i]])
-    }
-    answer <- do.call(log_density, c(arguments, extra), quote = TRUE)
-    slope <- attr(answer, "gradient", exact = TRUE)
-    list(one_value(answer), list_slope(slope, names, lengths(indices)))
-  }
-}
-
-# The gradient of a cl_gradient() of one parameter as a vector; any other gradient unchanged.
-own_slope <- function(f, slope) {
-  if (inherits(f, "cl_gradient") && length(slope) == 1L) slope[[1L]] else slope
 }
 
 one_value <- function(answer) {
@@ -492,4 +334,88 @@ batch_slope <- function(slope, dim, what) {
   if (is.numeric(slope) && length(slope) == prod(dim)) return(matrix(slope, dim[1L], dim[2L]))
   statcl_abort("density", sprintf("%s must be a %d x %d matrix, not %s", what, dim[1L], dim[2L],
                                   describe(slope)), argument = "log_density")
+}
+
+# function(x) giving list(value, gradient as a plain vector), for the constrained vector x.
+density_caller <- function(log_density, layout) {
+  call_density <- argument_caller(log_density, layout)
+  if (inherits(log_density, "cl_gradient")) {
+    return(compiled_caller(environment(log_density), call_density, layout))
+  }
+  call_density
+}
+
+argument_caller <- function(log_density, layout) {
+  if (is.null(layout$arguments)) {
+    given <- layout$given
+    return(function(x) {
+      if (!is.null(given)) names(x) <- given
+      answer <- log_density(x)
+      slope <- own_slope(log_density, attr(answer, "gradient", exact = TRUE))
+      list(one_value(answer), as_slope(slope, given))
+    })
+  }
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  indices <- lapply(layout$arguments, `[[`, "index")
+  plain <- vapply(layout$arguments, function(a) is.null(a$dim) && is.null(a$given), NA)
+  extra <- if (inherits(log_density, "cl_likelihood")) list(gradient = names)
+  function(x) {
+    arguments <- vector("list", length(names))
+    names(arguments) <- names
+    for (i in seq_along(names)) {
+      part <- x[indices[[i]]]
+      arguments[[i]] <- if (plain[i]) part else as_argument(part, layout$arguments[[i]])
+    }
+    answer <- do.call(log_density, c(arguments, extra), quote = TRUE)
+    slope <- attr(answer, "gradient", exact = TRUE)
+    list(one_value(answer), list_slope(slope, names, lengths(indices)))
+  }
+}
+
+# The same for a cl_gradient() with this state: once it is compiled for these parameters, its
+# program is called with the vector directly, without lists of arguments and derivatives.
+compiled_caller <- function(state, call_density, layout) {
+  program <- order <- NULL
+  function(x) {
+    if (is.null(program) || !identical(program, state$program) || state$pid != Sys.getpid()) {
+      answer <- call_density(x)
+      if (!state$retrace && !is.null(state$program)) {
+        program <<- state$program
+        order <<- program_order(state, layout)
+      }
+      return(answer)
+    }
+    if (is.null(order)) {
+      both <- .Call(r_program_run, program, x, TRUE)
+      return(list(both[1L], both[-1L]))
+    }
+    both <- .Call(r_program_run, program, x[order], TRUE)
+    slope <- x
+    slope[order] <- both[-1L]
+    list(both[1L], slope)
+  }
+}
+
+# The positions of the parameters of a compiled function in the vector; NULL if they are in order.
+program_order <- function(state, layout) {
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  indices <- lapply(layout$arguments, `[[`, "index")
+  order <- unlist(indices[match(names(state$like), names)], use.names = FALSE)
+  if (!identical(order, seq_len(layout$n))) order
+}
+
+# The gradient of a cl_gradient() of one parameter as a vector; any other gradient unchanged.
+own_slope <- function(f, slope) {
+  if (inherits(f, "cl_gradient") && length(slope) == 1L) slope[[1L]] else slope
+}
+
+check_start <- function(x) {
+  parts <- if (is.list(x)) x else list(x)
+  if (is.list(x) && (is.null(names(x)) || !all(nzchar(names(x))) || anyDuplicated(names(x)))) {
+    abort_argument("init", "the parameters in 'init' must have unique names")
+  }
+  right <- vapply(parts, function(p) is.numeric(p) && !is.object(p) && all(is.finite(p)), NA)
+  if (length(parts) == 0L || !all(right)) abort_argument("init",
+    "'init' must contain only finite numbers")
+  if (sum(lengths(parts)) == 0L) abort_argument("init", "'init' is empty")
 }

@@ -453,14 +453,3 @@ starts_of_fit <- function(fit, chains) {
     stats::setNames(parts, vapply(fit$arguments, `[[`, "", "name"))
   })
 }
-
-check_start <- function(x) {
-  parts <- if (is.list(x)) x else list(x)
-  if (is.list(x) && (is.null(names(x)) || !all(nzchar(names(x))) || anyDuplicated(names(x)))) {
-    abort_argument("init", "the parameters in 'init' must have unique names")
-  }
-  right <- vapply(parts, function(p) is.numeric(p) && !is.object(p) && all(is.finite(p)), NA)
-  if (length(parts) == 0L || !all(right)) abort_argument("init",
-    "'init' must contain only finite numbers")
-  if (sum(lengths(parts)) == 0L) abort_argument("init", "'init' is empty")
-}

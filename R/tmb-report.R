@@ -42,11 +42,6 @@ as.list.cl_sdreport <- function(x, what = c("Estimate", "Std. Error"), report = 
   tmb_parameters(form$layout, split_slope(z, form$active), if (column == 2L) NA_real_)
 }
 
-# The inverse; NaN if the matrix is not positive definite.
-safe_inverse <- function(h) {
-  tryCatch(chol2inv(chol.default(h)), error = function(e) h * NaN)
-}
-
 tmb_quantities <- function(o, theta, cov) {
   z <- o$start
   z[o$fixed] <- theta

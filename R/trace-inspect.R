@@ -114,8 +114,8 @@ traced_link <- function(link) {
   switch(link, identity = function(eta) eta, sqrt = function(eta) eta^2,
          inverse = function(eta) 1 / eta, `1/mu^2` = function(eta) 1 / sqrt(eta),
          log = function(eta) traced_extremes("pmax", list(exp(eta), tiny), FALSE),
-         logit = density_functions()$plogis, probit = density_functions()$pnorm,
-         cauchit = density_functions()$pcauchy,
+         logit = traced_functions()$plogis, probit = traced_functions()$pnorm,
+         cauchit = traced_functions()$pcauchy,
          cloglog = function(eta) {
            p <- traced_extremes("pmin", list(-expm1(-exp(eta)), 1 - tiny), FALSE)
            traced_extremes("pmax", list(p, tiny), FALSE)

@@ -71,8 +71,8 @@ looking_up <- function(f, overrides = list()) {
         assign(name, copy(value), envir = place)
       } else if (is_of_package(value)) {
         follow_later(name, value, place)
-      } else if (inherits(value, "cl_likelihood")) {
-        assign(name, traced_likelihood(value), envir = place)
+      } else if (inherits(value, names(tracing$twins))) {
+        assign(name, tracing$twins[[class(value)[1L]]](value), envir = place)
       } else if (is.null(value)) {
         functions <- get0(name, envir = environment(g))
         if (holds_functions(functions)) {

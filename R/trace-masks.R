@@ -299,9 +299,9 @@ dollar_mask <- function(x, name) {
 # All replacements by name, created once.
 traced_functions <- function() {
   if (is.null(tracing$functions)) {
-    tracing$functions <- c(base_masks(), other_masks(), own_masks(), kernel_masks(),
-                           glm_masks(), density_functions(), class_masks(), inspection_masks(),
-                           refused_masks())
+    of_rooms <- do.call(c, lapply(tracing$rooms, function(masks) masks()))
+    tracing$functions <- c(base_masks(), other_masks(), own_masks(), of_rooms, class_masks(),
+                           inspection_masks(), refused_masks())
   }
   tracing$functions
 }

@@ -203,3 +203,29 @@ minus_margin <- function(x, shift, margin) {
   if (is_traced(x)) return(traced_sweep(x, 2, shift, `-`))
   x - rep(shift, each = nrow(x))
 }
+
+# Has the tape stop with a condition when the node is added: its fields are the call that adds it,
+# and what is wrong with a subscript.
+stop_at_node <- function(tape, node) {
+  add <- tape$add
+  tape$add <- function(...) {
+    id <- add(...)
+    if (id < node) return(id)
+    calls <- sys.calls()
+    functions <- lapply(seq_along(calls), sys.function)
+    call <- failing_call(calls, functions, sys.parents(), NULL)
+    stop(structure(class = c("cl_trace_reached", "condition"),
+                   list(message = "", call = call, subscript = beyond_length(call, calls))))
+  }
+}
+
+# "z[g]: subscript 3 of 2" where one of the calls in progress is `call`, of a vector's elements.
+beyond_length <- function(call, calls) {
+  if (is.null(call) || !identical(call[[1L]], quote(`[`)) || length(call) != 3L) return(NULL)
+  mine <- which(vapply(calls, function(e) identical(e[[1L]], quote(`[.cl_traced`)), NA))
+  frame <- sys.frame(max(mine, 1L))
+  x <- get("x", envir = frame)
+  i <- eval(quote(if (...length() == 1L) ..1), frame)
+  if (!is.numeric(i) || !any(i > x$n, na.rm = TRUE)) return(NULL)
+  sprintf("%s: subscript %s of %d", call_line(call), format(max(i)), x$n)
+}

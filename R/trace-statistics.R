@@ -96,3 +96,15 @@ traced_tapply <- function(X, INDEX, FUN, ..., simplify = TRUE) {
   dim(result) <- shape
   named(result, lapply(factors, levels))
 }
+
+as_square <- function(a) {
+  if (is.null(dim(a))) dim(a) <- rep(sqrt(length(a)), 2L)
+  a
+}
+
+# f(...), in the version for traced values if any argument is one: `%*%`, diag() and triangular
+# solves of base R are not generic.
+linear <- function(name, ...) {
+  f <- if (any_traced(...)) traced_functions()[[name]] else get(name, baseenv())
+  f(...)
+}

@@ -95,3 +95,64 @@ live_square <- function(x, n, transpose) {
 live_chol <- function(a) {
   tryCatch(t(chol.default(t(a))), error = function(e) a * NaN)
 }
+
+# The core's own value of op at plain numbers, which are recycled.
+core_numbers <- function(op, ...) {
+  n <- common_length(...)
+  operands <- lapply(list(...), function(x) rep_len(as.double(x), n))
+  value <- .Call(r_expr_numbers, op, operands)
+  dim(value) <- shape_of_longest(n, ...)
+  value
+}
+
+number_ops <- list(
+  square = function(a) a * a,
+  round = function(a) round(a),
+  inv_logit = function(a) stats::plogis(a),
+  log1p_exp = function(a) -stats::plogis(-a, log.p = TRUE),
+  log1m_exp = function(a) {
+    suppressWarnings(plain_where(a > -0.693, log(-expm1(a)), log1p(-exp(a))))
+  },
+  dnorm = function(a) stats::dnorm(a),
+  pnorm = function(a) stats::pnorm(a),
+  log_pnorm = function(a) stats::pnorm(a, log.p = TRUE),
+  qnorm = function(a) suppressWarnings(stats::qnorm(a)),
+  log_qnorm = function(a) suppressWarnings(stats::qnorm(a, log.p = TRUE)),
+  lbeta = function(a, b) suppressWarnings(base::lbeta(a, b)),
+  choose = function(a, b) base::choose(a, b),
+  lchoose = function(a, b) suppressWarnings(base::lchoose(a, b)),
+  atan2 = function(a, b) base::atan2(a, b),
+  pmin = function(a, b) base::pmin(a, b),
+  bessel_k_scaled = function(a, b) base::besselK(a, ifelse(is.finite(b), b, NaN), TRUE),
+  log_pgamma = function(a, b) suppressWarnings(stats::pgamma(a, b, log.p = TRUE)),
+  log_qgamma = function(a, b) {
+    suppressWarnings(stats::pgamma(a, b, lower.tail = FALSE, log.p = TRUE))
+  },
+  log_pbeta = function(a, b, c) suppressWarnings(stats::pbeta(a, b, c, log.p = TRUE)),
+  log_qbeta = function(a, b, c) {
+    suppressWarnings(stats::pbeta(a, b, c, lower.tail = FALSE, log.p = TRUE))
+  })
+
+# The length of the result of arithmetic on all arguments.
+common_length <- function(...) {
+  lengths <- vapply(list(...), length, 0L)
+  if (any(lengths == 0L)) 0L else max(lengths)
+}
+
+# The shape of the first argument of length n that has one.
+shape_of_longest <- function(n, ...) {
+  for (x in list(...)) if (!is.null(dim(x)) && length(x) == n) return(dim(x))
+  NULL
+}
+
+plain_where <- function(condition, yes, no) {
+  n <- common_length(condition, yes, no)
+  shape <- shape_of_longest(n, condition, yes, no)
+  condition <- rep_len(as.logical(condition), n)
+  value <- rep_len(as.double(no), n)
+  held <- which(condition)
+  value[held] <- rep_len(as.double(yes), n)[held]
+  value[is.na(condition)] <- NaN
+  dim(value) <- shape
+  value
+}

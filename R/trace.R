@@ -12,6 +12,10 @@
 
 tracing <- new.env(parent = emptyenv())
 tracing$tape <- NULL # the one being recorded
+# Of later rooms, set in R/zzz.R: functions that list further replacements, and by class those that
+# make the traced twin of a function of this package.
+tracing$rooms <- list()
+tracing$twins <- list()
 
 # An empty tape. `live`: NULL, or the parameters' values: then comparisons have plain results.
 new_tape <- function(live = NULL) {

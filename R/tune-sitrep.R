@@ -74,33 +74,6 @@ kernel_facts <- function() {
        tried = data.frame(program = trials$program, refusal = trials$refusal))
 }
 
-# The BLAS and LAPACK of the host engine, and whether it is the slow reference version.
-blas_facts <- function() {
-  blas <- tryCatch(extSoftVersion()[["BLAS"]], error = function(e) "")
-  lapack <- tryCatch(La_library(), error = function(e) "")
-  path <- if (nzchar(blas)) suppressWarnings(normalizePath(blas)) else ""
-  fast <- c(OpenBLAS = "openblas", MKL = "mkl", BLIS = "blis", ATLAS = "atlas",
-            Accelerate = "veclib|accelerate", ArmPL = "armpl", FlexiBLAS = "flexiblas")
-  known <- function(paths) names(fast)[vapply(fast, function(f) any(grepl(f, tolower(paths))), NA)]
-  hit <- known(path)
-  if (length(hit) == 0L) hit <- known(loaded_libraries()) # a library under another's name
-  reference <- length(hit) == 0L && grepl("blas", tolower(basename(path)))
-  name <- if (length(hit)) hit[1L] else if (reference) "reference BLAS (slow)" else "unknown"
-  advice <- if (reference) {
-    paste("R runs on the slow reference BLAS: install libopenblas0-pthread (Debian, Ubuntu), or",
-          "another fast BLAS")
-  }
-  list(name = name, blas = blas, lapack = lapack, reference = reference, advice = advice)
-}
-
-# File names, without folders, of the shared libraries in this process, where the system lists them
-# (Linux).
-loaded_libraries <- function() {
-  maps <- tryCatch(readLines("/proc/self/maps"), error = function(e) character(),
-                   warning = function(w) character())
-  unique(basename(grep("\\.so", maps, value = TRUE)))
-}
-
 device_advice <- function(build, devices) {
   if (!build$opencl) {
     return(paste("reinstall with the OpenCL headers (Debian, Ubuntu: ocl-icd-opencl-dev) for the",
@@ -162,10 +135,4 @@ print.cl_sitrep <- function(x, ...) {
   for (name in names(x$options)) line("setting", name, " = ", x$options[[name]])
   for (advice in x$advice) line("advice", advice)
   invisible(x)
-}
-
-format_bytes <- function(bytes) {
-  units <- c("B", "KiB", "MiB", "GiB", "TiB")
-  power <- pmin(pmax(floor(log(pmax(bytes, 1), 1024)), 0), 4)
-  sprintf(ifelse(power == 0, "%.0f %s", "%.1f %s"), bytes / 1024^power, units[power + 1])
 }

@@ -250,3 +250,19 @@ test_that("the nearest rows are the first in order", {
   v <- c(3, 1, 2, 1, 5, 0, 2)
   for (k in 1:7) expect_identical(statcl:::nearest(v, k), head(order(v), k))
 })
+
+test_that("the first search of a fit runs on the host unless a device is asked for", {
+  engines <- character()
+  where <- asNamespace("statcl")
+  suppressMessages(trace("gp_search", function() engines <<- c(engines, where$session$engine),
+                         print = FALSE, where = where))
+  on.exit(suppressMessages(untrace("gp_search", where = where)))
+  fit <- function() {
+    engines <<- character()
+    cl_gp(y ~ a + b, surface(40L), k_matern32(), approx = "vecchia", neighbours = 3, starts = 1)
+  }
+  with_cl(fit(), engine = "auto")
+  expect_identical(engines[1L], "host")
+  on_device(fit())
+  expect_identical(engines[1L], "device")
+})

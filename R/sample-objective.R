@@ -211,7 +211,7 @@ checked_pair <- function(value, gradient, n) {
 cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
   if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
   step <- check_number(step, "step", lower = 0)
-  point <- lapply(list(...), on_host_memory)
+  point <- lapply(list(...), on_host)
   if (inherits(f, "cl_gradient")) point <- gradient_point(f, point)
   if (length(point) == 0L) {
     abort_argument("...", "supply the arguments of 'f' at which to check its gradient")
@@ -233,14 +233,14 @@ cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
     abort_argument("...", "the gradient has none of the arguments among its names")
   }
   rows <- lapply(checked, function(name) {
-    check_argument_gradient(f, point, name, on_host_memory(gradient[[name]]), here, step)
+    check_argument_gradient(f, point, name, on_host(gradient[[name]]), here, step)
   })
   structure(do.call(rbind, rows), class = c("cl_gradient_check", "data.frame"))
 }
 
 # The arguments of a cl_gradient() by name; the elements of a list are parameters.
 gradient_point <- function(f, point) {
-  if (length(point) == 1L && is.list(point[[1L]])) return(lapply(point[[1L]], on_host_memory))
+  if (length(point) == 1L && is.list(point[[1L]])) return(lapply(point[[1L]], on_host))
   free <- setdiff(environment(f)$names, names(point))
   unnamed <- which(!nzchar(if (is.null(names(point))) rep("", length(point)) else names(point)))
   if (length(unnamed) <= length(free)) names(point)[unnamed] <- free[seq_along(unnamed)]

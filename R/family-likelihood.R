@@ -78,11 +78,11 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
   result <- .Call(r_glm_lpdf, check_family(family), response(y),
                   if (!is.null(trials)) response(trials, "trials"),
                   if (is_cl(rows)) rows@handle else rows,
-                  if (isS4(alpha)) on_host_memory(alpha) else alpha,
-                  if (isS4(beta)) on_host_memory(beta) else beta,
-                  if (isS4(sigma)) on_host_memory(sigma) else sigma,
-                  if (isS4(phi)) on_host_memory(phi) else phi,
-                  if (isS4(cuts)) on_host_memory(cuts) else cuts, gradient,
+                  if (isS4(alpha)) on_host(alpha) else alpha,
+                  if (isS4(beta)) on_host(beta) else beta,
+                  if (isS4(sigma)) on_host(sigma) else sigma,
+                  if (isS4(phi)) on_host(phi) else phi,
+                  if (isS4(cuts)) on_host(cuts) else cuts, gradient,
                   if (size[2L] < 32L) where_for("glm", nrow(rows)) else
                     where_for("glm_wide", length(rows)))
   if (is.null(gradient) || !any(c("x", "y") %in% gradient)) return(result)
@@ -150,9 +150,6 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   structure(f, class = c("cl_likelihood", "function"))
 }
 
-# The auxiliary parameter of each family.
-aux_parameter <- c(normal_id = "sigma", neg_binomial_2_log = "phi", ordered_logistic = "cuts")
-
 # The default of 'gradient': the parameters of a likelihood. alpha and cuts are redundant together.
 default_gradient <- function(family) {
   aux <- aux_parameter[family]
@@ -185,34 +182,15 @@ print_engine <- function(info) {
 
 # ---- arguments and results ----------------------------------------------------------------------
 
-check_family <- function(family) {
-  if (!is.character(family) || length(family) != 1L || is.na(family)) {
-    abort_argument("family", "'family' must be the name of a family, such as \"bernoulli_logit\"")
-  }
-  family
-}
-
-check_dots_empty <- function(...) {
-  if (...length() == 0L) return(invisible())
-  given <- names(list(...))
-  if (is.null(given)) abort_argument("...", "unused argument '...'")
-  given <- setdiff(given, c("use.fallback", "env")) # of nobs() and formula() in step() and add1()
-  if (length(given) == 0L) return(invisible())
-  name <- if (nzchar(given[1L])) given[1L] else "..."
-  abort_argument(name, sprintf("unused argument '%s'", name))
-}
-
 # Observations, one for each row; NULL if there are no trials.
 response <- function(y, argument = "y") {
   if (is.null(y) && argument != "y") return(NULL)
-  y <- check_numeric(if (isS4(y)) on_host_memory(y) else y, argument)
+  y <- check_numeric(if (isS4(y)) on_host(y) else y, argument)
   if (is.matrix(y) && ncol(y) != 1L) {
     abort_argument(argument, sprintf("'%s' must be a vector, not %s", argument, describe(y)))
   }
   y
 }
-
-on_host_memory <- function(x) if (is_cl(x)) as.matrix(x) else x
 
 # x as a clMatrix or a double matrix; a vector is one column.
 predictors <- function(x) {

@@ -2,24 +2,8 @@
 # "probit") or Gamma(). In problems and fits such a family is its name with the object as an
 # attribute. Means, variances and deviances are those of the object.
 
-r_family_names <- c("binomial", "gaussian", "Gamma", "inverse.gaussian", "poisson", "quasi",
-                    "quasibinomial", "quasipoisson")
-
-wrap_family <- function(family) {
-  parts <- c("linkfun", "linkinv", "variance", "dev.resids", "aic", "mu.eta")
-  lacking <- parts[!vapply(family[parts], is.function, NA)]
-  if (length(lacking) > 0L) {
-    abort_argument("family", sprintf("family %s has no function '%s', which a fit needs",
-                                     family$family[1L], lacking[1L]))
-  }
-  structure(sprintf("%s(%s)", family$family, family$link), r = family, class = "cl_family")
-}
-
 #' @export
 print.cl_family <- function(x, ...) print(as.vector(unclass(x)), ...)
-
-# A sparse matrix of the package Matrix stays one, in fits with families of R.
-is_sparse <- function(x) isS4(x) && inherits(x, "sparseMatrix")
 
 sparse_family <- function(family) {
   if (!is.null(r_family(family))) return(family)
@@ -42,9 +26,6 @@ firth_family <- function(family) {
   wrap_family(r())
 }
 
-# NULL for families of this package.
-r_family <- function(family) attr(family, "r", exact = TRUE)
-
 dispersion_known <- function(r) {
   if (!is.null(r$dispersion)) return(!is.na(r$dispersion))
   r$family %in% c("poisson", "binomial")
@@ -58,7 +39,7 @@ nb_theta <- function(r) {
 }
 
 # Whether the dispersion of the fit is an estimate that its summary shows, by Pearson's statistic.
-dispersion_estimated <- function(object) "dispersion" %in% names(object$aux)
+dispersion_estimated <- function(object) "dispersion" %in% names(object$own)
 
 # The response and weights as glm() has them: proportions of trials, with the trials as weights.
 r_response <- function(family, y, trials, weights) {
@@ -107,7 +88,7 @@ finish_r_family <- function(fit) {
   w <- deviance_weights(fit)
   if (!dispersion_known(r)) {
     squares <- sum(glm_residuals(fit, "pearson")[w > 0]^2)
-    fit$aux <- c(dispersion = if (fit$df.residual > 0) squares / fit$df.residual else NaN)
+    fit$own <- c(dispersion = if (fit$df.residual > 0) squares / fit$df.residual else NaN)
   }
   phi <- dispersion(fit)
   fit$vcov <- fit$vcov * phi
@@ -123,7 +104,7 @@ finish_r_family <- function(fit) {
 likelihood_df <- function(fit) {
   if (!is.null(fit$random)) return(fit$df)
   r <- r_family(fit$family)
-  if (is.null(r)) return(fit$rank + length(fit$aux))
+  if (is.null(r)) return(fit$rank + length(fit$own))
   fit$rank + (r$family %in% c("gaussian", "Gamma", "inverse.gaussian") || !is.null(r$power))
 }
 
