@@ -99,6 +99,7 @@ fi
 
 # ---- the text --------------------------------------------------------------------------------
 step lint bash .ci/lint.sh
+step lint-faults bash .ci/lint_faults.sh
 if have clang-format && clang-format --version | grep -q 'version 14'; then
   step format find src tests/core -name '*.[ch]' -exec clang-format --dry-run -Werror {} +
 else

@@ -17,20 +17,22 @@ rule() {
   fi
 }
 
-# A C file without its comments; lines keep their numbers, strings stay.
-code() {
-  perl -0777 -pe 's{("(?:\\.|[^"\\\n])*")|/\*.*?\*/|//[^\n]*}{$1 // ($& =~ tr/\n//cdr)}gse' "$1"
-}
+shopt -s globstar
+# A copy of C files without their comments; lines keep their numbers, strings stay.
+bare=$(mktemp -d)
+trap 'rm -rf "$bare"' EXIT
+perl -0777 -e 'use File::Basename; use File::Path;
+  for my $file (@ARGV[1..$#ARGV]) {
+    open my $in, "<", $file or die; my $text = <$in>;
+    $text =~ s{("(?:\\.|[^"\\\n])*")|/\*.*?\*/|//[^\n]*}{$1 // ($& =~ tr/\n//cdr)}gse;
+    mkpath(dirname("$ARGV[0]/$file"));
+    open my $out, ">", "$ARGV[0]/$file" or die; print $out $text;
+  }' "$bare" src/**/*.[ch]
 # grep over the code of files: find_code PATTERN FILE...
 find_code() {
-  local pattern=$1 file
-  shift
-  for file in "$@"; do
-    code "$file" | grep -nE "$pattern" | sed "s|^|$file:|"
-  done
+  (cd "$bare" && grep -nE "$1" "${@:2}" /dev/null)
 }
 
-shopt -s globstar
 glue=(src/init.c src/r/**/*.[ch])
 core=()
 for file in src/**/*.[ch]; do
@@ -99,7 +101,7 @@ find_code '\b(Rf_error|error|errorcall|Rf_errorcall)[[:space:]]*\(' \
   $(printf '%s\n' "${glue[@]}" | grep -v 'r/throw') | rule "only src/r/throw.c raises R errors"
 grep -nE -- '-cl-(fast-relaxed|finite-math|unsafe-math|mad-enable)' src/**/*.c inst/kernels/*/* |
   rule "no build options that change arithmetic"
-grep -nE '(\$\(shell|\$\(wildcard|^ifeq|^ifneq|-march|-O3|-Wno-|%\.o)' src/Makevars.in |
+grep -nE '(\$\(shell|\$\(wildcard|^ifeq|^ifneq|-march|-O3|-Wno-|%\.o)' src/Makevars.in /dev/null |
   rule "portable Makevars"
 grep -nE '\b(atomic_add|atom_cmpxchg|atomic_cmpxchg|atomic_fetch_add|atom_add)\b' inst/kernels/*/* |
   rule "no atomics in kernels: sums keep one order"
