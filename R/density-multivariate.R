@@ -92,9 +92,10 @@ dordlogit_formula <- function(x, eta, cuts, log = FALSE) {
   n <- length(cuts)
   inside <- x >= 1 & x <= n + 1 & x == round(x)
   k <- ifelse(is.na(inside) | !inside, 1, x)
-  upper <- c(cuts, Inf)[k]
-  lower <- c(cuts, -Inf)[ifelse(k == 1, n + 1, k - 1)]
-  value <- -log1p_exp(eta - upper) - log1p_exp(lower - eta)
+  # no infinite cuts, with which vector instructions are of no use; exp(-700) has no effect
+  above <- where(k == n + 1, -700, eta - c(cuts, 0)[k])
+  below <- where(k == 1, -700, c(cuts, 0)[ifelse(k == 1, n + 1, k - 1)] - eta)
+  value <- -log1p_exp(above) - log1p_exp(below)
   if (n > 1L) {
     width <- log1m_exp(cuts[-n] - cuts[-1L])
     value <- value + c(width, 0)[ifelse(k == 1 | k == n + 1, n, k - 1)]
