@@ -31,19 +31,21 @@ acquire_box <- function(n, lower, upper) {
 }
 
 # list(at, value): the best allowed point. The search works in the unit cube, on logarithms where
-# the criterion is positive. `near`: points around which there may be a narrow peak.
-acquire_search <- function(f, lower, upper, constraint, starts, near) {
+# the criterion is positive. `near`: points around which there may be a narrow peak. `left`: NULL or
+# acquire_left(), which has to be 0.01 or more, if that is possible.
+acquire_search <- function(f, lower, upper, constraint, starts, near, left) {
   p <- length(lower)
   to_x <- function(u) {
     x <- t(lower + (upper - lower) * t(u))
     matrix(x, ncol = p, dimnames = list(NULL, names(lower)))
   }
   allowed <- function(u) {
-    if (is.null(constraint)) return(rep(TRUE, nrow(u)))
-    right <- constraint(to_x(u))
+    x <- to_x(u)
+    right <- if (is.null(constraint)) rep(TRUE, nrow(u)) else constraint(x)
     if (!is.logical(right) || length(right) != nrow(u) || anyNA(right)) {
       abort_argument("constraint", "'constraint' must return TRUE or FALSE for each point")
     }
+    if (!is.null(left)) right[right] <- left(x[right, , drop = FALSE]) >= 0.01
     right
   }
   value <- function(u) {
@@ -61,6 +63,7 @@ acquire_search <- function(f, lower, upper, constraint, starts, near) {
   values <- value(u)
   good <- allowed(u)
   if (!any(good)) {
+    if (!is.null(left)) return(acquire_search(f, lower, upper, constraint, starts, near, NULL))
     abort_argument("constraint", "no point that was tried satisfies the constraint")
   }
   order <- order(-values)
@@ -78,7 +81,8 @@ acquire_search <- function(f, lower, upper, constraint, starts, near) {
   })
   top <- tops[[which.max(vapply(tops, `[[`, 0, "value"))]]
   # a search along a gradient stops where it meets a constraint: points around the best
-  if (!is.null(constraint)) top <- acquire_around(value, top)
+  limited <- !is.null(constraint) || !is.null(left) && left(to_x(rbind(top$at))) < 0.02
+  if (limited) top <- acquire_around(value, top)
   at <- to_x(rbind(top$at))
   at[] <- pmin(pmax(at, lower), upper)
   list(at = as.vector(at), value = f(at, FALSE)$value)

@@ -21,8 +21,10 @@
 #' The search evaluates the criterion at points spread over the box and follows its gradient from
 #' the best of them. Several points are chosen one after the other: each is added to the data with
 #' the mean of the process in place of its observation (`"believer"`), or with the best value so far
-#' (`"liar"`; Ginsbourger, Le Riche and Carraro, 2010). With noise a point can be chosen again,
-#' which is to repeat the observation. Parameters do not change. No random numbers are used.
+#' (`"liar"`; Ginsbourger, Le Riche and Carraro, 2010). A point is chosen only where observations at
+#' the earlier ones would leave an observation a tenth of its standard deviation: without noise
+#' points lie apart, with noise a point can be chosen again, which is to repeat the observation.
+#' Parameters do not change. No random numbers are used.
 #'
 #' @param object A fit of [cl_gp()] with numeric inputs, by method `"ml"`, `"map"` or `"loo"`.
 #' @param lower,upper Bounds of the inputs: numbers in the order of the columns of x. By default the
@@ -98,7 +100,7 @@ cl_acquire <- function(object, lower = NULL, upper = NULL, type = c("ei", "bound
     order <- order((if (maximise) -1 else 1) * acquire_fitted(model))
     near <- model$x[utils::head(order, if (type == "variance") 0L else 3L), , drop = FALSE]
     found <- acquire_search(acquire_function(model, type, maximise, kappa, at), lower, upper,
-                            constraint, starts, near)
+                            constraint, starts, near, if (i > 1L) acquire_left(first, model))
     points[i, ] <- found$at
     value[i] <- found$value
     if (i == count) break
@@ -258,6 +260,15 @@ acquire_own_slope <- function(model, x) {
 acquire_along <- function(slopes, w) vapply(slopes, function(d) rowSums(d * w), numeric(nrow(w)))
 
 # ---- criteria ------------------------------------------------------------------------------------
+
+# function(x): the variance of an observation in `model`, which has points that were chosen, divided
+# by that in `first`, which has none.
+acquire_left <- function(first, model) {
+  variance <- function(model, x) {
+    acquire_moments(model, x, FALSE)$variance + new_noise(model$object, x)
+  }
+  function(x) variance(model, x) / pmax(variance(first, x), 1e-300)
+}
 
 # The best mean at an observed point.
 acquire_best <- function(model, maximise) {

@@ -133,6 +133,19 @@ test_that("a batch gets the points that repeated updates get", {
   })
 })
 
+test_that("points of a batch lie apart where the optimum is nearly known, unless there is noise", {
+  d <- data.frame(x = c(seq(0, 9, by = 1.5), 4.7, 4.85, 5, 5.1))
+  d$y <- d$x * sin(d$x)
+  nearest <- function(noise) {
+    fit <- cl_gp(y ~ x, d, k_matern52(), fixed = c(sd = 4, lengthscale = 2, noise = noise))
+    min(dist(cl_acquire(fit, lower = 4.6, upper = 5.2, count = 2, starts = 3)$points$x))
+  }
+  on_host({
+    expect_gt(nearest(0), 0.01)
+    expect_lt(nearest(0.5), 0.005)
+  })
+})
+
 test_that("an added point is that of update(), also where no variance is left", {
   d <- some_data(12)
   at <- some_data(5)$x + 0.1
