@@ -20,16 +20,16 @@ cache_limits <- list(bytes = 64 * 2^20, days = 180)
 #' outside of the session's temporary folder.
 #'
 #' The option `statcl.cache` and then the environment variable `STATCL_CACHE` (`true` or `false`)
-#' take precedence over what was said before, which is remembered in
+#' take precedence over the choice of an earlier call, which is saved in
 #' `tools::R_user_dir("statcl", "config")`. R CMD check never uses the cache. If `POCL_CACHE_DIR` is
 #' set, POCL keeps its programs there and not here.
 #'
 #' A file is named by source, options, device, driver and package version, and used only if its
 #' length and digest are right; otherwise, the program is built again. The folder must be the user's
 #' own and closed to others. Sessions share it. At the start of a session files older than 180 days
-#' are deleted, and the oldest ones of more than 64 MiB. What POCL has built is written when the
-#' session ends. Nothing but plain files of the user's with such names is read, replaced or deleted;
-#' links are not followed.
+#' are deleted, and then the oldest ones until 64 MiB are left. What POCL has built is written when
+#' the session ends. Nothing but plain files of the user's with such names is read, replaced or
+#' deleted; links are not followed.
 #'
 #' @param on `TRUE` or `FALSE` to remember; `NULL` to ask.
 #' @return A data frame with columns `on`, `source` ("cl_cache()", "option", "environment",
@@ -110,7 +110,7 @@ cache_files <- function(end = "(bin|pocl|part)$") {
   files[is_own_file(files)]
 }
 
-# Folders that are empty then go too.
+# Folders that are then empty are deleted too.
 remove_cache <- function() {
   folders <- c(cache_folders(), cache_folder())
   remove_own(cache_files())
@@ -146,7 +146,7 @@ cache_start <- function() {
   .Call(r_set_store, folder)
 }
 
-# Deletes what is old or too much, of all versions.
+# Deletes files that are old or exceed the limit of size, of all versions.
 prune_cache <- function(limits = cache_limits) {
   files <- cache_files()
   info <- file.info(files, extra_cols = FALSE)
@@ -201,7 +201,7 @@ restore_pocl <- function(folder) {
   cache_state$known <- lapply(pocl_files(), length)
 }
 
-# A list of raw vectors; NULL if the file is damaged, or a name leads elsewhere.
+# A list of raw vectors; NULL if the file is damaged, or a name leads out of the folder.
 unpack_checked <- function(file) {
   data <- read_checked(file)
   if (any(grepl("^/|[.][.]", names(data)))) NULL else data
@@ -224,7 +224,7 @@ collect_pocl <- function(...) {
   }
 }
 
-# Whether it was possible.
+# Writes the file; FALSE if that was not possible.
 try_write <- function(file, data) {
   part <- tempfile(paste0(basename(file), "."), dirname(file), ".part")
   failed <- function(e) FALSE

@@ -95,9 +95,9 @@ with_memory <- function(code, bytes) {
   })
 }
 
-# base::tryCatch() for all code of this package: handlers of errors do not see those that say
-# nothing of `expr`, but go on to the handlers of the caller as they are: time limits, and memory or
-# the stack that ran out. Where these are meant, base::tryCatch() is called by its full name.
+# base::tryCatch() for all code of this package: time limits, and memory or the stack that ran out,
+# are not errors of `expr`, so they pass its handlers and reach those of the caller. Code that
+# handles them calls base::tryCatch() by its full name.
 tryCatch <- function(expr, ..., statcl_error, error) {
   ours <- function(handler) {
     force(handler)
@@ -125,7 +125,7 @@ is_time_limit <- function(e) {
                   "reached session elapsed time limit", "reached session CPU time limit"))
 }
 
-# Whether it has one of these messages of R.
+# Whether the error has one of these messages of R.
 is_message <- function(e, messages) {
   conditionMessage(e) %in% c(messages, gettext(messages, domain = "R"))
 }

@@ -1,12 +1,12 @@
-# Files that the package writes. What is no plain file of this user's, a link for example, is
-# neither followed nor changed nor deleted.
+# Files that the package writes. Only plain files of this user are read, changed or deleted; links
+# are not followed.
 
 # As scl_path_kind of src/base/files.h: 0 nothing, 1 a plain file, 2 a folder, 3 anything else.
 path_kinds <- function(paths) .Call(r_path_kinds, path.expand(paths))
 is_own_file <- function(paths) path_kinds(paths) == 1L
 is_own_folder <- function(paths) path_kinds(paths) == 2L
 
-# Not by unlink(), which takes names for patterns.
+# unlink() would take names for patterns.
 remove_own <- function(files) {
   invisible(suppressWarnings(file.remove(files[is_own_file(files)])))
 }

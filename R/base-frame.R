@@ -15,7 +15,7 @@ eval_frame <- function(call, data, where, ...) {
 
 # list(frame, x): the model frame and matrix, as stats::model.frame() and stats::model.matrix() give
 # them, of terms that are columns of a data frame with numbers only, none missing; the two functions
-# take longer than many a fit. NULL for all else.
+# take longer than many fits. NULL for other terms.
 plain_design <- function(terms, data) {
   variables <- attr(terms, "variables")
   names <- as.character(variables)[-1L]

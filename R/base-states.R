@@ -2,7 +2,7 @@
 
 gp_states <- new.env(parent = emptyenv())
 
-# Limit of the numbers that all states in the cache have: one large state or a few small ones.
+# The largest number of elements of all states in the cache: one large state or a few small ones.
 gp_states_limit <- 4096^2
 
 drop_gp_state <- function(object) {

@@ -11,7 +11,7 @@ threshold_table <- data.frame(
            "rows", "order cubed times matrices"),
   stringsAsFactors = FALSE)
 
-# The size of products and solves: operations for each number transferred, up to a factor.
+# The size of products and solves, proportional to the operations for each number transferred.
 harmonic_mean <- function(dim) length(dim) / sum(1 / dim)
 
 # The work of a likelihood on the host: the link of a row takes as long as some 25 products.
@@ -86,7 +86,7 @@ settle <- function(where) {
 }
 
 # From named vectors, each of which takes precedence over those before it. Unknown names and values
-# that are not permitted count for nothing.
+# that are not permitted are ignored.
 settle_layers <- function(layers) {
   op <- threshold_table$op
   own <- tunables()
@@ -195,7 +195,7 @@ save_tuning <- function(device, values, file = tuning_file()) {
   done
 }
 
-# Those that hold for this device, driver, version and, if they are thresholds, host.
+# The saved numbers for this device, driver, version and, for thresholds, host.
 saved_tuning <- function(device) {
   if (is.null(session$saved)) session$saved <- read_tuning()
   saved <- session$saved[session$saved$device == device$name, ]

@@ -6,7 +6,7 @@
 #' `lapply(split(data, group), glm)` does, but to thousands of groups in one call, on the host with
 #' all its threads, or on a device, as [cl_thresholds()] determines.
 #'
-#' Each group has Newton's method of its own, in orthonormal columns, started as in [glm()]. It
+#' Newton's method runs in each group separately, in orthonormal columns, started as in [glm()]. It
 #' stops when the mode is less than 1e-12 standard errors away, so that estimates, standard errors
 #' and deviances are those of [glm()] with `epsilon = 1e-15`. Normal regressions of nearly collinear
 #' columns (variance inflation above 1e4, about a mean of 0) use the QR decomposition of [lm()].
@@ -166,7 +166,7 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   groups <- length(names)
   size <- grouped$size
   task <- c(match(family$family, c("binomial", "poisson", "gaussian")) - 1, 100, max(size))
-  # few groups do not fill a device
+  # few groups do not occupy a device
   where <- where_for("batch", if (groups < 256L) 0 else 8 * length(x) * p)
   run <- function(where) {
     .Call(r_glm_batch, x, y, w, offset, grouped$order, c(0, cumsum(size)), task, where)
@@ -196,8 +196,8 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
             class = c("cl_batch_glm", "cl_batch_lm"))
 }
 
-# Normal responses: groups of nearly collinear columns again, by the QR decomposition of glm(),
-# which has the digits of their powers.
+# Normal responses: groups of nearly collinear columns are fitted again by the QR decomposition of
+# glm(), which loses fewer digits.
 qr_collinear_groups <- function(found, x, y, w, offset, group) {
   p <- ncol(x)
   usual <- found$state == 0L

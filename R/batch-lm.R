@@ -68,7 +68,7 @@ cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "sto
 group_frame <- function(formula, data, group, ...) {
   group <- check_group(classed(group, "group"))
   if (is.null(data)) data <- environment(formula)
-  more <- Filter(Negate(is.null), list(...)) # as values: model.frame() would evaluate names
+  more <- Filter(Negate(is.null), list(...)) # as values, since model.frame() would evaluate names
   frame <- classed(do.call(stats::model.frame, c(
     list(formula, data, na.action = stats::na.pass), more)), "x")
   if (length(group) != nrow(frame)) abort_group(length(group), nrow(frame))
@@ -232,8 +232,8 @@ group_info <- function(root, size, p) {
   ifelse(size < p & info == 0L, size + 1L, info)
 }
 
-# One group by Householder's QR, as lm(). `info`: the first column that is a linear combination of
-# earlier ones, 0 if there is none.
+# One group by Householder's QR decomposition, as in lm(). `info`: the first column that is a linear
+# combination of earlier ones, 0 if there is none.
 qr_group <- function(x, y, tol) {
   one <- stats::.lm.fit(x, y, tol)
   p <- ncol(x)

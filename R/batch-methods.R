@@ -2,8 +2,8 @@
 
 #' Methods for regressions by group
 #'
-#' What the functions for fits of [lm()] and [glm()] return for one model, these methods return for
-#' all groups of a fit of [cl_batch_lm()] or [cl_batch_glm()] at once.
+#' These methods return for all groups of a fit of [cl_batch_lm()] or [cl_batch_glm()] what the
+#' methods for fits of [lm()] and [glm()] return for one model.
 #'
 #' Tests and intervals use Student's t distribution if the dispersion is estimated (normal
 #' responses), otherwise the normal distribution. Groups without a fit have `NaN`.
@@ -71,7 +71,7 @@ family_text <- function(x, end) {
 
 has_sigma <- function(x) is.null(x$family) || x$family$family == "gaussian"
 
-# In words, groups without a fit and why, or with a fit of fewer columns.
+# Counts of groups by status: those without a fit, or with a fit of fewer columns.
 failed_line <- function(x) {
   why <- x$status
   if (is.null(why)) {
@@ -85,7 +85,7 @@ failed_line <- function(x) {
   paste0("# ", paste0(counts, " ", names(why), collapse = "; "), "\n")
 }
 
-# Of the t distribution; infinite for the normal distribution.
+# Degrees of freedom of the t distribution; infinite for the normal distribution.
 test_df <- function(x) {
   if (!has_sigma(x)) return(rep(Inf, length(x$df.residual)))
   ifelse(x$df.residual > 0, x$df.residual, NaN)

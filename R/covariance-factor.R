@@ -3,8 +3,8 @@
 #' Kernels of factors, and of several outputs
 #'
 #' Covariances between the levels of factors, for mixed inputs and for several outputs. Multiplied
-#' with a kernel of numeric columns, a kernel of the factor that says which output an observation
-#' belongs to is the model of coregionalisation: `cl_gp(value ~ x + output, data, kernel =
+#' with a kernel of numeric columns, a kernel of the factor that names the output of an observation
+#' gives the model of coregionalisation: `cl_gp(value ~ x + output, data, kernel =
 #' k_factor("output", "low_rank") * k_matern52(columns = "x"))`.
 #'
 #' | type | covariance |
@@ -13,10 +13,10 @@
 #' | `"gower"` | sd^2 exp(-sum_c d_c / lengthscale_c), d_c = abs(x_c - x'_c), of factors 0 or 1 |
 #' | `"low_rank"` | sum_r a_r\[level\] a_r\[level'\], plus own\[level\]^2 for equal levels |
 #'
-#' So with `"exchangeable"` all pairs of levels of a factor have the same correlation,
-#' exp(-1 / lengthscale), between 0 and 1. `"low_rank"` is for one factor, and has `rank`
-#' loadings a of any sign (parameters `load.level`) and a standard deviation of its own
-#' (`own.level`) for each level: any covariance matrix of the levels with enough ranks.
+#' With `"exchangeable"` all pairs of levels of a factor have the same correlation, exp(-1 /
+#' lengthscale), between 0 and 1. `"low_rank"` is for one factor, and has `rank` loadings a of any
+#' sign (parameters `load.level`) and a standard deviation of its own (`own.level`) for each level:
+#' with enough ranks it can be any covariance matrix of the levels.
 #'
 #' In a fit, `"gower"` has one lengthscale for each column, unless `ard = FALSE`. A fit turns
 #' factors, strings and logical values in the columns that these kernels name into codes. All other
@@ -69,7 +69,7 @@ k_factor <- function(columns, type = c("exchangeable", "low_rank", "gower"), sd 
   kernel
 }
 
-# Which columns of a term are codes.
+# Which columns of a term contain codes.
 factor_columns <- function(term, p, names) {
   if (length(term$factors) == 0L) integer() else find_columns(term$factors, p, names)
 }
@@ -114,7 +114,8 @@ factor_names <- function(kernel) {
   unique(unlist(lapply(terms, function(term) if (is.character(term$columns)) term$columns)))
 }
 
-# The levels of those of them that are factors, strings or logical values in a data frame, by name.
+# The levels of the variables among them that are factors, strings or logical values in a data
+# frame.
 factor_levels <- function(kernel, data, xlevels = NULL) {
   found <- Filter(function(name) is_factor_like(data[[name]]),
                   intersect(factor_names(kernel), names(data)))
@@ -147,8 +148,8 @@ code_columns <- function(x, coded, argument) {
   x
 }
 
-# The kernel of a fit: which columns are factors (those in `coded`, a list of levels by name, too),
-# other kernels for the rest, one lengthscale for each column.
+# The kernel of a fit: marks the columns that are factors (also those in `coded`, a list of levels
+# by name), gives the other columns to the other kernels, and one lengthscale to each column.
 resolve_kernel <- function(kernel, x, coded, ard, size) {
   names <- colnames(x)
   p <- NCOL(x)

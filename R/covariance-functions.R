@@ -31,9 +31,9 @@
 #' The parameters of a kernel have names: `sd`, `lengthscale` (with one for each column
 #' `lengthscale.temperature` and so on, or `lengthscale.1` if the columns have no names; likewise
 #' for the `sd` of `k_linear()`), `alpha`, `period`. In a sum or product they are followed by the
-#' number of the term, counted from left to right: `sd1`, `lengthscale2.temperature`. Where a
-#' parameter is named, the number of the column does too. `coef()` returns them, `update()` changes
-#' them. In a product only the product of the scales is identified, so fits hold all but one of them
+#' number of the term, counted from left to right: `sd1`, `lengthscale2.temperature`. To name a
+#' parameter, the number of the column also works. `coef()` returns them, `update()` changes them.
+#' In a product only the product of the scales is identified, so fits hold all but one of them
 #' fixed.
 #'
 #' Points on the Earth have two `columns`, the longitude and the latitude in degrees, and one
@@ -43,8 +43,8 @@
 #' `k_exponential()` accepts it: with smoother functions of it, covariance matrices are not positive
 #' definite (Gneiting, 2013).
 #'
-#' @param sd Standard deviation of the process, in units of y; for `k_linear()` of the slopes, one
-#'   for all columns or one for each.
+#' @param sd Standard deviation of the process, in units of y; for `k_linear()` that of the slopes,
+#'   one for all columns or one for each.
 #' @param lengthscale Distance over which values are strongly correlated, in units of x: one number
 #'   for all columns, or one for each (automatic relevance determination), named by column or
 #'   without names. For `k_periodic()` it has no unit.
@@ -170,7 +170,7 @@ stationary_kernel <- function(type, sd, lengthscale, columns, distance = "euclid
   new_kernel(leaf)
 }
 
-# Checks for one value, or one for each column if their number is known.
+# Checks that there is one value, or one for each column if their number is known.
 check_each <- function(x, argument, columns) {
   if (!is.null(columns) && !length(x) %in% c(1L, length(columns))) {
     abort_argument(argument, sprintf("'%s' must have 1 or %d values, not %d", argument,
@@ -230,7 +230,8 @@ Ops.cl_kernel <- function(e1, e2) {
             class = "cl_kernel")
 }
 
-# Runs the program: leaf(i) gives a leaf, add(a, b) and multiply(a, b) combine results.
+# Runs the program: leaf(i) gives the result of a leaf, add(a, b) and multiply(a, b) combine
+# results.
 run_program <- function(kernel, leaf, add, multiply) {
   stack <- list()
   for (step in kernel$program) {

@@ -69,7 +69,7 @@ kernel_values <- function(kernel) {
   }), use.names = FALSE)
 }
 
-# Which of them must be positive, in the same order.
+# Which parameters must be positive, in the order of coef().
 kernel_positive <- function(kernel) {
   unlist(lapply(kernel$terms, function(term) {
     if (term$type == "user") return(unname(term$positive))
@@ -117,8 +117,8 @@ with_parameters <- function(kernel, values) {
 
 # A data frame with a row for each element of coef(kernel): name, term (number of the leaf), type of
 # the leaf, role, column (that of x, if it belongs to exactly one), positive, redundant (a scale
-# that another factor of its product has already), degree (2 if k grows with the square of the unit
-# of y through it, else 0).
+# that duplicates one of another factor of its product), degree (2 if the parameter has the unit of
+# y, else 0).
 kernel_parameters <- function(kernel, p, column_names = NULL) {
   scales <- kernel_scales(kernel)
   rows <- lapply(seq_along(kernel$terms), function(i) {
@@ -144,8 +144,8 @@ kernel_parameters <- function(kernel, p, column_names = NULL) {
 
 plain_types <- c("constant", "white") # types that use no column
 
-# Which leaves carry the unit of y, and which have a redundant scale: in a product, that of the
-# right factor's first leaf.
+# Which leaves have the unit of y, and which have a redundant scale: in a product, the first leaf of
+# the right factor.
 kernel_scales <- function(kernel) {
   count <- length(kernel$terms)
   unit <- rep(TRUE, count)
@@ -259,8 +259,8 @@ layout_values <- function(layout, parameters) {
   values
 }
 
-# The reverse: derivatives with respect to the logarithms of the parameters, the noise last, from
-# those with respect to the values.
+# Derivatives with respect to the logarithms of the parameters, the noise last, from those with
+# respect to the values of C.
 layout_gradient <- function(layout, by_values) {
   inverted <- layout$inverted
   if (length(inverted) > 0L) by_values[inverted] <- -by_values[inverted]

@@ -1,6 +1,6 @@
 # Kernels of points on the Earth: their longitudes and latitudes become coordinates in space, in km,
-# behind the columns of x. Distances between these are chords; the function of a great circle
-# follows from them (inst/kernels/include/covariance_functions.h).
+# behind the columns of x. Distances between these are chords; distances along a great circle follow
+# from them (inst/kernels/include/covariance_functions.h).
 
 earth_radius <- 6371.0088
 
@@ -30,7 +30,7 @@ sphere_pairs <- function(kernel, p, names) {
   if (length(pairs) > 0L) unique(do.call(rbind, pairs))
 }
 
-# The columns in space of a term.
+# The columns of a term's coordinates in space.
 sphere_place <- function(kernel, term, p, names) {
   pairs <- sphere_pairs(kernel, p, names)
   own <- find_columns(term$columns, p, names)
@@ -46,7 +46,7 @@ kernel_points <- function(kernel, x, names = colnames(x)) {
   if (is_cl(x)) as_cl(host) else host
 }
 
-# The same for what covariance_input() gave of x.
+# The same for a result of covariance_input().
 kernel_input <- function(kernel, input, x, names) {
   if (all(vapply(kernel$terms, function(term) is.null(term$distance), NA))) return(input)
   at <- kernel_points(kernel, if (is_cl(x)) x else input, names)

@@ -7,8 +7,8 @@
 #' and used wherever they are.
 #'
 #' The covariance matrix and the derivative of a likelihood with respect to it are then R objects
-#' (on the device, if the data is there). A likelihood therefore needs memory for several n x n
-#' matrices, and passes over them for the arithmetic of the function.
+#' (on the device, if the data is there). A likelihood therefore needs memory and time for several n
+#' x n matrices, as many as the arithmetic of the function makes.
 #'
 #' [cl_distance()] computes distances to start from.
 #'
@@ -194,11 +194,11 @@ with_engine_of <- function(resident, code) {
   if (resident) code() else with_cl(code(), engine = "host")
 }
 
-# As .Call takes a matrix.
+# A matrix as .Call takes it.
 bare <- function(x) if (is_cl(x)) x@handle else x
 
-# What a Gaussian process computes from a kernel with a user's function, for the core: matrices. A
-# list of functions. The points are on the device if resident() is TRUE.
+# The functions by which the core gets the matrices of a kernel with a user's function, a list. The
+# points are on the device if resident() is TRUE.
 user_process <- function(data, kernel, spread, resident) {
   kept <- new.env(parent = emptyenv())
   place <- function(x) if (resident()) as_cl(x) else x

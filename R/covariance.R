@@ -103,7 +103,7 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   result
 }
 
-# Types whose values are not 0 when squared distances, or products, overflow.
+# Types whose values do not become 0 when squared distances or products overflow.
 far_types <- c("rational_quadratic", "linear")
 
 # Raises an error if an intermediate value would overflow at these points (from covariance_input()).

@@ -1,4 +1,5 @@
-# Cross-validation of generalised linear models: fits without a fold, and their predictions of it.
+# Cross-validation of generalised linear models: fits without a fold, and their predictions of the
+# fold.
 
 glm_folds <- function(fit, ids, workers, random, caller) {
   if (inherits(fit, "cl_glmm") && fit$method == "mcmc") {
@@ -109,12 +110,13 @@ check_fold_coefficients <- function(f, full) {
   lost <- name[!is.na(full$coefficients) & is.na(f$coefficients[name])]
   if (length(lost) > 0L) {
     abort_argument("folds", sprintf(paste("coefficient '%s' cannot be estimated from the other",
-                                          "folds: supply 'folds' that spread the rows which tell",
-                                          "about it"), lost[1L]))
+                                          "folds: supply 'folds' that spread the rows which",
+                                          "determine it"), lost[1L]))
   }
 }
 
-# What a fit `f` says of the rows `test`, whose responses `held` has.
+# Predictions of the fit `f` for the held-out rows `test`, and their scores; `held` has the
+# responses.
 predict_fold <- function(f, held, work, test) {
   x <- work$x[test, , drop = FALSE]
   if (inherits(f, "cl_glm_density")) return(density_fold(f, held, as.matrix(x), work, test))
@@ -189,7 +191,8 @@ density_fold <- function(f, held, x, work, test) {
        log_score = score * ones_unless(held$prior.weights, length(test)))
 }
 
-# Effects of levels that `f` has are plugged in; over those of others the density is integrated.
+# Levels that `f` has get their predicted effects; over the effects of other levels the density is
+# integrated.
 mixed_fold <- function(f, held, x, work, test) {
   eta <- glm_predictor(f, x, held$offset)
   variance <- numeric(length(test))

@@ -80,7 +80,7 @@ block_errors <- function(fit, ids) {
   rest <- as.vector(p %*% (fit$y - trend$centre))
   mean <- variance <- numeric(n)
   for (rows in split(seq_len(n), ids)) {
-    if (!is.null(trend$basis)) { # what the other folds tell about each direction of the mean
+    if (!is.null(trend$basis)) { # the other folds' information on each direction of the mean
       left <- eigen(diag(ncol(q)) - crossprod(q[rows, , drop = FALSE]), TRUE, TRUE)$values
       if (min(left) < 1e-10) {
         abort_argument("folds", sprintf(paste("the observations outside fold %s do not determine",
@@ -95,7 +95,7 @@ block_errors <- function(fit, ids) {
   list(mean = mean, variance = variance)
 }
 
-# Of a mixture of normal distributions, a column for each.
+# Mean, sd and log density of mixtures of normal distributions, one component in each column.
 mixture_score <- function(y, means, variances) {
   means <- as.matrix(means)
   variances <- as.matrix(variances)
@@ -151,7 +151,7 @@ normal_fold <- function(f, fit, points, test) {
   mixture_score(fit$y[test], matrix(means, length(test)), matrix(variances, length(test)))
 }
 
-# Means over the distribution of the latent process at the points.
+# Averages over the distribution of the latent process at the points.
 response_fold <- function(f, held, points) {
   family <- f$family
   d <- held$dims

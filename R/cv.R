@@ -2,17 +2,17 @@
 
 #' Cross-validation
 #'
-#' Predicts each observation from a fit without it and the rest of its fold, and compares: the log
-#' density that the fit gives to the held-out observation (the log score; its sum is `elpd`, the
-#' expected log predictive density), errors of the predicted means, deviances.
+#' Predicts each observation from a fit without it and the rest of its fold, and scores the
+#' predictions: by the log density of the held-out observation (the log score; its sum is `elpd`,
+#' the expected log predictive density), errors of the predicted means, and deviances.
 #'
 #' Fits of [cl_glm()] and [cl_glmm()] are computed again without each fold, by the same method with
 #' the same priors and settings, from the model matrix of the fit: bases such as `poly(x, 2)` are
-#' those of all rows. The log score has the estimates plugged in; of `method = "mcmc"`, it is the
-#' logarithm of the mean density over the draws. Predictions of fits with random effects include the
-#' predicted effects of levels that the other folds have. The effect of a level that they do not
-#' have is unknown: its density is integrated over, and the predicted mean has an effect of 0 on the
-#' scale of the linear predictor.
+#' those of all rows. The log score uses the estimates; for `method = "mcmc"` it is the logarithm of
+#' the mean density over the draws. Predictions of fits with random effects include the predicted
+#' effects of levels that the other folds have. The effect of a level that they do not have is
+#' unknown: its density is integrated over, and the predicted mean has an effect of 0 on the scale
+#' of the linear predictor.
 #'
 #' Fits of [cl_gp()] keep their parameters, unless `refit = TRUE`: only the process is conditioned
 #' on the other folds, with the coefficients of its mean. For normal observations, this takes one
@@ -39,7 +39,7 @@
 #'   Otherwise not used.
 #' @return An object of class `"cl_cv"`, a list with the elements
 #'   * `estimates`: a matrix with the columns `Estimate` and `SE` and the rows `elpd` (a sum) and,
-#'     as the family has them, `deviance` (a sum), `rmse`, `mae` and `error`, the share of classes
+#'     depending on the family, `deviance` (a sum), `rmse`, `mae` and `error`, the share of classes
 #'     that were not the most probable ones,
 #'   * `pointwise`: a data frame with a row for each observation: `fold`, `observed`, `predicted`
 #'     (a mean or a class), `log_score`, `deviance`, and for processes of normal observations `sd`,
@@ -156,7 +156,7 @@ without_fold <- function(label, code) {
 gather_folds <- function(values, ids, name) {
   first <- values[[1L]][[name]]
   if (is.null(first)) return(NULL)
-  rows <- order(ids) # as the folds are, one after another
+  rows <- order(ids) # in the order of the folds
   if (is.matrix(first)) {
     all <- do.call(rbind, lapply(values, `[[`, name))
     all[rows, ] <- all
@@ -167,7 +167,7 @@ gather_folds <- function(values, ids, name) {
   all
 }
 
-# An expression of the call, whose value the fit does not keep.
+# The value of an argument of the call that the fit does not keep.
 call_value <- function(fit, name, caller) {
   code <- fit$call[[name]]
   if (is.null(code)) return(NULL)
@@ -180,14 +180,14 @@ call_value <- function(fit, name, caller) {
                                 deparse1(code)))
 }
 
-# Levels that only one fold has.
+# Refuses levels that only one fold has.
 check_fold_levels <- function(values, ids, name) {
   folds <- tapply(ids, values, function(i) length(unique(i)))
   alone <- names(folds)[folds %in% 1L]
   if (length(alone) == 0L) return(invisible())
-  abort_argument("folds", sprintf(paste("level \"%s\" of %s is in fold %s only, so that no other",
-                                        "fold tells about it: supply 'folds' that spread it, or",
-                                        "fit without it"),
+  abort_argument("folds", sprintf(paste("level \"%s\" of %s is in fold %s only, so it cannot be",
+                                        "estimated from the others: supply 'folds' that spread",
+                                        "it, or fit without it"),
                                   alone[1L], name,
                                   attr(ids, "labels")[ids[which(values == alone[1L])[1L]]]))
 }

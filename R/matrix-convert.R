@@ -210,7 +210,7 @@ setMethod("all.equal", signature("ANY", "clMatrix"), function(target, current, .
   all.equal(on_host(target), as.matrix(current), ...)
 })
 
-# Columns go by name where both the fit's and the new ones have names.
+# New columns are matched to those of the fit by name, if both have names.
 named_columns <- function(newdata, names) {
   given <- if (is.data.frame(newdata)) base::names(newdata) else colnames(newdata)
   if (is.null(names) || is.null(given) || identical(given, names)) return(newdata)

@@ -109,7 +109,8 @@ rcond_of <- function(x, type, triangular = FALSE) {
   base::rcond(as.matrix(x), type)
 }
 
-# Of a positive definite matrix of n rows from its norm and the handle of its lower factor.
+# The reciprocal condition of a positive definite matrix of n rows, from its norm and the handle of
+# its lower factor.
 rcond_factor <- function(size, factor, n) {
   inverse <- function(b, transpose) {
     as.vector(.Call(r_matrix_to_host, factor_solve(factor, matrix(b, ncol = 1L))))
@@ -163,7 +164,7 @@ inverse_norm <- function(inverse, n, transposed) {
     best <- more
     from <- signs(x)
   }
-  # For matrices on which these steps stop too early.
+  # This vector gives a better bound where the steps stop too early.
   k <- seq_len(n) - 1
   max(best, more, 2 * size(inverse((-1)^k * (1 + k / (n - 1)), transposed)) / (3 * n))
 }

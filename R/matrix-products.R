@@ -114,9 +114,9 @@ vectors_as_rows <- function(m, n, kind) {
          crossprod = c(FALSE, m == 1L && n != 1L), tcrossprod = c(FALSE, FALSE))
 }
 
-# A vector beside a matrix of dimensions `other`, or (NULL) alone: a column, or a row where only
-# that conforms, by base R's rules. If neither conforms and the inner dimension is 0, it is a 0 x 0
-# matrix and the product is empty.
+# A vector as a factor of a matrix with dimensions `other`, or (NULL) of another vector: by base R's
+# rules a column, or a row where only that conforms. If neither conforms and the inner dimension is
+# 0, it is a 0 x 0 matrix and the product is empty.
 vector_operand <- function(v, other, kind, first) {
   if (is.null(other)) return(as_row_or_column(v, FALSE))
   n <- length(v)
@@ -141,7 +141,7 @@ product_dim <- function(pair, side_x, side_y, inner_x, inner_y, name_x, name_y) 
   as.double(c(pair$dim_x[side_x], pair$dim_y[side_y], pair$dim_x[inner_x]))
 }
 
-# The engine for base R operands; with a clMatrix among them the choice is made.
+# The engine for base R operands; a clMatrix among the operands determines it.
 product_where <- function(pair, dim) {
   if (typeof(pair$x) == "externalptr" || typeof(pair$y) == "externalptr") return(-1L)
   where_for("matmul", harmonic_mean(dim))

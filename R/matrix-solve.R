@@ -70,7 +70,7 @@ inverse_of <- function(a, square, view, tol) {
   inverse
 }
 
-# The norm of a; NULL if an inverse might overflow. LAPACK, on the host, scales such a matrix.
+# The norm of a; NULL if an inverse might overflow: LAPACK on the host then scales the matrix.
 usual_norm <- function(a) {
   size <- norm_of(a, "O")
   if (isTRUE(size > 1e-280 && size < 1e280)) size
@@ -82,8 +82,8 @@ pd_factor <- function(a) {
            statcl_error_not_pd = function(e) NULL)
 }
 
-# The same for a solution; an error as in base R if the matrix is computationally singular. For
-# matrices of moderate size on a device, an inverse is cheaper than the successive solves of a
+# The lower factor for a solution; an error as in base R if the matrix is computationally singular.
+# For matrices of moderate size on a device, an inverse is cheaper than the successive solves of a
 # condition estimate.
 safe_factor <- function(a, tol) {
   size <- usual_norm(a)

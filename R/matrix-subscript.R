@@ -109,7 +109,7 @@ subscript_index <- function(n, i) {
   tryCatch(seq_len(n)[as.vector(i)], error = function(e) abort_argument("i", conditionMessage(e)))
 }
 
-# The same of a matrix of two columns, numbers or names of rows and of columns.
+# The same for a matrix of two columns, numbers or names of rows and of columns.
 pair_index <- function(x, i) {
   if (is.character(i)) {
     at <- cbind(match(i[, 1L], x@Dimnames[[1L]], incomparables = c(NA, "")),
@@ -122,7 +122,7 @@ pair_index <- function(x, i) {
   }
   row <- trunc(i[, 1L])
   column <- trunc(i[, 2L])
-  # As R does: after a row that is NA or 0 the column is not looked at.
+  # As R does: the column is ignored if the row is NA or 0.
   if (any(row < 0, column[!is.na(row) & row != 0] < 0, na.rm = TRUE)) {
     abort_argument("i", "negative values are not allowed in a matrix subscript")
   }

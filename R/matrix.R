@@ -87,11 +87,11 @@ check_view <- function(view, shape) {
   }
 }
 
-# x itself, or a copy with only the elements that `view` reads.
+# x itself, or a copy that has only the elements of `view`.
 with_view <- function(x, view) {
   if (view == x@view) return(x)
   check_view(view, x@Dim)
-  if (view == "general") { # beside no column: what is bound is general
+  if (view == "general") { # before cbind(), whose operands are general
     empty <- matrix(0, x@Dim[1L], 0L)
     return(value(.Call(r_op, "bind", list(x@handle, empty), TRUE, NULL), NULL, x@Dimnames))
   }
@@ -133,7 +133,7 @@ new_cl <- function(handle, dim, dimnames = NULL, view = "general") {
 
 is_cl <- function(x) isS4(x) && inherits(x, "clMatrix")
 
-# A clMatrix as a base R matrix; anything else as it is.
+# A clMatrix as a base R matrix; other values unchanged.
 on_host <- function(x) if (is_cl(x)) as.matrix(x) else x
 
 #' @rdname clMatrix

@@ -24,9 +24,8 @@
 #'
 #' The importance weight of a draw is the ratio of the target's density to the approximation's. With
 #' the package loo, large weights are smoothed (Vehtari, Simpson, Gelman, Yao and Gabry, 2024,
-#' *JMLR* 25(72)), and the shape of their tail, Pareto's k, tells how far they can be relied on: up
-#' to 0.7, weighted or resampled draws are good; above it, a warning says that the approximation is
-#' poor.
+#' *JMLR* 25(72)), and the shape of their tail, Pareto's k, shows how reliable they are: up to 0.7,
+#' weighted or resampled draws are good; above it, a warning says that the approximation is poor.
 #'
 #' @param log_density,init,transform,check_gradient As for [cl_sample()]. `init` may also be a
 #'   result of these functions, or of [cl_optimise()].
@@ -159,7 +158,7 @@ abort_no_approximation <- function() {
                argument = "log_density")
 }
 
-# Of standard normal numbers in columns.
+# The log densities of standard normal numbers in columns.
 normal_log_density <- function(z) -0.5 * colSums(z^2) - 0.5 * nrow(z) * log(2 * pi)
 
 # ---- Pathfinder ----------------------------------------------------------------------------------
@@ -240,7 +239,7 @@ fixed_points <- function(d, count, rank = 0L) {
 }
 
 # list(m, s, by_t: the derivatives of s, l, v: L / exp(s), root: the Cholesky factor of I + v' v, or
-# NULL if the numbers are too extreme for it).
+# NULL if the numbers are too extreme to compute it).
 bound_parts <- function(par, least) {
   d <- length(least)
   s <- 0.5 * log(exp(2 * par[d + seq_len(d)]) + least^2)
@@ -310,7 +309,7 @@ bound_draws <- function(par, least, draws) {
 # ---- results -------------------------------------------------------------------------------------
 
 # The result, from proposals in the columns of u (unconstrained) with their log densities; `keep` of
-# them if they are drawn again, or of several paths.
+# them if they are resampled or come from several paths.
 approximation <- function(m, u, log_q, resample, method, elbo = NULL, keep = ncol(u)) {
   check_flag(resample, "resample")
   ratio <- densities_at(m, u) - log_q

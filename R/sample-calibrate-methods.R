@@ -16,8 +16,8 @@ calibration_result <- function(run) {
 # ---- the test ------------------------------------------------------------------------------------
 
 # Ranks 0, ..., draws of n replicates; at[i] is the number of ranks below i, which is binomial with
-# probability i / (draws + 1). Pointwise p-values of two sides, the smallest of which is tested; in
-# the middle they exceed 1.
+# probability i / (draws + 1). Two-sided pointwise p-values, the smallest of which is tested; in the
+# middle they exceed 1.
 counts_below <- function(ranks, draws) cumsum(tabulate(ranks + 1L, draws + 1L))[seq_len(draws)]
 
 least_p <- function(ranks, draws) {
@@ -140,7 +140,7 @@ print.cl_calibration <- function(x, digits = 3L, ...) {
   invisible(x)
 }
 
-# What the mean and the spread of ranks say, if they are far from those of uniform ranks.
+# A description of the mean and the spread of ranks, if they are far from those of uniform ranks.
 rank_shape_text <- function(row, n) {
   shift <- (row$mean - 0.5) * sqrt(12 * n)
   spread <- (row$sd^2 + (row$mean - 0.5)^2 - 1 / 12) * sqrt(180 * n)

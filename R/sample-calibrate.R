@@ -4,7 +4,7 @@
 #'
 #' Tests whether a model, its simulator and the sampler agree: parameters are drawn from the prior,
 #' data are simulated from them, and the posterior of these data is sampled, many times over. If all
-#' is right, the rank of the true value among the draws is uniform.
+#' three are correct, the rank of the true value among the draws is uniform.
 #'
 #' A replicate calls `simulate()`, then `model(data)`, runs one chain, and counts the draws below
 #' the true value, of each parameter and of the log density (Talts, Betancourt, Simpson, Vehtari and
@@ -19,9 +19,9 @@
 #'
 #' The test compares the distribution function of the ranks with that of a uniform distribution at
 #' all of their values together (Saeilynoja, Buerkner and Vehtari, 2022, *Statistics and Computing*
-#' 32): its p-value is the probability that uniform ranks leave their pointwise binomial intervals
-#' as far somewhere, computed exactly by recursion. With several quantities p-values are adjusted by
-#' Holm's method.
+#' 32): its p-value is the probability that uniform ranks deviate somewhere at least as far from
+#' their pointwise binomial intervals, computed exactly by recursion. With several quantities
+#' p-values are adjusted by Holm's method.
 #'
 #' @section Workers, and long runs:
 #' `workers`, `checkpoint` and `checkpoint_seconds` are those of [cl_sample()]. A replicate has its
@@ -153,7 +153,7 @@ calibrate <- function(run, work, workers) {
   result
 }
 
-# Each share is every n-th of the replicates that are left.
+# Share i has every n-th of the remaining replicates.
 share_replicates <- function(run, work, workers) {
   left <- which(lengths(run$results) == 0L)
   n <- min(length(left), 64L)
@@ -201,7 +201,7 @@ check_replicate_names <- function(run, i, names) {
                                      if (length(other) > 0L) sprintf(": '%s'", other[1L]) else ""))
 }
 
-# What a checkpoint has, if the simulator and the model give the same numbers again.
+# The contents of a checkpoint, if the simulator and the model reproduce its numbers.
 take_saved_replicates <- function(run, work) {
   saved <- run$kept$saved$chains[[1L]]
   made <- which(lengths(saved) > 0L)
@@ -213,7 +213,7 @@ take_saved_replicates <- function(run, work) {
     run$kept$saved$refuse("is of another model or of another simulator")
   }
   run$results[made] <- saved[made]
-  run$kept$chains[[1L]] <- saved # also those that this call does not ask for
+  run$kept$chains[[1L]] <- saved # also replicates that this call does not need
 }
 
 # ---- replicates ----------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ begin_replicates <- function(work) {
   }
 }
 
-# Evaluates `code` with the stream of replicate i; errors get its number.
+# Evaluates `code` with the stream of replicate i; its number is added to errors.
 in_replicate <- function(work, i, code) {
   ensure_generator()
   old <- random_state()
@@ -360,7 +360,8 @@ replicate_quantities <- function(work, one, x) {
   value
 }
 
-# A matrix of draws with a column for each quantity but further ones, and figures of the chain.
+# A matrix of draws with a column for each quantity, except `quantities`, and diagnostics of the
+# chain.
 replicate_chain_draws <- function(work, one) {
   job <- one$job
   thin <- if (is.null(work$thin)) 4L else work$thin

@@ -1,7 +1,7 @@
-# One Markov chain of cl_sample(). It runs in the core (src/sample); here it is an environment `s`
-# with what R code reads of it: `s$at`, the next point to evaluate, NULL at the end, and the figures
-# that look_at() copies. So one driver can evaluate several chains together, stop between any two
-# evaluations and continue later.
+# One Markov chain of cl_sample(). It runs in the core (src/sample). In R it is an environment `s`
+# with `s$at`, the next point to evaluate (NULL at the end), and the numbers that look_at() copies.
+# So one driver can evaluate several chains together, stop between any two evaluations and continue
+# later.
 
 new_chain <- function(job, id) {
   s <- new.env(parent = emptyenv())
@@ -69,8 +69,8 @@ is_failure <- function(e) {
        identical(call[[1L]], quote(solve.default)) && grepl("singular", conditionMessage(e)))
 }
 
-# Gives the chain the result at s$at, and sets the next point. It stops at each iteration if they
-# are reported.
+# Gives the chain the result at s$at, and sets the next point. If iterations are reported, it stops
+# after each of them.
 take_answer <- function(s, value, gradient) {
   goal <- if (is.null(s$progress)) .Machine$integer.max else s$iteration_done + 1L
   at <- .Call(r_chain_step, s$native, value, gradient, goal)
@@ -106,13 +106,14 @@ judge_stop <- function(s, stop) {
   stop == 1L
 }
 
-# At the last point that could not be evaluated.
+# Stops with the reason why the last of the failing points could not be evaluated.
 abort_failing <- function(s, what) {
   s$at <- as.vector(s$lost)
   abort_density(s, paste0(what, ", the last one: ", failure_text(s, s$at)))
 }
 
-# Chains that all wait at the end of a window go on with a metric from the positions of all.
+# When all chains wait at the end of a window, they continue with a metric estimated from all
+# positions.
 pool_chains <- function(chains) {
   .Call(r_chains_pool, lapply(chains, `[[`, "native"))
   for (s in chains) look_at(s)
@@ -120,10 +121,10 @@ pool_chains <- function(chains) {
 
 waiting <- function(s) s$waits && !is.null(s$at)
 
-# Copies what R code reads.
+# Copies the numbers that R code reads.
 look_at <- function(s) list2env(.Call(r_chain_state, s$native, FALSE), envir = s)
 
-# The progress line counts iterations that are done.
+# The progress line counts completed iterations.
 report <- function(s) {
   now <- s$iteration
   s$iteration <- s$iteration_done

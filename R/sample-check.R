@@ -2,9 +2,9 @@
 
 most_differences <- 50L
 
-# `answer`: that of the evaluator at the chain's point. On the unconstrained scale. A start is often
-# a mode or a centre of symmetry, where the gradient is zero even with the wrong sign, so a nearby
-# point is checked unless the density is zero there.
+# `answer`: the evaluator's result at the chain's point, on the unconstrained scale. A start is
+# often a mode or a centre of symmetry, where the gradient is zero even with the wrong sign, so a
+# nearby point is checked unless the density is zero there.
 check_start_gradient <- function(s, evaluate, answer) {
   given <- start <- s$at
   flat <- integer()
@@ -19,7 +19,7 @@ check_start_gradient <- function(s, evaluate, answer) {
   value_at <- function(u) {
     s$at <- u
     tryCatch(evaluate_once(s, evaluate)[[1L]], statcl_error_density = function(e) {
-      if (is.null(e$parent)) NA_real_ else stop(e) # NaN beside the start, or the function's error
+      if (is.null(e$parent)) NA_real_ else stop(e) # NaN near the start, or the function's error
     })
   }
   scale <- pmax(1, abs(start))
@@ -63,7 +63,7 @@ warn_flat <- function(layout, flat) {
                                    paste0("'", free_names(layout)[flat], "'", collapse = ", ")))
 }
 
-# Parameters whose derivatives are checked as one sum.
+# Groups of parameters, each of which is checked as one sum of derivatives.
 difference_groups <- function(n) {
   unname(split(seq_len(n), (seq_len(n) - 1L) %% min(n, most_differences)))
 }

@@ -1,5 +1,5 @@
-# The checkpoint file of cl_sample(): images of the chains, and what shows that they belong to this
-# call.
+# The checkpoint file of cl_sample(): images of the chains, and the fingerprint of the call to which
+# they belong.
 
 # An environment with the file, what was read from it, and the chains by number; NULL without a
 # file.
@@ -49,7 +49,7 @@ read_checkpoint <- function(file, header) {
   saved
 }
 
-# The chain is saved from now on, with the start at which it is compiled.
+# Adds the chain to the file, with the start at which its density is compiled.
 join_checkpoint <- function(s, kept, start, evaluate) {
   if (is.null(kept)) return(invisible())
   s$start <- start
@@ -58,8 +58,8 @@ join_checkpoint <- function(s, kept, start, evaluate) {
   kept$chains[[s$id]] <- s
 }
 
-# The density beside a point, by which a model with its data is known: at the point itself, which
-# may be a mode, different models may be equal.
+# The fingerprint of a model with its data: the density near a point. At the point itself, which may
+# be a mode, different models may have the same value.
 probe <- function(s, evaluate, start) {
   at <- s$at
   on.exit(s$at <- at)
@@ -67,7 +67,7 @@ probe <- function(s, evaluate, start) {
   unlist(evaluate_once(s, evaluate))
 }
 
-# A chain goes on from its image, if there is one. TRUE if it does.
+# Restores a chain from its image; FALSE if there is none.
 restore_chain <- function(s, job, evaluate, may_compile) {
   saved <- job$checkpoint$saved$chains[[s$id]]
   if (is.null(saved)) return(FALSE)
@@ -84,7 +84,7 @@ restore_chain <- function(s, job, evaluate, may_compile) {
   TRUE
 }
 
-# Writes the file if it is time: complete in another file, which then takes its name.
+# Writes the file if the interval has passed: to another file, which then takes its name.
 keep_checkpoint <- function(kept, now = FALSE) {
   if (is.null(kept) || !now && seconds_now() - kept$last < kept$seconds) return(invisible())
   chains <- lapply(seq_along(kept$chains), function(id) {

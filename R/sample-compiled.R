@@ -3,9 +3,8 @@
 
 # ---- the compiled density ------------------------------------------------------------------------
 
-# The program for chain `id` of this job in this process, with what it was recorded as; NULL if
-# there is none. `answer`: what the evaluator gave at the unconstrained vector u; the program must
-# agree.
+# The program for chain `id` of this job in this process, with its record; NULL if there is none.
+# `answer`: the evaluator's result at the unconstrained vector u, with which the program must agree.
 job_program <- function(job, u, answer, id = 1L) {
   kept <- job$compiled
   if (!identical(kept$pid, Sys.getpid())) {
@@ -16,7 +15,7 @@ job_program <- function(job, u, answer, id = 1L) {
   kept$shares[[(id - 1L) %% length(kept$shares) + 1L]]
 }
 
-# A target for each of the job's devices, with memory of its own.
+# A target for each of the job's devices; each has its own memory.
 share_target <- function(target, job, u, answer) {
   if (is.null(target)) {
     abort_argument("devices", paste("'devices' needs a density that runs without R, see",
@@ -63,7 +62,7 @@ compile_density <- function(f, layout, u, answer, batch = FALSE) {
   }, error = function(e) NULL)
 }
 
-# Whether one pass over the data of a likelihood serves all chains, which is not so in a program.
+# Whether one pass over the data of a likelihood can serve all chains; a program needs one each.
 batch_reads_once <- function(f, batch) {
   if (batch && inherits(f, "cl_log_posterior")) {
     return(any(vapply(environment(f)$terms, batch_reads_once, NA, batch)))
@@ -71,8 +70,8 @@ batch_reads_once <- function(f, batch) {
   batch && inherits(f, "cl_likelihood")
 }
 
-# A likelihood on a device, or of chains in lockstep, with a program of its priors: as a target of
-# the core; NULL if the density is no such sum.
+# The core's target for a likelihood on a device or in lockstep, with a program of its priors; NULL
+# if the density is not such a sum.
 likelihood_target <- function(f, layout, u, batch) {
   terms <- if (inherits(f, "cl_log_posterior")) environment(f)$terms else list(f)
   own <- vapply(terms, inherits, NA, "cl_likelihood")
@@ -94,8 +93,8 @@ likelihood_target <- function(f, layout, u, batch) {
        state = state, beside = beside)
 }
 
-# Where alpha, beta and sigma or phi are in the unconstrained vector; NULL if not as they are, but
-# for the logarithm of sigma or phi.
+# Positions of alpha, beta and sigma or phi in the unconstrained vector; NULL if one of them is
+# transformed, except by the logarithm of sigma or phi.
 likelihood_places <- function(f, layout) {
   state <- environment(f)
   if (state$family %in% c("categorical_logit", "ordered_logistic")) return(NULL)
@@ -140,7 +139,7 @@ density_program <- function(f, layout, u) {
   trace_program(terms, layout, u, overrides, where)
 }
 
-# list(program, likelihood, at) as the core reads a target, with what the program was recorded as.
+# list(program, likelihood, at) as the core reads a target, with the record of the program.
 trace_program <- function(terms, layout, u, overrides, where) {
   model <- unconstrained_model(terms, layout)
   attr(model, "masks") <- transform_masks(layout)
@@ -169,7 +168,7 @@ density_engine <- function(f) {
     return(if (isTRUE(info$host) && 8 * length(state$x) <= most_copied) -1L)
   }
   if (!inherits(f, "cl_log_posterior")) return(NULL)
-  # formulas go where the others are
+  # formulas run on the engine of the other terms
   others <- Filter(function(term) !inherits(term, "formula"), state$terms)
   if (length(others) == 0L) return(-1L)
   engines <- lapply(others, density_engine)
@@ -188,7 +187,7 @@ density_terms <- function(f, layout) {
   lapply(terms, plain_term, names)
 }
 
-# What update() has changed, of all compiled functions in it.
+# The data that update() has replaced, of all compiled functions in the density.
 density_overrides <- function(f) {
   if (inherits(f, "cl_gradient")) return(environment(f)$overrides)
   if (inherits(f, "cl_log_posterior")) {
@@ -279,8 +278,8 @@ list_assembler <- function(layout) {
 
 # ---- chains --------------------------------------------------------------------------------------
 
-# run_chain() for chains with a program: side by side, or in lockstep; those of each device beside
-# the others. It returns for reports, and for R to judge a point whose value is not a number.
+# run_chain() for chains with a program: on threads, or in lockstep; devices run at the same time.
+# It returns for reports, and for points whose value is NaN, which R judges.
 run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
   place <- function(chains) vapply(chains, function(s) max(1L, s$program$share), 0L)
   most <- tabulate(place(chains))
@@ -302,7 +301,7 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
     if (lockstep) {
       vectors <- mapply(mapped_vectors, targets, lengths(shares), most[as.integer(names(shares))])
     }
-    # In lockstep a device that has a chain less waits for the others.
+    # In lockstep a device that has one chain fewer waits for the others.
     seconds <- if (length(shares) > 1L) 0.05 else 0.25
     stops <- .Call(r_chains_run, lapply(running, `[[`, "native"), unname(targets),
                    lengths(shares, FALSE), as.integer(vectors),
@@ -332,8 +331,8 @@ judge_compiled <- function(s, stop, reported, evaluate) {
   }
 }
 
-# How many points the program evaluates at once for `count` of `most` chains: one of a few numbers,
-# to which it is mapped.
+# The number of points that the program evaluates at once for `count` of `most` chains; a program is
+# compiled for each such number, so there are few.
 mapped_vectors <- function(of, count, most) {
   if (count == 1L) return(1L)
   # Some kernels keep a number for each row and point.

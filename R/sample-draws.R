@@ -1,7 +1,7 @@
 # Draws for other packages: fits by sampling as matrices, diagnostics for bayesplot, pointwise log
 # densities for loo.
 
-# The draws of a fit of cl_glm() or cl_gp(); of anything else that has draws, itself.
+# The draws of a fit of cl_glm() or cl_gp(); other objects with draws are returned unchanged.
 fit_draws <- function(x) {
   if (inherits(x, "cl_sample")) return(x)
   if (is.null(x$draws)) abort_argument("x", "only a fit with method = \"mcmc\" has draws")
@@ -24,7 +24,7 @@ fit_frame <- function(x, row.names = NULL, optional = FALSE, ...) {
 
 # ---- bayesplot -----------------------------------------------------------------------------------
 
-# The names that bayesplot knows for what is in `diagnostics`.
+# bayesplot's names for the elements of `diagnostics`.
 stan_names <- c(accept_stat = "accept_stat__", step_size = "stepsize__",
                 tree_depth = "treedepth__", leapfrogs = "n_leapfrog__", divergent = "divergent__",
                 energy = "energy__")
@@ -49,7 +49,7 @@ log_posterior_of <- function(object, ...) {
   figures_of(object, "log_density")
 }
 
-# Some of the diagnostics as a data frame, one below another.
+# Some diagnostics as a data frame in long form.
 figures_of <- function(object, names) {
   figures <- fit_draws(object)$diagnostics
   size <- dim(figures$energy)

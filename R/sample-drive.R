@@ -76,7 +76,7 @@ abort_density <- function(s, message, ...) {
                chain = s$id, iteration = iteration_of(s), ...)
 }
 
-# The one in progress.
+# The number of the iteration in progress.
 iteration_of <- function(s) .Call(r_chain_state, s$native, FALSE)$iteration
 
 # Turns an error in an evaluation into a statcl_error_density with chain and iteration.
@@ -96,7 +96,7 @@ rethrow_density <- function(s, e) {
                iteration = iteration, parent = parent)
 }
 
-# Named and constrained.
+# The constrained parameters with their names.
 point_of <- function(s, u) {
   x <- constrain(s$layout, u)
   if (is.null(x)) x <- rep(NA_real_, s$layout$n)
@@ -146,8 +146,9 @@ lockstep <- function(chains, evaluate) {
   }
 }
 
-# After an error in an evaluation of several points: finds the point that fails. If each point works
-# alone, the function does not support several points, unless the error counts as zero density.
+# After an error in an evaluation of several points: finds the point that fails. If each point can
+# be evaluated alone, the function does not support several points, unless the error counts as zero
+# density.
 one_by_one <- function(running, evaluate, error) {
   answers <- lapply(running, function(s) evaluate_once(s, function(u) evaluate(matrix(u))[[1L]]))
   alone <- vapply(answers, function(answer) is.null(answer[[2L]]), NA)
@@ -193,7 +194,7 @@ run_in_workers <- function(job, workers) {
   }, kept)
 }
 
-# What a file has of each chain, if it belongs to this model.
+# The images of the chains in a file, if it belongs to this model.
 saved_states <- function(job, kept) {
   evaluate <- make_evaluator(job$log_density, job$layout, job$control$nan)
   lapply(seq_along(job$points), function(id) {

@@ -34,7 +34,7 @@ failure_cause <- function(of, x) {
   NULL
 }
 
-# Of a function that only its call can tell about.
+# For a function that was not recorded: only the call is known.
 called_cause <- function(f, layout, x, batch) {
   if (!is.null(layout$arguments)) f <- cl_log_posterior(f)
   first <- NULL
@@ -60,7 +60,7 @@ called_cause <- function(f, layout, x, batch) {
 
 # ---- what was recorded --------------------------------------------------------------------------
 
-# The function is recorded again, and R computes the values of the record at x.
+# Records the function again, and computes the values of the record at x in R.
 recorded_cause <- function(term, layout, x) {
   state <- environment(term)
   arguments <- layout$arguments
@@ -101,8 +101,8 @@ recorded_cause <- function(term, layout, x) {
   list(text = text, of = as.integer(of), outside = outside)
 }
 
-# The first node on the way from the output down whose operands are numbers; or the choice of NaN,
-# or of such a choice.
+# Follows NaN, or an infinite value, from the output to the first node whose operands are free of
+# it; or to the first of the nested choices that select the number NaN.
 failing_node <- function(tape, id) {
   bad <- if (is.na(live_node(tape, id))) is.na else is.infinite
   choice <- NULL
@@ -117,11 +117,11 @@ failing_node <- function(tape, id) {
       k <- which(bad(rep_len(live_node(tape, id), n)))[1L]
       values <- lapply(values, function(v) rep_len(v, n)[k])
       if (node[[2L]] == "ifelse" && !is.na(values[[1L]])) {
-        values[[if (values[[1L]] != 0) 3L else 2L]] <- 0 # what is not taken
+        values[[if (values[[1L]] != 0) 3L else 2L]] <- 0 # the branch that is not taken
       }
     }
     wrong <- args[vapply(values, function(v) any(bad(v)), NA)]
-    if (length(wrong) == 0L) { # perhaps of infinite numbers
+    if (length(wrong) == 0L) { # NaN may come from infinite numbers
       bad <- is.infinite
       wrong <- args[vapply(values, function(v) any(bad(v)), NA)]
       if (length(wrong) == 0L) return(id)
@@ -130,7 +130,8 @@ failing_node <- function(tape, id) {
   }
 }
 
-# The Cholesky factor that rounding decides, where R finds one; NULL if there is none.
+# The chol() of a matrix so nearly singular that rounding decides whether there is a factor, if R
+# finds one; else NULL.
 near_failure <- function(tape, output) {
   kinds <- vapply(tape$nodes[seq_len(output)], `[[`, "", 1L)
   factors <- which(kinds == "chol")
@@ -142,8 +143,8 @@ near_failure <- function(tape, output) {
   if (min(least) < 1e-6) factors[which.min(least)]
 }
 
-# The parameter below 0, or above 1, that has no such bound, where the node has a value on the other
-# side of it only.
+# The parameter below 0 or above 1 without such a bound, if the node has a value only on the other
+# side of the bound.
 outside_range <- function(tape, at, of, layout) {
   x <- tape$live
   on.exit({

@@ -108,7 +108,7 @@ formula_term <- function(term, names) {
   program <- tryCatch(formula_program(term, used), statcl_error_argument = identity)
   if (inherits(program, "condition")) {
     counts <- grepl("with respect to 'x' is not known", conditionMessage(program), fixed = TRUE)
-    if (counts) stop(program) # they are data
+    if (counts) stop(program) # counts are data
     return(compiled_term(term, used, program))
   }
   run <- program$run

@@ -106,7 +106,7 @@ vector_function <- function(f, intercept, layout) {
   likelihood_function(f, intercept)
 }
 
-# A likelihood as a function of c(alpha, beta, its further parameter), -Inf outside of their space.
+# A likelihood as a function of c(alpha, beta, auxiliary parameter), -Inf where these are invalid.
 likelihood_function <- function(f, intercept) {
   family <- environment(f)$family
   k <- ncol(environment(f)$x)
@@ -175,7 +175,7 @@ checked_pair <- function(value, gradient, n) {
 #'
 #' Calls `f` at a point and on both sides of it along each coordinate, and compares the gradient
 #' that `f` returns with central differences. With the default step a correct gradient agrees to
-#' about ten digits if `f` is smooth and not much larger than its changes.
+#' about ten digits if `f` is smooth and its values are not much larger than their changes.
 #'
 #' @param f A function whose value is a single number with the attribute `"gradient"`: a list with
 #'   names of arguments of `f`, as from [cl_likelihood()] and [cl_gradient()], or a vector, the

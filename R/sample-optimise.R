@@ -1,4 +1,4 @@
-# cl_optimise(), and what it shares with the approximations of R/optimise-approximate.R: a model on
+# cl_optimise(), and what it shares with the approximations of R/sample-approximate.R: a model on
 # the unconstrained scale, and the search for its maximum.
 
 #' Mode of a log density
@@ -219,7 +219,7 @@ low_rank <- function(p) {
                      cbind(-t(inverse), crossprod(inverse, inner %*% inverse))))
 }
 
-# Its product with a vector.
+# The product of the inverse Hessian with a vector.
 inverse_hessian <- function(p, v) {
   if (ncol(p$S) == 0L) return(p$alpha * v)
   r <- low_rank(p)
@@ -282,7 +282,7 @@ gradient_differences <- function(at, u) {
   (h + t(h)) / 2
 }
 
-# Of the constrained parameters, by the derivatives of the transforms.
+# The covariance matrix of the constrained parameters, by the derivatives of the transforms.
 mode_covariance <- function(layout, found) {
   v <- safe_inverse(-found$hessian)
   if (length(layout$blocks) == 0L) return(v)

@@ -18,7 +18,7 @@ plot.cl_sample <- function(x, parameters = NULL, max = if (is.null(parameters)) 
   invisible(x)
 }
 
-# The first `max` names; a message tells of the others.
+# The first `max` names; a message lists the rest.
 names_shown <- function(names, max, what) {
   if (!identical(max, Inf)) max <- check_count(max, "max", 1)
   if (length(names) > max) {
@@ -32,8 +32,8 @@ names_shown <- function(names, max, what) {
   names
 }
 
-# Pages for n rows of two pictures; a user is asked before each but the first. close_pages() takes
-# the result.
+# Pages for n rows of two pictures; the user is asked before each page but the first. The result is
+# for close_pages().
 open_pages <- function(n) {
   pages <- plot_pages(n)
   old <- graphics::par(mfrow = pages$shape, mar = c(2.5, 2.5, 2, 0.5), mgp = c(1.5, 0.5, 0))
@@ -54,7 +54,7 @@ plot_pages <- function(n) {
   list(shape = c(rows, 4L), count = ceiling(n / (2 * rows)))
 }
 
-# Lower and upper bound; results made in several steps may have none.
+# Lower and upper bound; results without bounds have infinite ones.
 bounds_of <- function(x, name) {
   if (name %in% rownames(x$bounds)) x$bounds[name, ] else c(-Inf, Inf)
 }

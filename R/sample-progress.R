@@ -1,7 +1,7 @@
 # The progress of cl_sample() and the remaining time.
 
-# function(s), called after each iteration of a chain, after which `waiting` others run; NULL for no
-# output.
+# function(s), called after each iteration of a chain, while `waiting` chains have not begun; NULL
+# for no output.
 progress_line <- function(job, waiting) {
   control <- job$control
   if (control$refresh == 0 && !control$announce) return(NULL)
@@ -24,7 +24,7 @@ progress_line <- function(job, waiting) {
   }
 }
 
-# The same of the states of workers.
+# The same for the states of workers.
 worker_progress <- function(job) {
   control <- job$control
   chains <- length(job$points)
@@ -52,7 +52,7 @@ worker_progress <- function(job) {
   }
 }
 
-# Whether lines are due: if nobody has asked for them, at most each second.
+# Whether a line is due: by default at most one each second.
 is_due <- function(job) {
   now <- seconds_now()
   last <- if (is.null(job$announced$line)) job$started else job$announced$line
@@ -61,8 +61,8 @@ is_due <- function(job) {
   TRUE
 }
 
-# Announces a long run, once, when the first windows of the warm-up are over, in which steps are
-# short, or after half a minute.
+# Announces a long run once: after the first windows of the warm-up, in which steps are short, or
+# after half a minute.
 announce <- function(job, left) {
   if (!job$control$announce || !is.null(job$announced$yes)) return(invisible())
   if (seconds_now() - job$started < 2 || !is.finite(left) || left < 10) return(invisible())
@@ -79,7 +79,7 @@ show_progress <- function(id, i, control, seconds, left) {
               if (i <= control$warmup) "warm-up" else "sampling", seconds, rest), file = stderr())
 }
 
-# Seconds as text, in a unit that suits them.
+# Seconds as text, in a suitable unit.
 time_text <- function(seconds) {
   if (seconds < 1) return("1 s")
   if (seconds < 100) return(sprintf("%.0f s", seconds))

@@ -91,7 +91,7 @@ warn_problems <- function(x) {
   if (length(problems) > 0L) statcl_warning("sampling", paste(problems, collapse = "\n"))
 }
 
-# The problems of the run as text. R-hat and the effective sample size are summary()'s.
+# The problems of the run as text. R-hat and the effective sample size are those of summary().
 sample_problems <- function(x) {
   problems <- character()
   total <- length(x$diagnostics$divergent)
@@ -240,7 +240,7 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
   invisible(x)
 }
 
-# Of a metric of low rank: "3", or "2 to 3".
+# The rank of a metric of low rank: "3", or "2 to 3".
 ranks <- function(x) {
   rank <- range(vapply(x$inverse_metric, function(m) length(m$values), 0L))
   paste(unique(rank), collapse = " to ")
@@ -304,12 +304,12 @@ print.summary.cl_sample <- function(x, digits = 3L, ...) {
   invisible(x)
 }
 
-# Full names of the parameters asked for.
+# Full names of the requested parameters.
 pick_parameters <- function(x, parameters) {
   pick_names(dimnames(x$draws)[[3L]], parameters, "parameter")
 }
 
-# Those of `all` that are chosen, also without the index.
+# The chosen elements of `all`; names may lack the index.
 pick_names <- function(all, chosen, what) {
   if (is.null(chosen)) return(all)
   stem <- sub("\\[.*", "", all)

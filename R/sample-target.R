@@ -158,8 +158,8 @@ check_answer <- function(value, slope, n, nan) {
 
 # ---- several points at once ----------------------------------------------------------------------
 
-# function(points), a matrix with a point in each column, giving a list of answers like those of
-# make_evaluator().
+# function(points): a list of results, as of make_evaluator(), for points in the columns of a
+# matrix.
 make_batch_evaluator <- function(log_density, layout, nan) {
   call_density <- batch_caller(log_density, layout)
   n <- layout$n

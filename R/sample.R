@@ -36,8 +36,7 @@
 #' The error `statcl_error_density` names the operation, the call in your function and the
 #' parameters if no start has a value, and if more than half of the iterations end at such points:
 #' of those of the warm-up, at its end, or of those after it, at each hundredth and at the end.
-#' Often a bound is missing in `transform`. If the density is to be zero somewhere, return `-Inf`
-#' there.
+#' Often a bound is missing in `transform`. Where the density should be zero, return `-Inf`.
 #'
 #' Any other error of your function, such as one of [stop()], a value of `Inf`, or a gradient of
 #' another length ends the run.
@@ -152,7 +151,7 @@
 #' @param warmup,iter Number of iterations for adaptation, whose draws are dropped, and number of
 #'   iterations after it.
 #' @param transform `NULL`, or a transform of all parameters, or a named list of transforms by
-#'   parameter: see [transforms]. If `init` is a result of such a function, its transforms hold.
+#'   parameter: see [transforms]. If `init` is a result of such a function, its transforms are used.
 #' @param method `"nuts"` or `"hmc"`.
 #' @param adapt_delta The target acceptance statistic, between 0 and 1; larger values give smaller
 #'   steps.
@@ -286,7 +285,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
 
 start_words <- c("init", "pathfinder", "mode", "random")
 
-# `init` and `jitter` with which chains start as `start` says.
+# `init` and `jitter` for the kind of start that `start` names.
 place_starts <- function(start, f, init, transform, jitter, seed, check) {
   if (start == "init") return(list(init = init, jitter = jitter))
   if (!single_init(init)) {
@@ -318,7 +317,8 @@ known_parameters <- function(f, transform) {
   utils::relist(as.vector(constrain(layout, numeric(layout$dimension))), init)
 }
 
-# What chains need to start.
+# The job of a run: the density, start values, transforms, settings and random streams of its
+# chains.
 new_job <- function(log_density, init, transform, chains, control, jitter, seed,
                     inverse_metric = NULL) {
   starts <- start_values(init, chains)
@@ -383,7 +383,7 @@ check_inverse_metric <- function(x, dimension, metric = "diag", rank = 0) {
   if (dense) diag(rep_len(as.double(x), dimension), dimension) else as.double(x)
 }
 
-# The parts of an inverse metric of low rank, as those of a result, one behind another.
+# The parts of an inverse metric of low rank, as in a result, in one vector.
 check_low_rank <- function(x, dimension, rank) {
   numbers <- vapply(x, function(part) is.numeric(part) && all(is.finite(part)), NA)
   v <- x$vectors
@@ -409,7 +409,7 @@ batch_pays <- function(log_density, chains) {
   likelihood_size(log_density) >= 1e4
 }
 
-# The number of elements in x of the largest likelihood in it.
+# The number of elements of x in the largest likelihood of the density.
 likelihood_size <- function(f) {
   if (inherits(f, "cl_likelihood")) return(as.double(length(environment(f)$x)))
   if (!inherits(f, "cl_log_posterior")) return(0)

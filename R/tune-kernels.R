@@ -29,7 +29,8 @@ kernel_tasks <- function() {
 }
 
 # Tries the permitted values of each parameter of this kind of device. `set(values)` has a device
-# use them. `gain`: time with the default over the time; a value is chosen if it gains twice.
+# use them. `gain`: the time with the default divided by that with the value. A value is chosen if
+# two measurements show a gain.
 tune_kernels <- function(where, device, budget, tasks = kernel_tasks(), time = least_seconds,
                          set = function(v) .Call(r_tune, where, names(v), unname(v)),
                          now = wall_seconds) {
@@ -48,7 +49,7 @@ tune_kernels <- function(where, device, budget, tasks = kernel_tasks(), time = l
     run <- with_cl(tasks[[name]](), engine = "device")
     right <- NULL
     values <- unique(c(own$default[k], own$permitted[[k]]))
-    # the gain of the second of two values, measured again: one measurement may be disturbed
+    # measures the gain of the second of two values again: one measurement may be disturbed
     once_more <- function(pair) {
       start <- now()
       seconds <- vapply(pair, function(value) {

@@ -15,7 +15,7 @@ cl_sitrep <- function() {
   attempt <- function(expr, otherwise) tryCatch(expr, error = function(e) otherwise)
   build <- attempt(.Call(r_build_info), list(opencl = FALSE, loader = "", reason = "unknown"))
   devices <- attempt(cl_devices(), data.frame())
-  build <- attempt(.Call(r_build_info), build) # the loader is known only after the list was made
+  build <- attempt(.Call(r_build_info), build) # listing devices finds the loader
   choice <- explain_choice()
   blas <- blas_facts()
   report <- list(
@@ -64,8 +64,8 @@ no_default_reason <- function() {
   "no GPU with double precision and a compiler"
 }
 
-# For the device in use: why matrix instructions are not tried, or "", and the programs that use
-# them and were tried so far, with the reason if one was refused.
+# For the device in use: the reason why matrix instructions are not tried, or ""; and the programs
+# with matrix instructions that were tried, with the reason if one was refused.
 kernel_facts <- function() {
   where <- current_device()
   if (where < 0L || forked()) return(NULL)

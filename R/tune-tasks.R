@@ -4,7 +4,7 @@
 tune_tasks <- function() {
   spd <- function(n) diag(n, n) + 0.5^abs(outer(seq_len(n), seq_len(n), "-"))
   lower <- function(n) t(chol(spd(n)))
-  # without the generator of random numbers, whose state is the user's
+  # data without R's random numbers, whose state belongs to the user
   numbers <- function(m, n) matrix(sin(seq_len(m * n)), m, n)
   rows <- 2^(5:13)
   task <- function(make, sizes = rows, shapes = list(square = 1)) {

@@ -6,8 +6,8 @@
 #' ([cl_thresholds()]). The result explains each choice; `plot()` shows the times.
 #'
 #' A device whose results differ from the host's is not used for that operation. If the budget ends
-#' before the device is faster, the threshold remains what it was; if the device is slower at all
-#' sizes, it is `Inf`. Times are the least of several runs.
+#' before the device is faster, the threshold is unchanged; if the device is slower at all sizes, it
+#' is `Inf`. Times are the least of several runs.
 #'
 #' With `kernels`, a quarter of the budget goes to parameters of kernels (`cl_thresholds(kernels =
 #' TRUE)`), measured on device matrices. A value is chosen if its result is right and it takes at
@@ -32,8 +32,8 @@
 #'   columns `op`, `shape`, `size`, `host` and `device` (seconds), `agree`, and `cost` (seconds).
 #'   Both are `NULL` without a device. With `kernels` also the data frame `kernels`: one row for
 #'   each value tried, with columns `name`, `value`, `seconds`, `agree`, `gain` and `chosen`.
-#'   `summary()`: a data frame with the threshold, and the greatest loss at a measured size from
-#'   choosing by it and by the one before: the time divided by that of the faster engine.
+#'   `summary()`: a data frame with the threshold, and the greatest loss at a measured size with it
+#'   and with the previous one: the time of the chosen engine divided by that of the faster one.
 #' @seealso [cl_thresholds()], [cl_sitrep()]
 #' @export
 #' @examples
@@ -104,7 +104,7 @@ tune_sizes <- function(tasks, known, budget, verbose, time = time_engines, now =
 measure_op <- function(op, task, seconds, verbose, time, now) {
   points <- NULL
   cost <- numeric() # of each size
-  # how many times as fast the device was at the last size, with the shape that suits it least
+  # the smallest speedup by the device over the shapes of the last size
   gain <- function() {
     last <- points[points$size == points$size[nrow(points)], ]
     min(last$host / last$device)
@@ -142,8 +142,8 @@ measure_op <- function(op, task, seconds, verbose, time, now) {
   list(points = points, complete = complete)
 }
 
-# One size and shape: whether the results agree, both times, and what it cost to measure them. The
-# calls that are compared build the kernels, which costs nothing.
+# One size and shape: whether the results agree, both times, and the cost of measuring them. The
+# first calls, which are compared, build the kernels; they do not count.
 measure_point <- function(task, size, shape, time, now) {
   start <- now()
   run <- task$make(size, task$shapes[[shape]])
@@ -155,17 +155,17 @@ measure_point <- function(task, size, shape, time, now) {
              agree = agree_closely(results[[1L]], results[[2L]]), cost = made + now() - start)
 }
 
-# Up to rounding, relative to the largest.
+# Whether results agree up to rounding, relative to the largest number.
 agree_closely <- function(x, y, tolerance = 1e-7) {
   if (length(x) != length(y)) return(FALSE)
   difference <- abs(x - y)
   !anyNA(difference) && all(difference <= tolerance * max(abs(x), 0))
 }
 
-# The threshold that loses least: the sum, over the sizes measured, of the logarithm of the time of
-# the chosen engine over that of the faster one. If several are as good, the largest. Between two
-# sizes the logarithm of device over host time is linear in that of the size. `value` is NA if there
-# was no time to find out. `between`: the two sizes.
+# The threshold with the least loss: the sum, over the measured sizes, of the logarithm of the time
+# of the chosen engine over that of the faster one. If several are as good, the largest. Between two
+# sizes the logarithm of device over host time is linear in that of the size. `value` is NA if the
+# time did not suffice. `between`: the two sizes.
 choose_threshold <- function(points, complete) {
   if (!all(points$agree)) {
     return(list(value = Inf, why = "results of the device differ from the host's"))
@@ -200,7 +200,7 @@ time_engines <- function(run, ...) {
          0)
 }
 
-# Of one call, after one that warms up: the least of some series, as other work only adds time.
+# The time of one call after a first one: the least of some series, since other work only adds time.
 least_seconds <- function(run) {
   run()
   series <- function(times) {

@@ -1,6 +1,6 @@
 # What another process needs: the global objects that a function reads, and how processes start.
 
-# The same of all functions in a list.
+# The same for all functions in a list.
 global_objects_of <- function(x) {
   if (is.function(x)) return(global_objects(x))
   if (!is.list(x)) return(list())

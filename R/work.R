@@ -37,7 +37,7 @@ run_task <- function(task) {
   } else {
     base::tryCatch({
       defer_interrupts(compute())
-      Sys.sleep(0) # R looks for one that waits
+      Sys.sleep(0) # R handles a pending interrupt
     }, interrupt = function(e) NULL)
   }
   c(answer, list(warnings = warnings))
@@ -127,7 +127,7 @@ future_pool <- function(plan, most) {
                                     "survive: use plan(multisession)"))
   }
   futures <- list()
-  list(slots = min(most, future::nbrOfWorkers()), again = TRUE,
+  list(slots = min(most, future::nbrOfWorkers()), renewed = TRUE,
        send = function(slot, task) {
          futures[[slot]] <<- future::future(quote(answer(task)), substitute = FALSE, seed = NULL,
                                             packages = character(),
@@ -149,7 +149,7 @@ mirai_pool <- function(most) {
   sent <- list()
   count <- sum(of("status")()$connections)
   if (count < 1) abort_argument("workers", "there are no daemons: call mirai::daemons()")
-  list(slots = min(most, count), again = TRUE,
+  list(slots = min(most, count), renewed = TRUE,
        send = function(slot, task) {
          sent[[slot]] <<- do.call(of("mirai"), list(quote(answer(task)), answer = answer_task,
                                                     task = task))
@@ -258,8 +258,8 @@ defer_interrupts <- function(work) {
   value
 }
 
-# list(map(tasks), slots, close()): map() computes a list of values, run(task) of each of a list of
-# tasks, in `workers` or, if these are NULL, in this process. begin(work) gives run().
+# list(map(tasks), slots, close()): map() computes run(task) for each of a list of tasks, in
+# `workers` or, if these are NULL, in this process. begin(work) gives run().
 open_mapper <- function(workers, most, begin, work, uses) {
   if (is.null(workers)) {
     run <- begin(work)
@@ -291,8 +291,8 @@ describe_job <- function(key, sent) {
        options = options()["statcl.device"], attached = used)
 }
 
-# `whole`: with the job, for a worker that cannot read its file. A slot is busy only if it has been
-# sent something to answer.
+# `whole`: the job is sent too, for a worker that cannot read its file. A slot is busy only if it
+# has been sent something to answer.
 send_share <- function(crew, slot, share, whole = FALSE) {
   task <- c(list(key = crew$key, file = crew$file, libraries = own_libraries(), slot = slot,
                  platform = R.version$platform, version = own_version()), crew$task(share),
@@ -322,12 +322,12 @@ receive_share <- function(crew, slot) {
   if (!done) crew$queue <- c(share, crew$queue)
 }
 
-# The share of a lost worker is done by another one or, if there is none, in this session. Slots of
-# pools with `again` are not bound to a worker.
+# The share of a lost worker is done by another one or, if there is none, in this session. In pools
+# with `renewed`, slots are not bound to a worker, so a slot remains usable.
 lose_share <- function(crew, slot, e) {
   share <- crew$busy[slot]
   crew$failures <- crew$failures + 1L
-  crew$busy[slot] <- if (isTRUE(crew$pool$again) && crew$failures <= 3L) 0L else NA
+  crew$busy[slot] <- if (isTRUE(crew$pool$renewed) && crew$failures <= 3L) 0L else NA
   crew$queue <- c(share, crew$queue)
   last <- all(is.na(crew$busy))
   if (crew$failures == 1L || last) {
