@@ -181,11 +181,8 @@ setMethod("!", "clMatrix", function(x) unary("not", x))
 
 unary <- function(op, x) .Call(r_lazy_apply, op, x, NULL)
 
-# Members of Math that elementwise.def has under the same name.
-device_functions <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm1", "log1p",
-                      "log2", "log10", "cos", "cosh", "sin", "sinh", "tan", "tanh", "acos",
-                      "acosh", "asin", "asinh", "atan", "atanh", "cospi", "sinpi", "tanpi", "gamma",
-                      "lgamma", "digamma", "trigamma")
+# Members of Math that elementwise.def has under the same name: filled by .onLoad().
+device_functions <- NULL
 
 # An S3 method: S4 methods of a group, or of each member, take R longer to load than all the rest.
 

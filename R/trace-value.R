@@ -1,27 +1,6 @@
 # Values of nodes computed by plain R, for cl_gradient(retrace = TRUE), where comparisons have the
 # values of the call.
 
-live_ops <- list(
-  add = `+`, sub = `-`, mul = `*`, div = `/`, pow = `^`, mod = `%%`, intdiv = `%/%`, pmin = pmin,
-  pmax = pmax, atan2 = base::atan2, eq = `==`, ne = `!=`, lt = `<`, gt = `>`, le = `<=`, ge = `>=`,
-  and = `&`, or = `|`, not = `!`, neg = function(a) -a, is_nan = is.nan, is_finite = is.finite,
-  is_infinite = is.infinite, erf = function(a) 2 * stats::pnorm(a * sqrt(2)) - 1,
-  erfc = function(a) 2 * stats::pnorm(-a * sqrt(2)),
-  fill_nan = function(a, b) ifelse(is.nan(a), b, a),
-  ifelse = function(a, b, c) {
-    n <- max(length(a), length(b), length(c))
-    a <- rep_len(a, n)
-    result <- ifelse(a != 0, rep_len(b, n), rep_len(c, n))
-    result[is.na(a)] <- NaN
-    result
-  },
-  round_to = function(a, b) if (b > 0) round(a * b) / b else round(a / -b) * -b)
-
-live_op <- function(op) {
-  for (table in list(live_ops, number_ops)) if (!is.null(table[[op]])) return(table[[op]])
-  get0(op, baseenv(), ifnotfound = function(...) core_numbers(op, ...))
-}
-
 # The value of a traced value, with its dimensions.
 live_value <- function(x) {
   tape <- x$tape
@@ -51,7 +30,7 @@ live_result <- function(node, args, tape) {
     param = tape$live[at[1L] + seq_len(at[2L])],
     data = tape$data[[at[1L]]],
     number = node[[5L]],
-    apply = do.call(live_op(node[[2L]]), args),
+    apply = do.call(core_numbers, c(node[[2L]], args)),
     broadcast = if (at[3L] == 0) rep(x, times = at[2L]) else rep(x, each = at[1L]),
     transpose = t(matrix(x, at[1L], at[2L])),
     part = matrix(x, at[1L])[at[2L] + seq_len(at[4L]), at[3L] + seq_len(at[5L])],

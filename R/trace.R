@@ -283,15 +283,10 @@ logical_result <- function(op, ...) {
   result
 }
 
-math_names <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm1", "log1p", "log2",
-                "log10", "cos", "cosh", "sin", "sinh", "tan", "tanh", "acos", "acosh", "asin",
-                "asinh", "atan", "atanh", "cospi", "sinpi", "tanpi", "gamma", "lgamma", "digamma",
-                "trigamma")
-
 #' @export
 Math.cl_traced <- function(x, ...) {
   op <- .Generic
-  if (op %in% math_names) return(traced_unary(op, x))
+  if (op %in% device_functions) return(traced_unary(op, x))
   switch(op, log = traced_log(x, ...), round = traced_round(x, ...),
          cumsum = named(traced_cumsum(x), x$names), cumprod = named(cumulate("mul", x), x$names),
          cummax = named(cumulate("pmax", x), x$names), cummin = named(cumulate("pmin", x), x$names),

@@ -1,5 +1,11 @@
 # Loading queries no platform, creates no context and writes no file.
 
+.onLoad <- function(libname, pkgname) {
+  table <- .Call(r_expr_ops)$operations
+  functions <- setdiff(intersect(getGroupMembers("Math"), table$name[table$arity == 1L]), "log")
+  assign("device_functions", functions, topenv())
+}
+
 .onUnload <- function(libpath) {
   gp_states$list <- list()
   gc()

@@ -37,28 +37,8 @@ static double apply(scl_op op, double a, double b, double c) {
   switch (op) {
   case SCL_OP_IFELSE:
     return isnan(a) ? a : a != 0.0 ? b : c;
-  case SCL_OP_QNORM: /* these are held to other references in tests/testthat */
-  case SCL_OP_LOG_QNORM:
-  case SCL_OP_LBETA:
-  case SCL_OP_CHOOSE:
-  case SCL_OP_LCHOOSE:
-  case SCL_OP_BESSEL_K_SCALED:
-  case SCL_OP_STIRLING_SLOPE:
-  case SCL_OP_DIGAMMA_RISE:
-  case SCL_OP_LOG_RATIO:
-  case SCL_OP_GAMMA_POWER:
-  case SCL_OP_T_POWER:
-  case SCL_OP_T_POWER_SLOPE:
-  case SCL_OP_BETA_POWER:
-  case SCL_OP_NEG_BINOMIAL:
-  case SCL_OP_NEG_BINOMIAL_SLOPE:
-  case SCL_OP_LOG_PGAMMA:
-  case SCL_OP_LOG_QGAMMA:
-  case SCL_OP_LOG_PBETA:
-  case SCL_OP_LOG_QBETA:
-    return scl_op_value(op, a, b, c);
   default:
-    return op_reference(op, a, b);
+    return op_reference(op, a, b, c);
   }
 }
 

@@ -79,7 +79,7 @@ static void check_result(scl_op op, scl_mat *r, const double *a, double scalar_a
   size_t count = r->nrow * r->ncol;
   double *got = mat_stored(r), *want = test_alloc(count * sizeof *want);
   for (size_t i = 0; i < count; i++) {
-    want[i] = op_reference(op, a != NULL ? a[i] : scalar_a, b != NULL ? b[i] : scalar_b);
+    want[i] = op_reference(op, a != NULL ? a[i] : scalar_a, b != NULL ? b[i] : scalar_b, 0.0);
   }
   CHECK(mat_distance(got, want, count) <= 4e-15);
   CHECK(mat_is_canonical(got, r->nrow, r->ncol, r->view));

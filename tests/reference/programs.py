@@ -139,8 +139,12 @@ class Evaluation:
         return [number]
 
     def apply(self, op, length, number, at, *read):
-        f = OPS[op]
-        return [f(*[x[i if len(x) > 1 else 0] for x in read]) for i in range(length)]
+        def at_element(i):
+            try:
+                return OPS[op](*[x[i if len(x) > 1 else 0] for x in read])
+            except (ValueError, ZeroDivisionError):
+                return mp.nan  # in a branch that is not taken
+        return [at_element(i) for i in range(length)]
 
     def reduce(self, op, length, number, at, x):
         m, n, margin = at
@@ -297,6 +301,10 @@ def units(got, f):
 def main():
     rows, choose = [], random.Random(1)
     for number, p in enumerate(read_programs(sys.argv[1])):
+        unknown = {node[1] for node in p["nodes"] if node[0] == "apply"} - OPS.keys()
+        if unknown:
+            print("program", number, "has", *unknown)
+            continue
         try:
             error = units(p["result"][0], lambda seed: value(p, p["x"], seed))
             rows.append((error, number, "value"))

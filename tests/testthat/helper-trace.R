@@ -1,35 +1,81 @@
 # The values of the nodes that a traced function gives, by plain R: what the nodes mean, written
 # apart from the programs that are made of them.
 
-elementwise_reference <- list(
-  add = `+`, sub = `-`, mul = `*`, div = `/`, pow = `^`, mod = `%%`, intdiv = `%/%`,
-  eq = `==`, ne = `!=`, lt = `<`, gt = `>`, le = `<=`, ge = `>=`, and = `&`, or = `|`,
-  pmin = pmin, pmax = pmax, atan2 = atan2, not = `!`, neg = function(a) -a, abs = abs, sign = sign,
-  square = function(a) a^2, sqrt = sqrt, exp = exp, expm1 = expm1, log = log, log1p = log1p,
-  log2 = log2, log10 = log10, sin = sin, cos = cos, tan = tan, sinpi = sinpi, cospi = cospi,
-  tanpi = tanpi, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, tanh = tanh,
-  asinh = asinh, acosh = acosh, atanh = atanh, gamma = gamma, lgamma = lgamma, digamma = digamma,
-  trigamma = trigamma, lbeta = lbeta, choose = choose, lchoose = lchoose, ceiling = ceiling,
-  floor = floor, trunc = trunc, round = round, is_nan = is.na, is_finite = is.finite,
-  is_infinite = is.infinite, pnorm = pnorm, dnorm = dnorm, qnorm = qnorm,
-  log_pnorm = function(a) pnorm(a, log.p = TRUE), log_qnorm = function(a) qnorm(a, log.p = TRUE),
-  inv_logit = plogis, log1p_exp = function(a) ifelse(a > 0, a + log1p(exp(-a)), log1p(exp(a))),
+# The derivative of f with respect to its k-th argument, 0 where f is constant.
+slope_in_base_r <- function(f, k) {
+  function(...) {
+    up <- down <- list(...)
+    h <- 1e-5 * abs(up[[k]])
+    up[[k]] <- up[[k]] + h
+    down[[k]] <- down[[k]] - h
+    value <- f(...)
+    slope <- (do.call(f, up) - do.call(f, down)) / (2 * h)
+    ifelse(is.finite(value) & value != 0, slope, ifelse(is.na(value), NaN, 0))
+  }
+}
+log_pgamma <- function(a, b) pgamma(a, b, log.p = TRUE)
+log_qgamma <- function(a, b) pgamma(a, b, lower.tail = FALSE, log.p = TRUE)
+log_pbeta <- function(a, b, c) pbeta(a, b, c, log.p = TRUE)
+log_qbeta <- function(a, b, c) pbeta(a, b, c, lower.tail = FALSE, log.p = TRUE)
+
+# The meaning of each operation of elementwise.def in base R. A new row of the table needs one here.
+in_base_r <- list(
+  add = `+`, sub = `-`, mul = `*`, div = `/`, pow = `^`, mod = `%%`, intdiv = `%/%`, eq = `==`,
+  ne = `!=`, lt = `<`, gt = `>`, le = `<=`, ge = `>=`, and = `&`, or = `|`, pmin = base::pmin,
+  pmax = base::pmax, times = function(a, b) ifelse(a == 0, 0, a * b),
+  over = function(a, b) ifelse(a == 0, 0, a / b), atan2 = atan2,
   fill_nan = function(a, b) ifelse(is.na(a), b, a),
-  ifelse = function(a, b, c) ifelse(is.na(a), NaN, ifelse(rep_len(a != 0, length(a)), b, c)),
-  round_to = function(a, b) if (b > 0) round(a * b) / b else round(a / -b) * -b,
-  log1m_exp = function(a) ifelse(a > -0.693, log(-expm1(a)), log1p(-exp(a))),
-  deviance = function(a, b) ifelse(a == 0, b, a * log(a / b) + b - a),
-  stirling = function(a) lgamma(a) - (a - 0.5) * log(a) + a - log(2 * pi) / 2,
-  gamma_power = function(a, b, c) b * log(c * a) - c * a - lgamma(b),
-  beta_power = function(a, b, c) b * log(a) + c * log1p(-a) - lbeta(b, c),
-  neg_binomial = function(a, b, c) {
-    lgamma(c + a) - lgamma(c) + c * log(c / (c + b)) +
-      ifelse(a == 0, 0, a * log(b / (c + b) / a) + a)
+  ifelse = function(a, b, c) ifelse(a, b, c), not = `!`, is_nan = is.na, is_finite = is.finite,
+  is_infinite = is.infinite, neg = function(a) -a, square = function(a) a^2,
+  inv_logit = plogis, log1p_exp = function(a) pmax(a, 0) + log1p(exp(-abs(a))), round = round,
+  erf = function(a) 2 * pnorm(a * sqrt(2)) - 1, erfc = function(a) 2 * pnorm(-a * sqrt(2)),
+  log1m_exp = function(a) log(1 - exp(a)),
+  stirling = function(a) {
+    ifelse(a < Inf, lgamma(a) - (a - 0.5) * log(a) + a - log(2 * pi) / 2, 0)
   },
-  t_power = function(a, b) (a + 1) / 2 * log1p(b^2 / a), log_ratio = function(a, b) log(a / b),
-  bessel_k_scaled = function(a, b) besselK(a, abs(b), TRUE),
-  erf = function(a) 2 * pnorm(a * sqrt(2)) - 1,
-  erfc = function(a) 2 * pnorm(-a * sqrt(2)))
+  deviance = function(a, b) ifelse(a > 0, a * log(a / b) + b - a, ifelse(a == 0, pmax(b, 0), NaN)),
+  stirling_slope = function(a, b) ifelse(a > 0 & b == 2, trigamma(a) - 1 / a - 0.5 / a^2, NaN),
+  digamma_rise = function(a, b) digamma(a + b) - digamma(a),
+  log_ratio = function(a, b) log(a / b),
+  gamma_power = function(a, b, c) {
+    ifelse(a >= 0 & b >= 0, b * log(c * a) - c * a - lgamma(b), NaN)
+  },
+  t_power = function(a, b) {
+    ifelse(a > 0, ifelse(is.infinite(b), Inf, (a + 1) / 2 * log1p(b^2 / a)), NaN)
+  },
+  t_power_slope = function(a, b) {
+    ifelse(a > 0, (log1p(b^2 / a) - (a + 1) / a * b^2 / (a + b^2)) / 2, NaN)
+  },
+  beta_power = function(a, b, c) {
+    ifelse(a >= 0 & a <= 1, b * log(a) + c * log1p(-a) - lbeta(b, c), NaN)
+  },
+  neg_binomial = function(a, b, c) {
+    counts <- ifelse(a == 0, 0, a * log(b / (c + b) / a) + a)
+    ifelse(a >= 0 & b >= 0, lgamma(c + a) - lgamma(c) + c * log(c / (c + b)) + counts, NaN)
+  },
+  neg_binomial_slope = function(a, b, c) {
+    ifelse(a >= 0 & b >= 0, digamma(c + a) - digamma(c) + log(c / (c + b)) + (b - a) / (c + b), NaN)
+  },
+  tetragamma = function(a) psigamma(a, 2), pentagamma = function(a) psigamma(a, 3),
+  log_pnorm_slope = function(a) exp(dnorm(a, log = TRUE) - pnorm(a, log.p = TRUE)),
+  log_pgamma = log_pgamma, log_qgamma = log_qgamma, log_pbeta = log_pbeta,
+  log_qbeta = log_qbeta,
+  log_pgamma_slope = slope_in_base_r(log_pgamma, 2),
+  log_qgamma_slope = slope_in_base_r(log_qgamma, 2),
+  log_pbeta_slope_a = slope_in_base_r(log_pbeta, 2),
+  log_pbeta_slope_b = slope_in_base_r(log_pbeta, 3),
+  log_qbeta_slope_a = slope_in_base_r(log_qbeta, 2),
+  log_qbeta_slope_b = slope_in_base_r(log_qbeta, 3),
+  # an infinite order would crash R
+  bessel_k_scaled = function(a, b) besselK(a, ifelse(is.finite(b), abs(b), NaN), TRUE),
+  pnorm = pnorm, dnorm = dnorm, qnorm = qnorm, log_qnorm = function(a) qnorm(a, log.p = TRUE),
+  log_pnorm = function(a) pnorm(a, log.p = TRUE),
+  round_to = function(a, b) ifelse(b > 0, round(a * b) / b, round(a / -b) * -b))
+
+meaning_in_base_r <- function(op) {
+  f <- in_base_r[[op]]
+  if (is.null(f)) get0(op, baseenv(), mode = "function") else f
+}
 
 # The values of all nodes of a tape as a list.
 reference_values <- function(tape, parameters) {
@@ -56,8 +102,8 @@ reference_node <- function(kind, op, args, at, number, data, parameters) {
     apply = {
       n <- max(lengths(args))
       if (!all(lengths(args) %in% c(1, n))) stop("lengths")
-      if (op == "ifelse") args <- lapply(args, rep_len, n)
-      suppressWarnings(do.call(elementwise_reference[[op]], args))
+      args <- lapply(args, rep_len, n)
+      suppressWarnings(do.call(meaning_in_base_r(op), args))
     },
     broadcast = if (at[3] == 0) rep(whole(at[1]), times = at[2])
                 else rep(whole(at[2]), each = at[1]),
