@@ -140,8 +140,9 @@
 #' @param intercept Whether to add a column of ones.
 #' @param control A list: `maxit` (100) and `tolerance` (1e-8) of the search; for `"mcmc"` also
 #'   arguments of [cl_sample()], with the defaults `chains = 4`, `warmup = 250`, `iter = 500`.
-#' @param progress Whether to show progress of sampling, and of a search that takes longer than
-#'   three seconds.
+#' @param progress Whether to show progress of sampling and of long searches: at most one line each
+#'   second in an interactive session, each ten seconds in scripts, where
+#'   `options(statcl.quiet = TRUE)` turns it off.
 #' @param model Whether the fit keeps the model frame, which [model.frame()], [model.matrix()],
 #'   [anova()] of a single fit and profile intervals need.
 #' @param subset,na.action,contrasts As for [glm()]. The default of `na.action` is the option of
@@ -337,7 +338,7 @@ cl_glm.character <- function(x, ...) {
 cl_glm.default <- function(x, y, family = "bernoulli_logit",
                            method = c("ml", "map", "mcmc", "firth"), prior = NULL, weights = NULL,
                            offset = NULL, trials = NULL, intercept = TRUE, start = NULL,
-                           control = list(), progress = interactive(), etastart = NULL,
+                           control = list(), progress = TRUE, etastart = NULL,
                            mustart = NULL, ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_glm)
@@ -374,7 +375,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
 
 # The fit, for predictors as a matrix with its intercept in column `intercept` (0 for none).
 fit_glm <- function(x, y, family, method, prior, weights, offset, trials, intercept, start = NULL,
-                    control = list(), progress = interactive(), etastart = NULL, mustart = NULL,
+                    control = list(), progress = TRUE, etastart = NULL, mustart = NULL,
                     names = colnames(x), second = NULL) {
   method <- check_choice(method, c("ml", "map", "mcmc", "firth"), "method")
   dense <- !is.null(density_of(family))

@@ -13,7 +13,7 @@ glm_sample <- function(mode, priors, control, progress) {
   size <- length(core$data$x)
   chains <- if (is.null(control$chains)) 4 else control$chains
   arguments <- list(chains = chains, warmup = 250, iter = 500, jitter = 0.5, nan = "reject",
-                    refresh = if (progress) 250 else 0)
+                    refresh = if (progress) NULL else 0)
   arguments[names(control)] <- control
   compiled <- compiled_target(core, mode$prior, target)
   if (is.null(control$batch)) {

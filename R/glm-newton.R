@@ -252,12 +252,12 @@ warn_mode <- function(core, found) {
   }
 }
 
-# Shows the progress of a search that takes longer than three seconds.
+# Shows the progress of a long search.
 glm_reporter <- function(progress) {
   if (!progress) return(function(...) NULL)
-  started <- seconds_now()
+  due <- progress_clock()
   function(i, value, decrement) {
-    if (seconds_now() - started < 3) return()
+    if (!due()) return()
     message(sprintf("cl_glm: iteration %d, log density %.8g, %.2g standard errors from the mode",
                     i, value, decrement))
   }

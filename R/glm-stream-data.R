@@ -6,7 +6,7 @@
 new_stream <- function(formula, source, call, where, family, contrasts, xlev, progress) {
   s <- list2env(list(formula = formula, source = source, room = stream_room(), where = where,
                      family_given = family, contrasts = contrasts, xlev = xlev,
-                     progress = progress, started = seconds_now(), shown = 0, done = 0,
+                     progress = progress, started = seconds_now(), due = progress_clock(), done = 0,
                      found = list()), parent = emptyenv())
   frame <- call[c(1L, match(c("formula", "data", "subset", "weights", "offset", "na.action",
                               "etastart", "mustart"), names(call), 0L))]
@@ -320,14 +320,11 @@ used_rows <- function(block) {
   block
 }
 
-# Progress, from two seconds after the start.
 show_stream <- function(s, what, data) {
   if (!s$progress) return(invisible())
   s$done <- s$done + nrow(data)
-  now <- seconds_now()
-  if (now - s$started < 2 || now - s$shown < 2) return(invisible())
-  s$shown <- now
+  if (!s$due()) return(invisible())
   of <- if (!is.na(s$source$rows)) s$source$rows else if (!is.null(s$count)) s$count[["rows"]]
   message(sprintf("cl_glm: %s, %.0f%s rows, %.0f s", what, s$done,
-                  if (is.null(of)) "" else sprintf(" of %.0f", of), now - s$started))
+                  if (is.null(of)) "" else sprintf(" of %.0f", of), seconds_now() - s$started))
 }

@@ -48,7 +48,7 @@
 #' which are summed in the order of the blocks. Linear regression is corrected with residuals
 #' computed in twice the precision. It needs three or four passes over the data, and other families
 #' as many as the search has iterations, and three; `"neg_binomial_2_log"` some twenty.
-#' `progress = TRUE` reports them after two seconds.
+#' `progress` reports them.
 #'
 #' @section The fit:
 #' It has the class `"cl_glm_stream"` besides `"cl_glm"`, and keeps no rows. [summary()], [vcov()],
@@ -91,7 +91,7 @@ NULL
 
 # As fit_glm(), for a source of blocks.
 stream_glm <- function(formula, data, family, method, prior, call, where, contrasts, block,
-                       start = NULL, control = list(), progress = interactive(), xlev = NULL,
+                       start = NULL, control = list(), progress = TRUE, xlev = NULL,
                        ..., model = TRUE, to_term = NULL) {
   check_dots_empty(...)
   method <- check_choice(method, c("ml", "map", "mcmc", "firth"), "method")

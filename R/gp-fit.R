@@ -463,16 +463,14 @@ explain_not_pd <- function(fault) {
   fault
 }
 
-# A function that shows how a long search goes: at most every second, from the third second on.
-search_reporter <- function(progress) {
+# A function that shows how a long search goes.
+search_reporter <- function(progress, due = progress_clock()) {
   if (!progress) return(function(count, value) NULL)
-  shown <- started <- seconds_now()
+  started <- seconds_now()
+  force(due)
   function(count, value) {
-    now <- seconds_now()
-    if (now - started < 3 || now - shown < 1) return()
-    shown <<- now
-    message(sprintf("cl_gp: %d evaluations, %.2g s each; best so far %.6g", count,
-                    (now - started) / count, value))
+    if (due()) message(sprintf("cl_gp: %d evaluations, %.2g s each; best so far %.6g", count,
+                               (seconds_now() - started) / count, value))
   }
 }
 

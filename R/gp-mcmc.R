@@ -75,7 +75,7 @@ gp_sample <- function(problem, space, prior, found, control, progress) {
 draw_posterior <- function(density, init, positive, control, progress) {
   # a step that is much too long may reach parameters whose squares overflow
   arguments <- list(chains = 4, warmup = 250, iter = 250, jitter = 0.5, nan = "reject",
-                    refresh = if (progress) 50 else 0)
+                    refresh = if (progress) NULL else 0)
   unknown <- setdiff(names(control), setdiff(names(formals(cl_sample)),
                                              c("log_density", "init", "transform", "batch")))
   if (length(unknown) > 0L) {

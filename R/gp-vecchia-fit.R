@@ -77,7 +77,9 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
   if (is.null(some)) {
     abort_argument("mean", "the columns of the mean are too rare among the observations")
   }
-  if (progress) message(sprintf("cl_gp: first a fit of %d observations", length(some$y)))
+  if (progress && interactive()) {
+    message(sprintf("cl_gp: first a fit of %d observations", length(some$y)))
+  }
   # on the host: a device would first build kernels, for seconds, that the rest does not need
   first <- small_on_host(gp_search(some, space, prior, "ml", starts, control, progress, workers))
   par <- first$par

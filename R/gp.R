@@ -171,7 +171,7 @@
 #'   the number of free parameters.
 #' @param control A list for [nlminb()]; for `"mcmc"` of arguments of [cl_sample()], with the
 #'   defaults `chains = 4`, `warmup = 250`, `iter = 250`.
-#' @param progress Whether to show progress of a search that takes longer than three seconds.
+#' @param progress Whether to show progress, as for [cl_glm()].
 #' @param approx `"vecchia"` for Vecchia's approximation, see below.
 #' @param neighbours The number of neighbours of Vecchia's approximation, 1 to 400: more of them
 #'   take longer, with the third power, and come closer to the exact process.
@@ -367,7 +367,7 @@ model_inputs <- function(terms, model, contrasts = NULL, coded = NULL) {
 cl_gp.default <- function(x, y, kernel = k_matern52(), method = NULL, mean = "estimate",
                           beta = NULL, weights = NULL, variance = NULL, prior = NULL, ard = TRUE,
                           start = NULL, fixed = NULL, lower = NULL, upper = NULL, starts = 5,
-                          control = list(), progress = interactive(),
+                          control = list(), progress = TRUE,
                           approx = c("none", "vecchia"), neighbours = 30, grouped = FALSE,
                           family = NULL, offset = NULL, workers = 1, noise = NULL, ...) {
   call <- match.call()
@@ -391,7 +391,7 @@ refuse_unused <- function(...) {
 # The fit, for inputs as a matrix; `h`: the columns of the mean, if a formula gives them.
 fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, variance = NULL,
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
-                   starts = 5, control = list(), progress = interactive(), h = NULL,
+                   starts = 5, control = list(), progress = TRUE, h = NULL,
                    approx = c("none", "vecchia"), neighbours = NULL, grouped = FALSE,
                    coded = NULL, family = NULL, offset = NULL, response = NULL, workers = 1,
                    noise = NULL, ...) {

@@ -53,7 +53,7 @@
 #'   weight 0 are left out, as by `subset`.
 #' @param method How parameters are estimated, see below. `"reml"` is for `"normal_id"` only.
 #' @param prior For `"map"` and `"mcmc"`, see below.
-#' @param progress Whether to show progress of sampling.
+#' @param progress Whether to show progress of sampling, as for [cl_glm()].
 #' @param ... Must be empty.
 #' @param model Whether the fit keeps the model frame, which `simulate()` and `anova()` of fits by
 #'   REML need.
@@ -97,7 +97,7 @@
 cl_glmm <- function(formula, data = NULL, family = "normal_id",
                     method = c("ml", "reml", "map", "mcmc"), prior = NULL, weights = NULL,
                     offset = NULL, trials = NULL, subset, na.action, contrasts = NULL, model = TRUE,
-                    control = list(), progress = interactive(), ...) {
+                    control = list(), progress = TRUE, ...) {
   refuse_fit_arguments(names(match.call(expand.dots = FALSE)$...))
   call <- match.call()
   swapped <- from_glm_order(call, data, if (!missing(family)) family)

@@ -9,7 +9,7 @@ sample_mixed <- function(work, mode, progress) {
   control <- work$control$sampling
   arguments <- list(log_density = cl_gradient(target$density), init = target$init, chains = 4,
                     warmup = 500, iter = 500, jitter = 0.3, nan = "reject",
-                    refresh = if (progress) 250 else 0)
+                    refresh = if (progress) NULL else 0)
   arguments[names(control)] <- control
   draws <- do.call(cl_sample, arguments, quote = TRUE)
   draws$call <- NULL

@@ -145,8 +145,6 @@ chain_result <- function(s) {
 
 # ---- time ---------------------------------------------------------------------------------------
 
-seconds_now <- function() proc.time()[[3L]]
-
 start_clock <- function(s) {
   s$started <- seconds_now()
   .Call(r_chain_clock, s$native, TRUE)

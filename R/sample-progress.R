@@ -52,11 +52,11 @@ worker_progress <- function(job) {
   }
 }
 
-# Whether a line is due: by default at most one each second.
+# Whether lines are due. Lines that the user asked for always are.
 is_due <- function(job) {
   now <- seconds_now()
   last <- if (is.null(job$announced$line)) job$started else job$announced$line
-  if (job$control$announce && now - last < 1) return(FALSE)
+  if (job$control$announce && now - last < progress_pace()) return(FALSE)
   job$announced$line <- now
   TRUE
 }

@@ -185,9 +185,10 @@
 #'   at the start of the first chain, see below.
 #' @param save_warmup Whether to keep the draws of the warm-up.
 #' @param refresh Number of iterations between reports of progress, with an estimate of the
-#'   remaining time; 0 for none. The default is ten reports for each chain in an interactive
-#'   session, at most one line each second. In any session a message gives the estimate once, after
-#'   a tenth of the iterations or 30 seconds, if it exceeds 10 seconds.
+#'   remaining time; 0 for none. The default is ten reports for each chain, at most one line each
+#'   second in an interactive session and each ten seconds in scripts, where
+#'   `options(statcl.quiet = TRUE)` turns them off. A message gives the estimate once, after a tenth
+#'   of the iterations or 30 seconds, if it exceeds 10 seconds.
 #' @param thin Every `thin`-th draw after the warm-up is kept, of `iter` iterations.
 #' @param checkpoint `NULL`, or the name of a file in which the state of the run is kept, see below.
 #' @param checkpoint_seconds Seconds between two states of the file.
@@ -249,9 +250,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   control$nan <- check_choice(nan, c("reject", "stop"), "nan")
   control$check_gradient <- check_flag(check_gradient, "check_gradient")
   control$announce <- is.null(refresh)
-  if (is.null(refresh)) {
-    refresh <- if (interactive()) max(1, (control$warmup + control$iter) %/% 10) else 0
-  }
+  if (is.null(refresh)) refresh <- max(1, (control$warmup + control$iter) %/% 10)
   control$refresh <- check_count(refresh, "refresh")
   control$thin <- check_count(thin, "thin", 1)
   if (thin > control$iter) abort_argument("thin", "'thin' is larger than 'iter'")

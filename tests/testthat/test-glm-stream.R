@@ -341,14 +341,9 @@ test_that("separation and perfect fits warn, progress is shown", {
   expect_equal(unname(coef(fit)), c(1, 2), tolerance = 1e-14)
   expect_warning(cl_glm(I((2 - y) / 3) ~ x, d, binomial, block = 15, weights = rep(2, nrow(d))[x]),
                  class = "statcl_warning_counts")
-  slow <- rows_of(d, 10)
-  first <- TRUE
-  source <- function(reset = FALSE) {
-    if (first) Sys.sleep(2.1)
-    first <<- FALSE
-    slow(reset = reset)
-  }
-  expect_message(cl_glm(line + x^2 ~ x, source, "normal_id", progress = TRUE), "of 40 rows|10 rows")
+  s <- list2env(list(progress = TRUE, due = function() TRUE, done = 0, started = 0,
+                     source = list(rows = 40)))
+  expect_message(show_stream(s, "search", d[1:10, ]), "10 of 40 rows")
 })
 
 test_that("blocks are kept between passes where they fit, with the same numbers", {

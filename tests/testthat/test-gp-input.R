@@ -139,12 +139,28 @@ test_that("a fit rejects input that it cannot use", {
 })
 
 test_that("a long search shows its progress", {
-  report <- search_reporter(TRUE)
-  assign("started", environment(report)$started - 10, environment(report))
-  assign("shown", environment(report)$shown - 10, environment(report))
+  due <- TRUE
+  report <- search_reporter(TRUE, function() due)
   expect_message(report(5L, -3.5), "5 evaluations")
+  due <- FALSE
   expect_silent(report(6L, -3.5))
-  expect_silent(search_reporter(FALSE)(5L, 1))
+  expect_silent(search_reporter(FALSE, function() TRUE)(5L, 1))
+})
+
+test_that("lines of progress are due each second, in scripts each ten, or never", {
+  skip_if(interactive())
+  late <- function(by) {
+    due <- progress_clock()
+    for (name in c("started", "last")) {
+      assign(name, environment(due)[[name]] - by, environment(due))
+    }
+    c(due(), due())
+  }
+  expect_identical(late(100), c(FALSE, FALSE)) # tests are quiet
+  old <- options(statcl.quiet = NULL)
+  on.exit(options(old))
+  expect_identical(late(11), c(TRUE, FALSE))
+  expect_identical(late(8), c(FALSE, FALSE))
 })
 
 gp_states$list <- list()
