@@ -1,6 +1,7 @@
-# Every error, warning and message that a user can reach, compared with messages/<topic>.txt, so
-# that they can be read together. messages/<topic>.R contains the calls; assignments prepare them.
-# After a change of wording, STATCL_UPDATE_MESSAGES=1 writes the files again: read the difference.
+# Every error, warning and message that a user can reach, in messages/<topic>.txt: R code, with what
+# a call raises below it, after "#> ". Assignments prepare calls. Two calls are there only if their
+# messages differ by more than values. After a change of wording, STATCL_UPDATE_MESSAGES=1 writes
+# the files again: read the difference.
 
 folder <- test_path("messages")
 
@@ -10,8 +11,8 @@ conditions_of <- function(call, home) {
   note <- function(kind, e) {
     message <- strsplit(sub("\n$", "", conditionMessage(e)), "\n", fixed = TRUE)[[1L]]
     if (length(message) == 0L) message <- ""
-    lines <<- c(lines, paste0("    ", kind, ": ", message[1L]),
-                if (length(message) > 1L) paste0("      ", message[-1L]))
+    lines <<- c(lines, paste0("#> ", kind, ": ", message[1L]),
+                if (length(message) > 1L) paste0("#>   ", message[-1L]))
   }
   kind_of <- function(e, other) {
     class <- grep("^statcl_(error|warning|message)_", class(e), value = TRUE)
@@ -29,31 +30,24 @@ conditions_of <- function(call, home) {
         invokeRestart("muffleMessage")
       }),
     error = function(e) note(kind_of(e, "error of R"), e))
-  if (length(lines) == 0L) "    (nothing is raised)" else lines
+  if (length(lines) == 0L) "#> (nothing is raised)" else lines
 }
 
-# The text of messages/<topic>.txt as it is now.
-message_lines <- function(topic) {
-  file <- file.path(folder, paste0(topic, ".R"))
-  code <- parse(file, keep.source = TRUE)
-  texts <- vapply(attr(code, "srcref"), function(s) {
-    paste(sub("^ +", "", as.character(s)), collapse = " ")
-  }, "")
-  starts <- vapply(attr(code, "srcref"), `[`, 0L, 1L)
-  all <- readLines(file)
-  headings <- grep("^# ", all)
+# The text of messages/<topic>.txt as it is now: `lines` with what each call raises.
+message_lines <- function(lines) {
+  lines <- grep("^#>", lines, value = TRUE, invert = TRUE)
+  code <- parse(text = lines, keep.source = TRUE)
+  ends <- vapply(attr(code, "srcref"), `[`, 0L, 3L)
   home <- new.env(parent = asNamespace("statcl"))
-  lines <- character()
   for (i in seq_along(code)) {
-    above <- headings[headings < starts[i] & headings > c(0L, starts)[i]]
-    if (length(above) > 0L) lines <- c(lines, "", all[above], "")
     if (is_setup(code[[i]])) {
       eval(code[[i]], home)
     } else {
-      lines <- c(lines, texts[i], conditions_of(code[[i]], home))
+      lines[ends[i]] <- paste(c(lines[ends[i]], normalised(conditions_of(code[[i]], home))),
+                              collapse = "\n")
     }
   }
-  normalised(lines)
+  unlist(strsplit(paste(lines, collapse = "\n"), "\n", fixed = TRUE))
 }
 
 # Assignments to a name, rm() and options() prepare what follows.
@@ -75,7 +69,7 @@ normalised <- function(lines) {
   lines <- sub("R-hat [0-9.]+, smallest effective sample size [0-9]+",
                "R-hat <r>, smallest effective sample size <n>", lines)
   lines <- sub("at most [0-9]+ work-items", "at most <n> work-items", lines)
-  lines <- sub("^(    error_not_pd: .* is not positive) definite$", "\\1", lines)
+  lines <- sub("^(#> error_not_pd: .* is not positive) definite$", "\\1", lines)
   lines <- gsub("<(environment|bytecode): [^>]*>", "<\\1>", lines)
   lines
 }
@@ -88,10 +82,10 @@ expect_messages <- function(topic) {
   rm(list = ls(announced_copies), envir = announced_copies) # shown once a session
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off(), add = TRUE)
-  found <- message_lines(topic)
   file <- file.path(folder, paste0(topic, ".txt"))
-  if (identical(Sys.getenv("STATCL_UPDATE_MESSAGES"), "1")) writeLines(found, file)
   expected <- readLines(file)
+  found <- message_lines(expected)
+  if (identical(Sys.getenv("STATCL_UPDATE_MESSAGES"), "1")) writeLines(expected <- found, file)
   wrong <- which(found[seq_along(expected)] != expected | is.na(found[seq_along(expected)]))
   same <- length(found) == length(expected) && length(wrong) == 0L
   at <- c(wrong, length(expected) + 1L)[1L]
@@ -176,7 +170,7 @@ test_that("every message of the sources is in these files or listed as unreachab
   templates <- unique(gsub("\n", "", grep(" ", templates, value = TRUE), fixed = TRUE))
   expect_gt(length(templates), 300L)
   text <- unlist(lapply(list.files(folder, "[.]txt$", full.names = TRUE), readLines))
-  text <- paste(text, collapse = "\n")
+  text <- paste(grep("^#>", text, value = TRUE), collapse = "\n")
   listed <- grep("^#|^$", readLines(file.path(folder, "unreachable")), value = TRUE, invert = TRUE)
   shown <- vapply(templates, is_shown, NA, text = text)
   expect_identical(setdiff(templates[!shown], listed), character())
