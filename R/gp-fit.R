@@ -5,10 +5,7 @@
 
 # The likelihood of a problem, with y (minus the least-squares fit of the mean) divided by `scale`.
 gp_function <- function(problem, objective = "ml", scale = 1) {
-  if (!is.null(problem$response)) {
-    return(if (is.null(problem$vecchia)) make_gp_response(problem) else
-      make_vecchia_response(problem))
-  }
+  if (!is.null(problem$response)) return(make_gp_response(problem))
   if (!is.null(problem$vecchia)) return(vecchia_function(problem, scale))
   if (!is.null(problem$noise_kernel)) return(noise_function(problem, scale))
   if (isTRUE(problem$toeplitz)) return(toeplitz_function(problem, scale))

@@ -63,8 +63,8 @@ bind_blocks <- function(d, block) {
 }
 
 # list(chol (upper), half (log determinant of I + K W, halved), solve (M x), shrink (b times the
-# inverse of I + W K)); NULL if K^-1 + W is not positive definite. One process: the factor of
-# K + W^-1, with negative elements of W taken out. Several: that of B, and `root`.
+# inverse of I + W K, and M x)); NULL if K^-1 + W is not positive definite. One process: the factor
+# of K + W^-1, with negative elements of W taken out. Several: that of B, and `root`.
 laplace_system <- function(k, w, d) {
   root <- NULL
   if (d == 1L) {
@@ -80,139 +80,153 @@ laplace_system <- function(k, w, d) {
                     statcl_error_not_pd = function(e) NULL,
                     statcl_error_nonfinite = function(e) NULL)
   if (is.null(upper)) return(NULL)
-  half <- sum(log(as.vector(diag(upper)))) + if (d == 1L) sum(log(kept)) / 2 else 0
+  half <- log_diagonal(upper) + if (d == 1L) sum(log(kept)) / 2 else 0
   if (!is.finite(half)) return(NULL)
+  back <- if (is_cl(upper)) function(...) as.matrix(backsolve(...)) else base::backsolve
   solve <- function(x) {
     if (d > 1L) x <- times_root(root, x, TRUE)
-    x <- as.matrix(backsolve(upper, backsolve(upper, x, transpose = TRUE)))
+    x <- back(upper, back(upper, x, transpose = TRUE))
     if (d > 1L) times_root(root, x, FALSE) else x
   }
-  shrink <- if (d == 1L) function(b) solve(b / kept) else
-    function(b) b - solve(as.vector(as.matrix(k %*% matrix(b, nrow(k)))))
-  system <- list(root = root, chol = upper, half = half, solve = solve, shrink = shrink)
-  if (d == 1L && min(w) < 0) negative_system(system, k, w) else system
+  if (d == 1L && min(w) < 0) return(negative_system(solve, half, kept, k, w))
+  shrink <- if (d == 1L) function(b, x = NULL) solve(cbind(b / kept, x)) else
+    function(b, x = NULL) {
+      solved <- solve(cbind(as.vector(as.matrix(k %*% matrix(b, nrow(k)))), x))
+      solved[, 1L] <- b - solved[, 1L]
+      solved
+    }
+  list(root = root, chol = upper, half = half, solve = solve, shrink = shrink)
 }
 
-# The system with the elements of W that are negative.
-negative_system <- function(system, k, w) {
+log_diagonal <- function(upper) {
+  sum(log(if (is_cl(upper)) as.vector(diag(upper)) else
+    upper[seq.int(1L, length(upper), nrow(upper) + 1L)]))
+}
+
+# The system with the elements of W that are negative, from that without them.
+negative_system <- function(solve_others, half, kept, k, w) {
   negative <- which(w < 0)
+  at <- cbind(negative, seq_along(negative))
   down <- sqrt(-w[negative])
   of <- as.matrix(k[, negative, drop = FALSE])
-  moved <- system$solve(of)
-  inner <- of[negative, , drop = FALSE] - crossprod(of, moved)
-  small <- chol_or_null(diag(length(down)) - inner * tcrossprod(down))
+  moved <- solve_others(of)
+  inner <- -tcrossprod(down) * (of[negative, , drop = FALSE] - base::crossprod(of, moved))
+  small <- chol_or_null(add_diagonal(inner, 1))
   if (is.null(small)) return(NULL)
   low <- -moved
-  low[cbind(negative, seq_along(negative))] <- low[cbind(negative, seq_along(negative))] + 1
-  low <- t(backsolve(small, t(low) * down, transpose = TRUE))
-  solve <- function(x) system$solve(x) - low %*% crossprod(low, x)
-  list(half = system$half + sum(log(diag(small))), solve = solve,
-       shrink = function(b) b - solve(as.matrix(k %*% b)))
+  low[at] <- low[at] + 1
+  low <- t(base::backsolve(small, t(low) * down, transpose = TRUE))
+  solve <- function(x) solve_others(x) - low %*% base::crossprod(low, x)
+  kept[negative] <- pmin(w[negative], -1e-100)
+  list(half = half + log_diagonal(small), solve = solve,
+       shrink = function(b, x = NULL) solve(cbind(b / kept, x)))
 }
 
 # ---- the mode ------------------------------------------------------------------------------------
 
-# A maximum over f = centre + K a + H beta of log p(y | f) - a' K a / 2, by Newton's method from the
-# first of `starts` that leads to one. Student's t may have several: the highest one of those from
-# all starts. NULL if there is none.
-laplace_mode <- function(k, h, response, own, centre, starts) {
+# A maximum of log p(y | f) - g' K^-1 g / 2 for f = centre + g + H beta: list(f, a (K^-1 g), g,
+# beta, at (response_at()), value (minus the maximum), and the spreads `system`, of W, `spread`, of
+# V, and wide(), of `wide`); NULL if there is none. step(f, at, w): where Newton's method with the
+# curvatures w leads, list(f, a, g, beta, spread), or NULL if K^-1 + w is not positive definite;
+# square(point): g' K^-1 g. From the first of `starts`, functions that give values f, that leads to
+# one; Student's t may have several maxima: the higher one of those from the first `most` starts
+# that lead to any.
+latent_mode <- function(response, aux, step, square, starts, most) {
   best <- NULL
-  for (from in starts) {
-    mode <- climb_mode(k, h, response, own, centre, from)
-    if (!is.null(mode) && (is.null(best) || mode$height > best$height)) best <- mode
-    if (!is.null(best) && response$family != "student_t") break
+  found <- 0L
+  for (start in starts) {
+    from <- start()
+    mode <- if (!is.null(from)) climb_latent(response, aux, step, square, from, best)
+    if (is.null(mode)) next
+    found <- found + 1L
+    if (is.null(best) || mode$value < best$value) best <- mode
+    if (found == most) break
   }
   if (is.null(best)) return(NULL)
-  best$spread <- if (is.null(best$wide)) best$system else laplace_system(k, best$v, 1L)
+  best$system <- best$step$new$spread
+  with <- function(w) if (is.null(best$at$wide)) best$system else step(best$f, best$at, w)$spread
+  best$wide <- function() with(best$at$wide)
+  best$spread <- with(best$at$v)
   if (!is.null(best$spread)) best
 }
 
-# Newton's method with steps that are halved until the objective rises. Where K^-1 + W is not
-# positive definite, a positive matrix replaces W, with which steps lead upwards too.
-climb_mode <- function(k, h, response, own, centre, from) {
-  d <- response$dims
+# One of them, or `known` if the search comes near it. Where K^-1 + W is not positive definite, a
+# positive matrix replaces W, with which steps lead upwards too.
+climb_latent <- function(response, aux, step, square, from, known) {
   student <- response$family == "student_t"
-  f <- from
-  value <- -Inf
-  last <- NULL
-  moved_to <- function(v) centre + matrix(v$g + if (is.null(h)) 0 else h %*% v$beta, nrow(f))
-  change <- function(to) max(abs(to - f)) / (1 + max(abs(f)))
-  right_side <- function(at, w) as.vector(at$d1) + times_w(w, f - centre, d)
-  step_by <- function(at, w) {
-    system <- laplace_system(k, w, d)
-    if (!is.null(system)) mode_step(k, h, system, right_side(at, w))
+  newton <- function(f, at, exact) {
+    if (exact) step(f, at, at$w) else if (student) step(f, at, pmax(at$w, at$wide))
   }
-  for (i in 1:200) {
-    at <- response_at(response, f, own)
-    if (!all(is.finite(at$d1))) return(NULL)
-    new <- step_by(at, at$w)
-    exact <- !is.null(new)
-    if (!exact && student) new <- step_by(at, pmax(at$w, at$wide))
+  visit <- function(point) {
+    point$at <- response_at(response, point$f, aux)
+    fine <- all(is.finite(point$at$d1)) && all(is.finite(point$at$w))
+    point$value <- if (fine) square(point) / 2 - sum(point$at$l) else Inf
+    point
+  }
+  between <- function(from, to, size) {
+    list(f = from$f + size * (to$f - from$f), a = from$a + size * (to$a - from$a),
+         g = from$g + size * (to$g - from$g), beta = from$beta + size * (to$beta - from$beta))
+  }
+  at <- response_at(response, from, aux)
+  if (!all(is.finite(at$d1))) return(NULL)
+  first <- newton(from, at, TRUE)
+  if (is.null(first)) first <- newton(from, at, FALSE)
+  if (is.null(first)) return(NULL)
+  mean <- list(f = first$f - first$g, a = 0 * first$a, g = 0 * first$g, beta = first$beta)
+  for (halved in 0:40) {
+    now <- visit(between(mean, first, 2^-halved))
+    if (is.finite(now$value)) break
+  }
+  met <- FALSE
+  found <- newton_mode(now, function(now, exact) {
+    met <<- !is.null(known) && max(abs(now$f - known$f)) < 0.05 * aux[[1L]]
+    new <- if (!met) newton(now$f, now$at, exact)
     if (is.null(new)) return(NULL)
-    old <- if (is.null(last)) list(a = 0 * new$a, g = 0 * new$g, beta = new$beta) else last
-    step <- 1
-    repeat {
-      last <- Map(function(o, v) o + step * (v - o), old, new)
-      next_f <- moved_to(last)
-      found <- sum(response_at(response, next_f, own)$l) - sum(last$a * last$g) / 2
-      if (is.finite(found) && (found >= value || change(next_f) < 1e-6)) break
-      step <- step / 2
-      if (step < 1e-12) return(NULL)
-    }
-    done <- exact && step == 1 && change(next_f) < 1e-5
-    f <- next_f
-    value <- found
-    if (done) break
-    if (i == 200L) return(NULL)
-  }
-  # the error is now of the order of the square of the last step, or less after one more with W here
-  at <- response_at(response, f, own)
-  system <- laplace_system(k, at$w, d)
-  new <- if (!is.null(system)) mode_step(k, h, system, right_side(at, at$w))
-  if (is.null(new) && student) new <- last
-  if (is.null(new)) return(NULL)
-  f <- moved_to(new)
-  at <- response_at(response, f, own)
-  c(new, list(f = f, height = sum(at$l) - sum(new$a * new$g) / 2, v = at$v, wide = at$wide,
-              system = system))
+    list(new = new, decrement = sum(now$at$d1 * (new$f - now$f)) - sum(now$a * (new$g - now$g)))
+  }, function(now, step, size) visit(between(now, step$new, size)))
+  if (met) known else found
 }
 
-# Where Newton's method with the curvatures of `system` leads: list(a, g = K a, beta); NULL if the
-# coefficients are not determined.
-mode_step <- function(k, h, system, b) {
-  a <- as.vector(system$shrink(b))
-  beta <- NULL
-  if (!is.null(h)) {
-    mh <- system$solve(h)
-    info <- chol_or_null(crossprod(h, mh))
-    if (is.null(info)) return(NULL)
-    beta <- backsolve(info, backsolve(info, crossprod(h, a), transpose = TRUE))
-    a <- a - as.vector(mh %*% beta)
+# The step by dense matrices; `spread` is the system. NULL also if the coefficients are not
+# determined.
+dense_step <- function(k, h, centre, d) {
+  function(f, at, w) {
+    system <- laplace_system(k, w, d)
+    if (is.null(system)) return(NULL)
+    n <- nrow(k)
+    solved <- system$shrink(as.vector(at$d1) + times_w(w, f - centre, d), h)
+    a <- solved[, 1L]
+    beta <- numeric()
+    trend <- 0
+    if (!is.null(h)) {
+      mh <- solved[, -1L, drop = FALSE]
+      info <- base::crossprod(h, mh)
+      root <- chol_or_null(info)
+      if (is.null(root)) return(NULL)
+      beta <- base::backsolve(root, base::backsolve(root, base::crossprod(h, a), transpose = TRUE))
+      a <- a - as.vector(mh %*% beta)
+      trend <- as.vector(h %*% beta)
+    }
+    g <- as.vector(as.matrix(k %*% matrix(a, n)))
+    list(f = matrix(centre + g + trend, n), a = a, g = g, beta = beta,
+         spread = c(system, if (!is.null(h)) list(info = info)))
   }
-  list(a = a, g = as.vector(as.matrix(k %*% matrix(a, nrow(k)))), beta = beta)
 }
 
 # Near a mode of Student's t that no single observation determines: from the median (or a known
 # mean) a step for each of several scales, from one at which no observation is an outlier down to
-# the true one. step(f, at, w): where Newton's method with the curvatures w leads.
-robust_start <- function(response, own, centre, step) {
+# the true one.
+robust_start <- function(response, aux, centre, step) {
   y <- response$y - response$offset
   f <- matrix(if (is.null(centre)) stats::median(y) else centre, length(y))
-  far <- max(1, abs(y - f[, 1L]) / (sqrt(own[[2L]]) * own[[1L]]))
+  far <- max(1, abs(y - f[, 1L]) / (sqrt(aux[[2L]]) * aux[[1L]]))
   for (wider in far^c(1, 0.75, 0.5, 0.25)) {
-    at <- response_at(response, f, c(own[[1L]] * wider, own[[2L]]))
-    next_f <- step(f[, 1L], at, pmax(at$w, at$wide))
-    if (is.null(next_f)) break
-    f <- matrix(next_f)
+    at <- response_at(response, f, c(aux[[1L]] * wider, aux[[2L]]))
+    to <- step(f, at, pmax(at$w, at$wide))
+    if (is.null(to)) break
+    f <- to$f
   }
   f
-}
-
-# Its step by dense matrices.
-robust_step <- function(k, h, centre) function(f, at, w) {
-  system <- laplace_system(k, w, 1L)
-  new <- if (!is.null(system)) mode_step(k, h, system, at$d1[, 1L] + w * (f - centre))
-  if (!is.null(new)) centre + new$g + if (is.null(h)) 0 else as.vector(h %*% new$beta)
 }
 
 # W v.
@@ -226,66 +240,88 @@ times_w <- function(w, v, d) {
 # ---- the approximate likelihood ------------------------------------------------------------------
 
 # A function of the parameters as that of cl_gp_likelihood(): the approximate log marginal
-# likelihood, with coefficients at the joint mode or integrated out, and its gradient.
+# likelihood, with coefficients at the joint mode or integrated out, and its gradient. The latent
+# process, dense_process() or vecchia_process(), is a function of the kernel's parameters that gives
+# list(step, square, gradient) and what is needed later, or NULL.
 make_gp_response <- function(problem) {
   response <- problem$response
   kernel <- problem$kernel
-  own_names <- response_rows(response, 1)$name
-  names <- c(names(coef(kernel)), own_names)
+  aux_names <- response_rows(response, 1)$name
+  names <- c(names(coef(kernel)), aux_names)
   in_kernel <- seq_along(coef(kernel))
-  positive <- c(kernel_positive(kernel), rep(TRUE, length(own_names)))
-  integrate <- identical(problem$beta, "integrate")
+  positive <- c(kernel_positive(kernel), rep(TRUE, length(aux_names)))
   d <- response$dims
   h <- response_basis(problem$mean, length(problem$y), d)
+  integrate <- identical(problem$beta, "integrate") && !is.null(h)
   centre <- if (problem$mean$kind == "number") problem$mean$value else 0
   log_root <- d * mean_constant(problem$mean, problem$beta)
   guess <- response_guess(response)
+  student <- response$family == "student_t"
+  process <- if (is.null(problem$vecchia)) dense_process(problem, h, centre) else
+    vecchia_process(problem, h, centre)
   last <- NULL
+  tried <- NULL # parameters at which two starts were tried
   kept <- NULL # the last result of at(), until the next
-  points <- function() {
-    x <- problem$x
-    if (!has_user(kernel) && !forked() && where_for("gp", nrow(x)) >= 0L) as_cl(x) else x
-  }
-  at <- function(par) {
+  # `quick`: for a value next to the last one, or only to compare it with others
+  at <- function(par, quick = FALSE) {
     par <- check_gp_parameters(par, names, positive)
-    if (identical(par, kept$par)) return(kept)
+    if (identical(par, kept$par) && (quick || !kept$quick)) return(kept)
     kept <<- NULL
-    at_kernel <- with_parameters(kernel, par[in_kernel])
-    x <- points()
-    k <- cl_cov(x, kernel = at_kernel)
-    own <- par[-in_kernel]
-    starts <- list(last, guess)
-    if (response$family == "student_t") {
-      starts <- c(starts, list(robust_start(response, own, if (is.null(h)) centre,
-                                            robust_step(k, h, centre))))
-    }
-    mode <- laplace_mode(k, h, response, own, centre, Filter(Negate(is.null), starts))
+    now <- process(par[in_kernel])
+    if (is.null(now)) return(NULL)
+    aux <- par[-in_kernel]
+    # Student's t: with the best mode of these, only those next to it are searched for a while
+    again <- student && !quick &&
+      (is.null(last) || any(abs(par - tried) > 0.1 * abs(tried)))
+    starts <- list(function() last, if (student) function() {
+      robust_start(response, aux, if (is.null(h)) centre, now$step)
+    }, function() guess)
+    mode <- latent_mode(response, aux, now$step, now$square, Filter(Negate(is.null), starts),
+                        if (again) 2L else 1L)
     if (is.null(mode)) return(NULL)
-    last <<- mode$f
-    kept <<- c(mode, list(k = k, x = x, kernel = at_kernel, own = own, h = h, centre = centre,
-                          par = par))
+    if (!quick) last <<- mode$f
+    if (again) tried <<- par
+    kept <<- c(mode, now, list(aux = aux, par = par, quick = quick))
     kept
   }
-  f <- function(par, gradient = TRUE) {
-    mode <- at(par)
+  value_at <- function(par, quick) {
+    mode <- at(par, quick)
     if (is.null(mode)) return(-Inf)
-    value <- mode$height - mode$spread$half
-    if (integrate && !is.null(h)) {
-      solved <- mode$spread$solve(h)
-      info <- crossprod(h, solved)
-      value <- value + (ncol(h) * log(2 * pi) - determinant(info)$modulus[1L]) / 2 - log_root
-    }
-    if (!gradient) return(value)
-    structure(value, gradient = stats::setNames(
-      latent_gradient(mode, response, integrate && !is.null(h)), names))
+    -mode$value - mode$spread$half + if (integrate) {
+      (ncol(h) * log(2 * pi) - determinant(mode$spread$info)$modulus[1L]) / 2 - log_root
+    } else 0
   }
-  structure(f, class = c("cl_gp_response", "function"))
+  f <- function(par, gradient = TRUE) {
+    value <- value_at(par, !gradient)
+    if (!gradient || !is.finite(value)) return(value)
+    slope <- if (is.null(problem$vecchia)) latent_gradient(kept, response, h, integrate) else
+      value_differences(value_at, par, value, positive, student, length(problem$y))
+    structure(value, gradient = stats::setNames(slope, names))
+  }
+  structure(f, class = c(if (!is.null(problem$vecchia)) "cl_gp_response_vecchia",
+                         "cl_gp_response", "function"))
 }
 
 # The next mode is searched from the guess, not from the last one.
 forget_mode <- function(f) {
   e <- environment(f)
-  e$last <- e$kept <- NULL
+  e$last <- e$kept <- e$tried <- NULL
+}
+
+# The inputs where the covariance matrix is computed.
+latent_points <- function(problem) {
+  x <- problem$x
+  if (!has_user(problem$kernel) && !forked() && where_for("gp", nrow(x)) >= 0L) as_cl(x) else x
+}
+
+dense_process <- function(problem, h, centre) {
+  function(par) {
+    x <- latent_points(problem)
+    at_kernel <- with_parameters(problem$kernel, par)
+    k <- cl_cov(x, kernel = at_kernel)
+    list(step = dense_step(k, h, centre, problem$response$dims),
+         square = function(point) sum(point$a * point$g), k = k, x = x, kernel = at_kernel)
+  }
 }
 
 # H for all processes, n d rows; NULL for a known mean.
@@ -296,15 +332,14 @@ response_basis <- function(trend, n, d) {
 
 # With v = d log|B| / d f (times -1/2) and f's own derivative (I + K W)^-1 dK a, all of the gradient
 # in K is that of sum(S * dK) for one symmetric matrix S.
-latent_gradient <- function(mode, response, integrate) {
+latent_gradient <- function(mode, response, h, integrate) {
   k <- mode$k
-  h <- mode$h
   system <- mode$system
   spread <- mode$spread
   d <- response$dims
   n <- nrow(mode$f)
   a <- matrix(mode$a, n)
-  at <- response_at(response, mode$f, mode$own, by = TRUE)
+  at <- response_at(response, mode$f, mode$aux, by = TRUE)
   times_k <- function(v) as.matrix(k %*% matrix(v, n))
   inverse <- chol2inv(spread$chol)
   rows <- function(c) (c - 1L) * n + seq_len(n)
@@ -331,11 +366,11 @@ latent_gradient <- function(mode, response, integrate) {
   v <- as.vector(at$third(s))
   moves <- any(v != 0) # V with the mode
   u <- if (moves) as.vector(system$shrink(v)) else v
-  on_own <- if (length(at$by) > 0L) if (moves) as.vector(times_k(u)) else u
+  on_aux <- if (length(at$by) > 0L) if (moves) as.vector(times_k(u)) else u
   if (!is.null(h) && moves) {
     if (!integrate) one <- trend_parts(system, h, times_k)
     b <- one$info %*% crossprod(one$r, v)
-    if (!is.null(on_own)) on_own <- on_own + as.vector(one$r %*% b)
+    if (!is.null(on_aux)) on_aux <- on_aux + as.vector(one$r %*% b)
     u <- u - as.vector(one$mh %*% b)
   }
   u <- matrix(u, n)
@@ -344,10 +379,10 @@ latent_gradient <- function(mode, response, integrate) {
   low <- if (is_cl(k)) tcrossprod(as_cl(left), as_cl(right)) else tcrossprod(left, right)
   adjoint <- low - 0.5 * Reduce(`+`, m)
   by_kernel <- cl_cov_adjoint(adjoint, mode$x, kernel = mode$kernel)
-  by_own <- vapply(at$by, function(one) {
-    sum(one$l) - 0.5 * sum(s * one$v) + sum(on_own * one$d1)
+  by_aux <- vapply(at$by, function(one) {
+    sum(one$l) - 0.5 * sum(s * one$v) + sum(on_aux * one$d1)
   }, 0)
-  c(by_kernel, by_own)
+  c(by_kernel, by_aux)
 }
 
 # M H, the inverse of H' M H, and H - K M H.

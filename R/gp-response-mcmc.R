@@ -13,7 +13,7 @@ sample_response <- function(problem, space, prior, found, control, progress) {
   free <- space$free
   names <- space$name[free]
   par <- space$value
-  x <- e$points()
+  x <- latent_points(problem)
   density <- function(...) {
     given <- list(...)
     par[free] <- unlist(given[names])
@@ -69,7 +69,7 @@ response_draw_state <- function(object) {
   d <- e$d
   draws <- as.matrix(object$draws)[object$row, ]
   z <- matrix(draws[grep("^latent", names(draws))], n)
-  x <- e$points()
+  x <- latent_points(e$problem)
   l <- latent_root(cl_cov(x, kernel = object$kernel))
   beta <- draws[trend_draws(object)] * trend_length(object$trend)
   f <- e$centre + as.matrix(l %*% z)

@@ -15,43 +15,41 @@ check_response_vecchia <- function(response, kernel, neighbours, method) {
   }
 }
 
-# As laplace_mode(), of log p(y | f) - g' Q g / 2 with f = centre + g + H beta. `on`: calls with the
-# handle.
-vecchia_mode <- function(on, weights, h, response, own, centre, starts) {
-  best <- NULL
-  step <- vecchia_step(on, weights, h, centre)
-  student <- response$family == "student_t"
-  if (student && length(starts) > 1L) {
-    robust <- robust_start(response, own, if (is.null(h)) centre,
-                           function(f, at, w) step(f, at, w)$f)
-    starts <- c(starts, list(robust[, 1L]))
+# As dense_process(). The spread is list(half, factor, moved (K M H), info (H' M H)).
+vecchia_process <- function(problem, h, centre) {
+  data <- list(y = matrix(0, length(problem$y)), x = problem$x, vector = TRUE)
+  # for its order, its neighbours and their handle
+  none <- gp_trend(0, "profile", problem$x, 1L)
+  graph <- make_vecchia_likelihood(data, problem$kernel, none, NULL, problem$vecchia$neighbours,
+                                   scale = problem$vecchia$scale)
+  on <- environment(graph)$on_handle
+  layout <- environment(graph)$layout
+  function(par) {
+    values <- layout_values(layout, c(par, 0))
+    weights <- tryCatch(on(function(v) .Call(r_vecchia_latent, v, layout$c, values)),
+                        statcl_error_not_pd = function(e) NULL)
+    if (is.null(weights)) return(NULL)
+    predict <- function(at, right, factor) on(function(v) {
+      .Call(r_vecchia_latent_predict, v, layout$c, values, at, right, factor)
+    })
+    list(step = vecchia_step(on, weights, h, centre), predict = predict,
+         square = function(point) on(function(v) {
+           .Call(r_vecchia_latent_square, v, weights, point$g)
+         }))
   }
-  for (from in starts) {
-    mode <- climb_vecchia(on, weights, step, response, own, from)
-    if (!is.null(mode) && (is.null(best) || mode$height > best$height)) best <- mode
-    if (!is.null(best) && !student) break
-  }
-  if (is.null(best)) return(NULL)
-  at <- response_at(response, matrix(best$f), own)
-  spread <- step(best$f, at, if (student) at$v else pmax(at$w, 0))
-  if (is.null(spread)) return(NULL)
-  best[c("half", "factor", "moved", "info")] <- spread[c("half", "factor", "moved", "info")]
-  # for variances
-  best$wide <- function() if (student) step(best$f, at, at$wide) else best
-  best
 }
 
-# A function that gives where Newton's method with the curvatures w leads: list(f, g, beta, half,
-# factor, moved (K M H), info (H' M H)); NULL if Q + w is not positive definite.
 vecchia_step <- function(on, weights, h, centre) function(f, at, w) {
-  b <- at$d1[, 1L] + w * (f - centre)
+  if (is.null(at$wide)) w <- pmax(w, 0) # up to rounding
+  b <- at$d1[, 1L] + w * (f[, 1L] - centre)
   found <- tryCatch(on(function(v) {
     .Call(r_vecchia_latent_solve, v, weights, w, cbind(b, w * h))
   }), statcl_error_not_pd = function(e) NULL)
   if (is.null(found)) return(NULL)
   g <- found$x[, 1L]
   moved <- unname(found$x[, -1L, drop = FALSE])
-  info <- beta <- NULL
+  info <- NULL
+  beta <- numeric()
   trend <- 0
   if (!is.null(h)) {
     info <- crossprod(h, w * h) - crossprod(w * h, moved)
@@ -61,106 +59,24 @@ vecchia_step <- function(on, weights, h, centre) function(f, at, w) {
     g <- g - as.vector(moved %*% beta)
     trend <- as.vector(h %*% beta)
   }
-  list(f = centre + g + trend, g = g, beta = beta, half = found$half, factor = found$factor,
-       moved = moved, info = info)
+  to <- matrix(centre + g + trend)
+  list(f = to, a = at$d1[, 1L] - w * as.vector(to - f), g = g, beta = beta,
+       spread = list(half = found$half, factor = found$factor, moved = moved, info = info))
 }
 
-# As climb_mode().
-climb_vecchia <- function(on, weights, step, response, own, from) {
-  square <- function(g) on(function(v) .Call(r_vecchia_latent_square, v, weights, g))
-  parts <- c("f", "g", "beta")
-  student <- response$family == "student_t"
-  f <- from
-  value <- -Inf
-  last <- NULL
-  for (i in 1:200) {
-    at <- response_at(response, matrix(f), own)
-    if (!all(is.finite(at$d1)) || !all(is.finite(at$w))) return(NULL)
-    new <- step(f, at, if (student) at$w else pmax(at$w, 0))
-    exact <- !is.null(new)
-    if (!exact && student) new <- step(f, at, pmax(at$w, at$wide))
-    if (is.null(new)) return(NULL)
-    new <- new[parts]
-    # the first step, shortened, ends nearer to the mean
-    old <- if (is.null(last)) list(f = new$f - new$g, g = 0 * new$g, beta = new$beta) else last
-    by <- 1
-    repeat {
-      last <- Map(function(o, v) o + by * (v - o), old, new)
-      squared <- square(last$g)
-      found <- sum(response_at(response, matrix(last$f), own)$l) - squared / 2
-      change <- max(abs(last$f - f)) / (1 + max(abs(f)))
-      if (is.finite(found) && (found >= value || change < 1e-6)) break
-      by <- by / 2
-      if (by < 1e-12) return(NULL)
-    }
-    f <- last$f
-    value <- found
-    if (exact && by == 1 && change < 1e-6) return(c(last, list(height = value)))
-  }
-  NULL
-}
-
-# As make_gp_response(); derivatives by differences, which move an optimum by 1e-4 of a parameter.
-make_vecchia_response <- function(problem) {
-  response <- problem$response
-  kernel <- problem$kernel
-  own_names <- response_rows(response, 1)$name
-  names <- c(names(coef(kernel)), own_names)
-  in_kernel <- seq_along(coef(kernel))
-  positive <- c(kernel_positive(kernel), rep(TRUE, length(own_names)))
-  integrate <- identical(problem$beta, "integrate")
-  n <- length(problem$y)
-  h <- response_basis(problem$mean, n, 1L)
-  centre <- if (problem$mean$kind == "number") problem$mean$value else 0
-  log_root <- mean_constant(problem$mean, problem$beta)
-  guess <- response_guess(response)[, 1L]
-  data <- list(y = matrix(0, n), x = problem$x, vector = TRUE)
-  # for its order, its neighbours and their handle
-  graph <- make_vecchia_likelihood(data, kernel, gp_trend(0, "profile", problem$x, 1L), NULL,
-                                   problem$vecchia$neighbours, scale = problem$vecchia$scale)
-  on <- environment(graph)$on_handle
-  layout <- environment(graph)$layout
-  two_sided <- response$family == "student_t" # whose curvature by `scale` is high
-  last <- NULL
-  at <- function(par, keep = TRUE) {
-    par <- check_gp_parameters(par, names, positive)
-    values <- layout_values(layout, c(par[in_kernel], 0))
-    weights <- tryCatch(on(function(v) .Call(r_vecchia_latent, v, layout$c, values)),
-                        statcl_error_not_pd = function(e) NULL)
-    if (is.null(weights)) return(NULL)
-    own <- par[-in_kernel]
-    # for differences only the mode next to the last one
-    starts <- if (!keep && !is.null(last)) list(last) else
-      Filter(Negate(is.null), list(last, guess))
-    mode <- vecchia_mode(on, weights, h, response, own, centre, starts)
-    if (is.null(mode)) return(NULL)
-    if (keep) last <<- mode$f
-    c(mode, list(values = values, own = own))
-  }
-  value_at <- function(par, keep) {
-    mode <- at(par, keep)
-    if (is.null(mode)) return(-Inf)
-    value <- mode$height - mode$half
-    if (integrate && !is.null(h)) {
-      value <- value + (ncol(h) * log(2 * pi) - determinant(mode$info)$modulus[1L]) / 2 - log_root
-    }
-    value
-  }
-  f <- function(par, gradient = TRUE) {
-    value <- value_at(par, TRUE)
-    if (!gradient || !is.finite(value)) return(value)
-    slope <- vapply(seq_along(par), function(i) {
-      step <- 2e-4 * if (positive[i]) par[[i]] else 1
-      up <- value_at(replace(par, i, par[[i]] + step), FALSE) - value
-      if (!two_sided) return(up / step)
-      down <- value - value_at(replace(par, i, par[[i]] - step), FALSE)
-      # on one side the mode may vanish
-      if (isTRUE(abs(up - down) < 1e-3 + 1e-7 * n)) return((up + down) / (2 * step))
-      (if (is.finite(up) && abs(up) < abs(down)) up else down) / step
-    }, 0)
-    structure(value, gradient = stats::setNames(replace(slope, !is.finite(slope), 0), names))
-  }
-  structure(f, class = c("cl_gp_response_vecchia", "cl_gp_response", "function"))
+# Derivatives by differences, which move an optimum by 1e-4 of a parameter; `two_sided` for
+# Student's t, whose curvature by `scale` is high.
+value_differences <- function(value_at, par, value, positive, two_sided, n) {
+  slope <- vapply(seq_along(par), function(i) {
+    step <- 2e-4 * if (positive[i]) par[[i]] else 1
+    up <- value_at(replace(par, i, par[[i]] + step), TRUE) - value
+    if (!two_sided) return(up / step)
+    down <- value - value_at(replace(par, i, par[[i]] - step), TRUE)
+    # on one side the mode may vanish
+    if (isTRUE(abs(up - down) < 1e-3 + 1e-7 * n)) return((up + down) / (2 * step))
+    (if (is.finite(up) && abs(up) < abs(down)) up else down) / step
+  }, 0)
+  replace(slope, !is.finite(slope), 0)
 }
 
 # As response_condition().
@@ -174,14 +90,12 @@ vecchia_response_condition <- function(f, par) {
   beta_cov <- if (!is.null(e$h)) solve(wide$info)
   refuse <- function(what) refuse_vecchia("approx", what)
   structure(list(
-    value = as.vector(f(par, FALSE)), f = matrix(mode$f), beta = mode$beta, beta_cov = beta_cov,
+    value = as.vector(f(par, FALSE)), f = mode$f, beta = mode$beta, beta_cov = beta_cov,
     predict = function(at, what = "mean", basis = NULL) {
       if (what == "covariance") refuse("the covariance of predictions")
       colnames(at) <- colnames(e$problem$x)
-      found <- e$on(function(v) {
-        .Call(r_vecchia_latent_predict, v, e$layout$c, mode$values,
-              unname(kernel_points(e$kernel, at)), cbind(mode$g, wide$moved), wide$factor)
-      })
+      found <- mode$predict(unname(kernel_points(e$kernel, at)), cbind(mode$g, wide$moved),
+                            wide$factor)
       mean <- found$mean[, 1L]
       variance <- found$variance
       if (!is.null(e$h)) {

@@ -115,7 +115,7 @@ response_condition <- function(f, par) {
                                  "covariance matrix is not positive definite or not finite"))
   }
   if (is.null(mode)) refuse()
-  system <- if (is.null(mode$wide)) mode$spread else laplace_system(mode$k, mode$wide, 1L)
+  system <- mode$wide()
   d <- e$d
   n <- nrow(mode$f)
   beta_cov <- NULL
