@@ -31,27 +31,29 @@
 
 const scl_operation scl_operations[SCL_OPERATION_COUNT] = {
 #define SCL_UNARY(NAME, name, ...)                                                                 \
-  [SCL_OP_##NAME] = {#name,         SCL_NODE_APPLY, 1,    OPERANDS("e1"),                          \
-                     NO_ATTRIBUTES, scl_apply_rule, NULL, NULL},
+  [SCL_OP_##NAME] = {#name, SCL_NODE_APPLY, 1, OPERANDS("e1"), NO_ATTRIBUTES, scl_apply_rule, NULL},
 #define SCL_BINARY(NAME, name, ...)                                                                \
-  [SCL_OP_##NAME] = {#name,         SCL_NODE_APPLY, 2,    OPERANDS("e1", "e2"),                    \
-                     NO_ATTRIBUTES, scl_apply_rule, NULL, NULL},
+  [SCL_OP_##NAME] = {#name,         SCL_NODE_APPLY, 2,   OPERANDS("e1", "e2"),                     \
+                     NO_ATTRIBUTES, scl_apply_rule, NULL},
 #define SCL_TERNARY(NAME, name, ...)                                                               \
-  [SCL_OP_##NAME] = {#name,         SCL_NODE_APPLY, 3,    OPERANDS("e1", "e2", "e3"),              \
-                     NO_ATTRIBUTES, scl_apply_rule, NULL, NULL},
+  [SCL_OP_##NAME] = {#name,         SCL_NODE_APPLY, 3,   OPERANDS("e1", "e2", "e3"),               \
+                     NO_ATTRIBUTES, scl_apply_rule, NULL},
 #include "kernels/include/elementwise.def"
 #undef SCL_UNARY
 #undef SCL_BINARY
 #undef SCL_TERNARY
 #define SCL_REDUCTION(NAME, name, ...)                                                             \
-  [SCL_FIRST_REDUCTION + SCL_REDUCE_##NAME] = {                                                    \
-      #name, SCL_NODE_REDUCE, 1, OPERANDS("x"), ATTRIBUTES(MARGIN(margin)), scl_reduce_rule, NULL, \
-      NULL},
+  [SCL_FIRST_REDUCTION + SCL_REDUCE_##NAME] = {#name,                                              \
+                                               SCL_NODE_REDUCE,                                    \
+                                               1,                                                  \
+                                               OPERANDS("x"),                                      \
+                                               ATTRIBUTES(MARGIN(margin)),                         \
+                                               scl_reduce_rule,                                    \
+                                               NULL},
 #include "kernels/include/reduce.def"
 #undef SCL_REDUCTION
-#define SCL_OPERATION(NAME, name, how, least, operands, attributes, rule, forward, adjoint)        \
-  [SCL_OPERATION_##                                                                                \
-      NAME] = {#name, SCL_NODE_##how, least, operands, attributes, rule, forward, adjoint},
+#define SCL_OPERATION(NAME, name, how, least, operands, attributes, rule, forward)                 \
+  [SCL_OPERATION_##NAME] = {#name, SCL_NODE_##how, least, operands, attributes, rule, forward},
 #include "graph/ops.def"
 #undef SCL_OPERATION
 };

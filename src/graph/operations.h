@@ -42,7 +42,6 @@ typedef struct {
   scl_attribute attribute[SCL_CALL_ATTRIBUTES];
   scl_rule *rule;
   scl_forward *forward; /* of a CALL */
-  scl_adjoint *adjoint; /* NULL: none; elementwise operations have derivatives (scl_ops) instead */
 } scl_operation;
 
 /* Numbers of the rows. That of an elementwise operation is its scl_op; reductions follow, in the

@@ -2,7 +2,7 @@
  *
  * The rule finds from shapes alone whether the operands fit, and the shape and view of the result.
  * It reads no element, needs no context and is cheap, so that it can run before any matrix is made.
- * The forward function computes; it may rely on the rule. The adjoint is its reverse mode. */
+ * The forward function computes; it may rely on the rule. */
 #ifndef SCL_OPS_CALL_H
 #define SCL_OPS_CALL_H
 
@@ -47,13 +47,6 @@ typedef scl_status scl_rule(const scl_call *call, scl_shape *out);
 /* The result, a new matrix of the shape and view that the rule gives. Operands are computed, live
  * in one context and are borrowed; one that is left out is NULL. */
 typedef scl_status scl_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out);
-
-/* From the result and dF/dresult: dF/doperand, a new matrix of its shape, for each operand k whose
- * bit 1 << k is in `wanted`; other elements of `out` stay. For a symmetric operand of which one
- * triangle is read it is the symmetric derivative. */
-typedef scl_status scl_adjoint(const scl_call *call, const scl_mat *const *operand,
-                               const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
-                               scl_mat **out);
 
 /* SCL_E_ARGUMENT naming `argument` unless operand k is square. */
 scl_status scl_call_square(const scl_call *call, int k, const char *argument);

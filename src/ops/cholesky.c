@@ -212,23 +212,6 @@ scl_status scl_chol_forward(const scl_call *call, const scl_mat *const *operand,
   return scl_chol(operand[0], call->attribute[0], scl_call_flag(call, 1), out);
 }
 
-scl_status scl_chol_row_adjoint(const scl_call *call, const scl_mat *const *operand,
-                                const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
-                                scl_mat **out) {
-  (void)operand;
-  if ((wanted & 1) == 0) return SCL_OK;
-  if (!scl_call_flag(call, 1)) return scl_chol_adjoint(value, value_adj, &out[0]);
-  scl_mat *l = NULL, *l_adj = NULL;
-  scl_status status;
-  SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, value, &l));
-  SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, value_adj, &l_adj));
-  SCL_GO(scl_chol_adjoint(l, l_adj, &out[0]));
-done:
-  scl_mat_release(l);
-  scl_mat_release(l_adj);
-  return status;
-}
-
 scl_status scl_chol_adjoint_rule(const scl_call *call, scl_shape *out) {
   const scl_shape l = call->operand[0].shape;
   SCL_TRY(scl_call_square(call, 0, "l"));
@@ -281,33 +264,4 @@ scl_status scl_log_det_forward(const scl_call *call, const scl_mat *const *opera
 done:
   scl_buffer_release(diagonal.buffer);
   return scl_give(status, r, out);
-}
-
-/* 2 / l_ii on the diagonal, times the one number of value_adj. */
-scl_status scl_log_det_adjoint(const scl_call *call, const scl_mat *const *operand,
-                               const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
-                               scl_mat **out) {
-  const scl_mat *l = operand[0];
-  scl_mat *d = NULL;
-  scl_status status;
-  (void)call, (void)value;
-  if ((wanted & 1) == 0) return SCL_OK;
-  SCL_GO(scl_diagonal(l, &d));
-  if (!scl_is_empty(d)) {
-    /* As rows, so that the number is recycled over each. */
-    scl_block row = scl_mat_block(d);
-    scl_block one = scl_mat_block(value_adj);
-    row.ld = row.nrow = 1;
-    row.ncol = l->nrow;
-    one.ld = 0;
-    one.ncol = l->nrow;
-    SCL_GO(scl_apply_blocks(l->ctx, SCL_OP_DIV, (scl_operand){.scalar = 2.0},
-                            (scl_operand){.block = row}, row));
-    SCL_GO(scl_apply_blocks(l->ctx, SCL_OP_MUL, (scl_operand){.block = row},
-                            (scl_operand){.block = one}, row));
-  }
-  SCL_GO(scl_diagonal_matrix(d, &out[0]));
-done:
-  scl_mat_release(d);
-  return status;
 }

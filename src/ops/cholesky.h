@@ -32,6 +32,5 @@ scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out);
 scl_rule scl_chol_rule, scl_chol_adjoint_rule, scl_chol_inverse_rule, scl_log_det_rule;
 scl_forward scl_chol_forward, scl_chol_adjoint_forward, scl_chol_inverse_forward;
 scl_forward scl_log_det_forward;
-scl_adjoint scl_chol_row_adjoint, scl_log_det_adjoint;
 
 #endif

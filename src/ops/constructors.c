@@ -223,24 +223,6 @@ scl_status scl_diagonal_forward(const scl_call *call, const scl_mat *const *oper
   return scl_diagonal(operand[0], out);
 }
 
-/* A matrix of the operand's shape: value_adj on its diagonal, zeros elsewhere. */
-scl_status scl_diagonal_adjoint(const scl_call *call, const scl_mat *const *operand,
-                                const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
-                                scl_mat **out) {
-  const scl_mat *x = operand[0];
-  scl_mat *r;
-  (void)call, (void)value;
-  if ((wanted & 1) == 0) return SCL_OK;
-  SCL_TRY(scl_mat_create(x->ctx, x->nrow, x->ncol, SCL_GENERAL, &r));
-  scl_status status = SCL_OK;
-  if (!scl_is_empty(r)) {
-    SCL_GO(scl_engine_of(r)->fill(r->ctx, 0.0, scl_mat_block(r)));
-    SCL_GO(put_diagonal(value_adj, r));
-  }
-done:
-  return scl_give(status, r, &out[0]);
-}
-
 scl_status scl_with_diagonal_rule(const scl_call *call, scl_shape *out) {
   const scl_shape x = call->operand[0].shape;
   SCL_TRY(require_diagonal(diagonal_length(x), call->operand[1].shape));
@@ -252,33 +234,6 @@ scl_status scl_with_diagonal_forward(const scl_call *call, const scl_mat *const 
                                      scl_mat **out) {
   (void)call;
   return scl_with_diagonal(operand[0], operand[1], out);
-}
-
-/* With respect to the matrix: value_adj with zeros on its diagonal. With respect to the vector:
- * that diagonal. */
-scl_status scl_with_diagonal_adjoint(const scl_call *call, const scl_mat *const *operand,
-                                     const scl_mat *value, const scl_mat *value_adj,
-                                     unsigned wanted, scl_mat **out) {
-  scl_mat *diagonal = NULL, *zeros = NULL, *x_adj = NULL, *d_adj = NULL;
-  scl_status status;
-  (void)call, (void)value;
-  SCL_GO(scl_diagonal(value_adj, &diagonal));
-  if ((wanted & 1) != 0) {
-    SCL_GO(scl_constant(value_adj->ctx, 0.0, diagonal->nrow, 1, &zeros));
-    SCL_GO(scl_with_diagonal(value_adj, zeros, &x_adj));
-  }
-  if ((wanted & 2) != 0) {
-    const bool column = operand[1]->ncol == 1;
-    SCL_GO(scl_copy_as(column ? SCL_COPY : SCL_COPY_TRANSPOSED, diagonal, &d_adj));
-  }
-  if (x_adj != NULL) out[0] = scl_mat_retain(x_adj);
-  if (d_adj != NULL) out[1] = scl_mat_retain(d_adj);
-done:
-  scl_mat_release(diagonal);
-  scl_mat_release(zeros);
-  scl_mat_release(x_adj);
-  scl_mat_release(d_adj);
-  return status;
 }
 
 scl_status scl_bind_rule(const scl_call *call, scl_shape *out) {
@@ -303,26 +258,4 @@ scl_status scl_bind_forward(const scl_call *call, const scl_mat *const *operand,
   }
 done:
   return scl_give(status, r, out);
-}
-
-/* The two parts of value_adj. */
-scl_status scl_bind_adjoint(const scl_call *call, const scl_mat *const *operand,
-                            const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
-                            scl_mat **out) {
-  const bool columns = scl_call_flag(call, 0);
-  const scl_mat *x = operand[0], *y = operand[1];
-  scl_mat *x_adj = NULL, *y_adj = NULL;
-  scl_status status = SCL_OK;
-  (void)value;
-  if ((wanted & 1) != 0) SCL_GO(scl_part(value_adj, 0, 0, x->nrow, x->ncol, &x_adj));
-  if ((wanted & 2) != 0) {
-    SCL_GO(scl_part(value_adj, columns ? 0 : x->nrow, columns ? x->ncol : 0, y->nrow, y->ncol,
-                    &y_adj));
-  }
-  if (x_adj != NULL) out[0] = scl_mat_retain(x_adj);
-  if (y_adj != NULL) out[1] = scl_mat_retain(y_adj);
-done:
-  scl_mat_release(x_adj);
-  scl_mat_release(y_adj);
-  return status;
 }

@@ -30,6 +30,5 @@ scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out);
 /* Rows of graph/ops.def. */
 scl_rule scl_copy_rule, scl_diagonal_rule, scl_with_diagonal_rule, scl_bind_rule;
 scl_forward scl_copy_forward, scl_diagonal_forward, scl_with_diagonal_forward, scl_bind_forward;
-scl_adjoint scl_diagonal_adjoint, scl_with_diagonal_adjoint, scl_bind_adjoint;
 
 #endif

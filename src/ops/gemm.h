@@ -23,6 +23,5 @@ scl_status scl_gram(const scl_mat *x, const scl_mat *w, scl_mat **out);
 
 scl_rule scl_matmul_rule, scl_crossprod_rule, scl_tcrossprod_rule, scl_gram_rule;
 scl_forward scl_matmul_forward, scl_crossprod_forward, scl_tcrossprod_forward, scl_gram_forward;
-scl_adjoint scl_matmul_adjoint, scl_crossprod_adjoint, scl_tcrossprod_adjoint;
 
 #endif

@@ -142,14 +142,6 @@ scl_status scl_tri_solve_forward(const scl_call *call, const scl_mat *const *ope
   return scl_tri_solve(form_of(call), operand[0], operand[1], out);
 }
 
-scl_status scl_tri_solve_row_adjoint(const scl_call *call, const scl_mat *const *operand,
-                                     const scl_mat *value, const scl_mat *value_adj,
-                                     unsigned wanted, scl_mat **out) {
-  return scl_tri_solve_adjoint(form_of(call), operand[0], value, value_adj,
-                               (wanted & 1) != 0 ? &out[0] : NULL,
-                               (wanted & 2) != 0 ? &out[1] : NULL);
-}
-
 scl_status scl_tri_inverse_rule(const scl_call *call, scl_shape *out) {
   const size_t n = call->operand[0].shape.nrow;
   SCL_TRY(scl_call_square(call, 0, "l"));
@@ -160,28 +152,4 @@ scl_status scl_tri_inverse_rule(const scl_call *call, scl_shape *out) {
 scl_status scl_tri_inverse_forward(const scl_call *call, const scl_mat *const *operand,
                                    scl_mat **out) {
   return scl_tri_inverse(scl_call_flag(call, 0), operand[0], out);
-}
-
-/* With X = L^-1: L_adj = -X' X_adj X', of which the triangle of L is used. */
-scl_status scl_tri_inverse_adjoint(const scl_call *call, const scl_mat *const *operand,
-                                   const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
-                                   scl_mat **out) {
-  const scl_view view = triangle(scl_call_flag(call, 0));
-  scl_context *ctx = value->ctx;
-  scl_mat *r = NULL, *half = NULL;
-  scl_status status = SCL_OK;
-  (void)operand;
-  if ((wanted & 1) == 0) return SCL_OK;
-  SCL_GO(scl_mat_create(ctx, value->nrow, value->ncol, view, &r));
-  if (scl_is_empty(r)) goto done;
-  SCL_GO(scl_mat_create(ctx, value->nrow, value->ncol, SCL_GENERAL, &half));
-  const scl_block x = scl_mat_block(value), adjoint = scl_mat_block(value_adj);
-  SCL_GO(ctx->engine->gemm(ctx, 1.0, SCL_TRANS, x, value->view, SCL_NO_TRANS, adjoint,
-                           value_adj->view, 0.0, scl_mat_block(half), SCL_ALL));
-  SCL_GO(ctx->engine->gemm(ctx, -1.0, SCL_NO_TRANS, scl_mat_block(half), SCL_GENERAL, SCL_TRANS, x,
-                           value->view, 0.0, scl_mat_block(r), SCL_ALL));
-  SCL_GO(scl_clear_outside(r, view));
-done:
-  scl_mat_release(half);
-  return scl_give(status, r, out);
 }

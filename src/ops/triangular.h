@@ -29,6 +29,5 @@ scl_status scl_tri_solve_adjoint(scl_tri_form form, const scl_mat *l, const scl_
 /* Rows of graph/ops.def. */
 scl_rule scl_tri_solve_rule, scl_tri_inverse_rule;
 scl_forward scl_tri_solve_forward, scl_tri_inverse_forward;
-scl_adjoint scl_tri_solve_row_adjoint, scl_tri_inverse_adjoint;
 
 #endif

@@ -1,7 +1,6 @@
 /* The table of operations, row by row, so that a new row is tested automatically. For each row all
  * calls on operands of a few shapes and views with a few values of its attributes are tried. Those
- * that its rule accepts are computed and compared with operation_reference.c, and their adjoints
- * with finite differences. */
+ * that its rule accepts are computed and compared with operation_reference.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,90 +98,6 @@ static void check_result(const trial *t, scl_shape want, const scl_mat *result) 
   free(expected);
 }
 
-/* ---- adjoints ------------------------------------------------------------------------------- */
-
-/* F = sum(weight * result) with operand k moved by h in direction d. */
-static double moved(const trial *t, int k, const double *d, double h, const double *weight) {
-  const scl_shape shape = t->call.operand[k].shape;
-  const size_t count = shape.nrow * shape.ncol;
-  double *data = test_alloc(count * sizeof *data), sum = 0.0;
-  for (size_t i = 0; i < count; i++) data[i] = t->data[k][i] + h * d[i];
-  trial other = *t;
-  other.operand[k].matrix = mat_make(t->ctx, data, shape.nrow, shape.ncol, shape.view);
-  scl_mat *result = NULL;
-  CHECK_OK(run_trial(&other, &result));
-  if (result != NULL) {
-    double *stored = mat_stored(result);
-    for (size_t i = 0; i < result->nrow * result->ncol; i++) sum += weight[i] * stored[i];
-    free(stored);
-  }
-  scl_mat_release(result);
-  scl_mat_release(other.operand[k].matrix);
-  free(data);
-  return sum;
-}
-
-/* A direction in which the operand may move: as its view, or that of its derivative, has it. */
-static double *make_direction(scl_shape shape, scl_view derivative) {
-  const scl_view view = shape.view != SCL_GENERAL ? shape.view : derivative;
-  double *d = test_alloc((shape.nrow * shape.ncol + 1) * sizeof *d);
-  test_fill(d, shape.nrow * shape.ncol);
-  for (size_t j = 0; j < shape.ncol; j++) {
-    for (size_t i = 0; i < shape.nrow; i++) {
-      double *at = &d[i + j * shape.nrow];
-      if ((view == SCL_LOWER && i < j) || (view == SCL_UPPER && i > j)) *at = 0.0;
-      if (view == SCL_SYMMETRIC && i < j) *at = d[j + i * shape.nrow];
-    }
-  }
-  for (size_t j = 0; view == SCL_SYMMETRIC && j < shape.ncol; j++) {
-    for (size_t i = 0; i < j; i++) d[i + j * shape.nrow] = d[j + i * shape.nrow];
-  }
-  return d;
-}
-
-static void check_slope(const trial *t, int k, const scl_mat *adjoint, const double *weight) {
-  const scl_shape shape = t->call.operand[k].shape;
-  const double h = 1e-5;
-  CHECK(scl_mat_nrow(adjoint) == shape.nrow && scl_mat_ncol(adjoint) == shape.ncol);
-  double *stored = mat_stored(adjoint), *d = make_direction(shape, adjoint->view), slope = 0.0;
-  for (size_t i = 0; i < shape.nrow * shape.ncol; i++) slope += stored[i] * d[i];
-  const double up = moved(t, k, d, h, weight), down = moved(t, k, d, -h, weight);
-  CHECK_NEAR(slope, (up - down) / (2 * h), 1e-7);
-  free(stored);
-  free(d);
-}
-
-/* A symmetric derivative of a matrix that is stored as a triangle has no direction to move in. (On
- * a device differences would be as many launches again.) */
-static bool may_move(const trial *t, int k, const scl_mat *adjoint) {
-  const scl_view view = t->call.operand[k].shape.view;
-  const bool half = view == SCL_LOWER || view == SCL_UPPER;
-  return scl_context_is_host(t->ctx) && !(half && adjoint->view == SCL_SYMMETRIC);
-}
-
-/* Each operand's alone, and all at once. */
-static void check_adjoint(const trial *t, const scl_mat *value) {
-  const scl_operation *row = &scl_operations[t->call.operation];
-  const scl_mat *operand[SCL_CALL_OPERANDS] = {t->operand[0].matrix, t->operand[1].matrix,
-                                               t->operand[2].matrix};
-  const size_t count = value->nrow * value->ncol;
-  double *weight = test_alloc((count + 1) * sizeof *weight);
-  test_fill(weight, count);
-  scl_mat *value_adj = mat_make(t->ctx, weight, value->nrow, value->ncol, SCL_GENERAL);
-  for (int k = 0; k <= t->call.count; k++) {
-    const unsigned wanted = k == t->call.count ? (1u << k) - 1 : 1u << k;
-    scl_mat *out[SCL_CALL_OPERANDS] = {NULL};
-    CHECK_OK(row->adjoint(&t->call, operand, value, value_adj, wanted, out));
-    for (int q = 0; q < t->call.count; q++) {
-      CHECK((out[q] != NULL) == ((wanted >> q & 1) != 0));
-      if (out[q] != NULL && may_move(t, q, out[q])) check_slope(t, q, out[q], weight);
-      scl_mat_release(out[q]);
-    }
-  }
-  scl_mat_release(value_adj);
-  free(weight);
-}
-
 /* ---- trials --------------------------------------------------------------------------------- */
 
 /* On a device each structure of an elementwise result is a kernel: one call of a row is enough
@@ -210,9 +125,6 @@ static void try_call(trial *t) {
   CHECK_OK(run_trial(t, &result));
   if (result == NULL) return;
   check_result(t, shape, result);
-  bool any = shape.nrow > 0 && shape.ncol > 0;
-  for (int k = 0; k < t->call.count; k++) any = any && t->call.operand[k].shape.nrow > 0;
-  if (row->adjoint != NULL && any) check_adjoint(t, result);
   scl_mat_release(result);
 }
 
