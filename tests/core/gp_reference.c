@@ -72,7 +72,10 @@ static long double reference_term(const scl_covariance *kernel, int t, const dou
     size_t column = (size_t)kernel->column[e];
     long double u = x1[i + column * m], v = x2[j + column * n], l = kernel->lengthscale[e];
     r2 += (u - v) / l * ((u - v) / l);
-    sines += sinl(pi * (u - v) / alpha) / l * (sinl(pi * (u - v) / alpha) / l);
+    if (term->type == SCL_COVARIANCE_PERIODIC) {
+      long double wave = sinl(pi * (u - v) / alpha) / l;
+      sines += wave * wave;
+    }
     gaps += (kernel->center[e] != 0 ? (u != v ? 1 : 0) : fabsl(u - v)) / l;
     dot += (u - kernel->center[e]) / l * ((v - kernel->center[e]) / l);
   }
