@@ -22,12 +22,13 @@ static double *triangular(kind what, size_t n, bool lower, double scale) {
   double angle = what == KAHAN ? pow(1e-12, 1.0 / (double)n) : 0;
   double c = sqrt(1 - angle * angle);
   for (size_t j = 0; j < n; j++) {
+    double power = what == KAHAN ? pow(angle, (double)j) : 0;
     for (size_t i = 0; i < n; i++) {
-      double d = fabs((double)i - (double)j) / (double)n, grade = pow(1e-12, (double)i / (double)n);
+      double d = fabs((double)i - (double)j) / (double)n;
       double value = test_random() / sqrt((double)n);
       if (i == j) value = 1 + 0.5 * fabs(test_random());
-      if (what == GRADED) value *= i == j ? grade : grade * 0.5;
-      if (what == KAHAN) value = pow(angle, (double)j) * (i == j ? 1 : -c * 0.3);
+      if (what == GRADED) value *= (i == j ? 1 : 0.5) * pow(1e-12, (double)i / (double)n);
+      if (what == KAHAN) value = power * (i == j ? 1 : -c * 0.3);
       if (what == PROCESS) value = exp(-200 * d * d) + (i == j ? 1e-12 : 0);
       t[i + j * n] = scale * value;
     }
