@@ -3,10 +3,10 @@
 # tests/core then use: each fault must be found. A fault is a wrong sign: of the derivative of an
 # elementwise operation with respect to one operand, or of one value that a rule makes. A derivative
 # that is zero everywhere is replaced by one. tests/core must have been built, with CC and SANITIZE
-# as here. With STATCL_TEST_QUICK=1 one in six faults is planted, by the day of the year: others on
-# each day.
+# as here. Each fault is planted once in six days (turn.sh).
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. .ci/turn.sh
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -77,7 +77,10 @@ ${CC:-cc} -std=c11 -O1 -Isrc -Iinst -I"$work" $sanitize -c "$work/reverse.c" -o 
       ! -path '*/program/reverse_elementwise.o') \
     ${BLAS_LIBS:--llapack -lblas} -lm -lpthread -ldl || exit 1
 
-suites() { (cd tests/core && "$work/tests" program program_random scan) > "$work/out" 2>&1; }
+suites() {
+  (cd tests/core && STATCL_TEST_TURN='' "$work/tests" program program_random scan) \
+    > "$work/out" 2>&1
+}
 
 if ! suites; then
   echo "the suites fail without a fault"
@@ -85,15 +88,13 @@ if ! suites; then
   exit 1
 fi
 
-readonly every=$([ -n "${STATCL_TEST_QUICK:-}" ] && echo 6 || echo 1)
-readonly today=$((10#$(date +%j) % every))
 number=0
 
 # fault NAME
 fault() {
   local status=0
   number=$((number + 1))
-  [ $((number % every)) = "$today" ] || return 0
+  in_turn "$number" 6 || return 0
   ADJOINT_FAULT=$1 suites || status=$?
   if [ "$status" = 77 ]; then
     skipped=$((skipped + 1))

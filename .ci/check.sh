@@ -6,23 +6,24 @@
 #
 # --long runs every test with all its cases; without it the longest ones take fewer
 # (STATCL_TEST_QUICK), and tests on a device, long tests and planted faults take turns by day, so
-# that the whole stays below a quarter of an hour on two idle cores.
+# that the whole stays below a quarter of an hour on two idle cores. STATCL_TEST_TURN, the number of
+# a day since 1970, has the turn of that day.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 logs=$root/build/log
 tally=$root/build/tally # a line "passed failed skipped" from each step
 waiting=$root/build/waiting # a line for each step that no worker has taken yet
+times=$root/build/times # a line "NAME SECONDS PROCESSOR-SECONDS" from each step
 export LC_ALL=C.UTF-8
-turn= # 1: long suites take turns by day
 few= # the tests of steps that run what another step runs too, as a regular expression; all if empty
 case ${1:-} in
   "")
-    export STATCL_TEST_QUICK=1
-    turn=1
-    few='^(session|matrix|lazy|cholesky|glm)$'
+    export STATCL_TEST_QUICK=1 STATCL_TEST_TURN=${STATCL_TEST_TURN:-$(($(date +%s) / 86400))}
+    few='^(session|matrix|cholesky|glm)$'
+    echo "the turn of day $STATCL_TEST_TURN (STATCL_TEST_TURN)"
     ;;
-  --long) unset STATCL_TEST_QUICK ;;
+  --long) unset STATCL_TEST_QUICK STATCL_TEST_TURN ;;
   *)
     echo "check: unknown argument '$1'; there is --long" >&2
     exit 2
@@ -32,20 +33,23 @@ mkdir -p "$logs" build/lib build/lib-host build/no-platform build/pocl \
   build/pocl-plain build/check
 export POCL_CACHE_DIR=$root/build/pocl
 : > "$tally"
+: > "$times"
 # Several steps install the package; with a compiler's cache they compile once.
 if command -v ccache > /dev/null 2>&1; then
   printf 'CC = ccache %s\n' "$(R CMD config CC)" > build/Makevars
   export R_MAKEVARS_USER=$root/build/Makevars CCACHE_DIR=$root/build/ccache CCACHE_NOHASHDIR=1
 fi
 
-# step NAME COMMAND...: prints its elapsed time and its processor time.
+# step NAME COMMAND...
 step() {
-  local name=$1 log=$logs/$1.log cpu=$logs/$1.cpu start=$SECONDS status=0 counts p f s took
+  local name=$1 log=$logs/$1.log cpu=$logs/$1.cpu status=0 counts p f s took
   shift
-  local TIMEFORMAT='%U %S'
+  local TIMEFORMAT='%R %U %S'
   { time bash .ci/watched.sh "$log" "$@"; } 2> "$cpu" || status=$?
-  took=$(awk -v wall=$((SECONDS - start)) '{ printf "%4d s (cpu %d s)", wall, $1 + $2 }' "$cpu")
+  took=$(awk '{ printf "%.0f %.0f", $1, $2 + $3 }' "$cpu")
   rm -f "$cpu"
+  echo "$name $took" >> "$times"
+  took="${took/ / s (cpu } s)"
   counts=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
   if [ -n "$counts" ]; then
     read -r p _ f _ s _ <<< "$counts"
@@ -77,8 +81,12 @@ skip() {
   printf 'skipped %-22s %s\n' "$1" "$2"
 }
 
-# Prints the closing line and ends with its verdict.
+# Prints what the steps took and the closing line, and ends with its verdict.
 finish() {
+  printf '\n%-22s %9s %11s\n' step "clock, s" "processor, s"
+  sort -k 3nr "$times" | awk -v all="$SECONDS" '
+    { printf "%-22s %9d %11d\n", $1, $2, $3; cpu += $3 }
+    END { printf "%-22s %9d %11d\n\n", "all", all, cpu }'
   awk '{ p += $1; f += $2; s += $3 } END {
     printf "%d passed, %d failed, %d skipped\n", p, f, s
     exit f > 0
@@ -125,11 +133,11 @@ wait
 # workers end at about the same time.
 
 core_device() {
-  step core-device env STATCL_TEST_TURN=$turn STATCL_TEST_DEVICE=1 make -s -C tests/core test
+  step core-device env STATCL_TEST_DEVICE=1 make -s -C tests/core test
 }
 
 core_host() {
-  step core-host env STATCL_TEST_TURN=$turn make -s -C tests/core test
+  step core-host make -s -C tests/core test
 }
 
 # Races, uninitialised values, accesses out of bounds.
@@ -141,11 +149,14 @@ simulator() {
   fi
 }
 
+# Another day's turn, so that no day has a suite twice.
+later() { [ -z "${STATCL_TEST_TURN:-}" ] || echo $((STATCL_TEST_TURN + $1)); }
+
 # The kernels made for GPUs, on the CPU device, where they are not optimised
 # (engine/cl/runtime/program.c; the simulator runs the same kernels without a report).
 core_gpu_kernels() {
-  step core-gpu-kernels env STATCL_TEST_TURN=$turn STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
-    POCL_CACHE_DIR="$root/build/pocl-plain" \
+  step core-gpu-kernels env STATCL_TEST_TURN="$(later 2)" STATCL_GPU_KERNELS=1 \
+    STATCL_TEST_DEVICE=1 POCL_CACHE_DIR="$root/build/pocl-plain" \
     make -s -C tests/core test \
     SUITES="arith constructors gemm triangular cholesky covariance glm program_pass"
 }
@@ -158,8 +169,9 @@ core_mma() {
 }
 
 core_mma_8() {
-  step core-mma-8-emulated env STATCL_MMA_EMULATED=1 STATCL_VARIANT=m8n8k4 STATCL_TEST_DEVICE=1 \
-    POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test SUITES="$mma"
+  step core-mma-8-emulated env STATCL_TEST_TURN="$(later 1)" STATCL_MMA_EMULATED=1 \
+    STATCL_VARIANT=m8n8k4 STATCL_TEST_DEVICE=1 POCL_CACHE_DIR="$root/build/pocl-plain" \
+    make -s -C tests/core test SUITES="$mma"
 }
 
 faults() {
@@ -181,7 +193,8 @@ r_cmd_check() {
     _R_CHECK_THINGS_IN_OTHER_DIRS_EXCLUDE_='^/tmp/' HOME="$root/build/check/home" \
     TMPDIR="$root/build/check/tmp" \
     _R_CHECK_EXAMPLE_TIMING_THRESHOLD_=100000 STATCL_TEST_FILES="$few" \
-    bash -c "cd build/check && R CMD check --as-cran --no-manual --no-build-vignettes \
+    bash -c "cd build/check && R CMD check --as-cran --no-manual ${few:+--no-vignettes} \
+        --no-build-vignettes \
         --install=check:$logs/install.log --library=$root/build/lib \
         $(basename "$tarball") &&
       bash ../../.ci/check_notes.sh statcl.Rcheck/00check.log"
@@ -198,18 +211,19 @@ documents() {
 # And what all tests leave behind: nothing.
 tests_device() {
   step tests-device bash .ci/leaves_nothing.sh env NOT_CRAN=true STATCL_TEST_DEVICE=required \
-    STATCL_TEST_TURN="${turn:+device}" STATCL_TEST_ENGINE=device Rscript .ci/testthat.R
+    STATCL_TEST_ENGINE=device Rscript .ci/testthat.R
 }
 
 # Without an OpenCL platform.
 tests_host() {
-  step tests-host bash .ci/leaves_nothing.sh env NOT_CRAN=true STATCL_TEST_TURN="${turn:+host}" \
+  step tests-host bash .ci/leaves_nothing.sh env NOT_CRAN=true \
     OCL_ICD_VENDORS="$root/build/no-platform" OPENBLAS_NUM_THREADS=1 Rscript .ci/testthat.R
 }
 
 # A build without the device engine is nearly the same.
 host_only() {
-  step install-host-only env STATCL_OPENCL=no R CMD INSTALL --library=build/lib-host "$tarball"
+  step install-host-only env STATCL_OPENCL=no R CMD INSTALL --no-docs --no-byte-compile \
+    --library=build/lib-host "$tarball"
   step tests-host-only env NOT_CRAN=true R_LIBS="$root/build/lib-host" \
     Rscript .ci/testthat.R ${few:+"$few"}
 }

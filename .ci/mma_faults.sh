@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Plants faults in copies of the kernels of matrix instructions and runs these, emulated, by the
 # suites mma_* of tests/core (which must have been built): each fault must be found, by a wrong
-# result or a write outside the result.
+# result or a write outside the result. Every third one of a day (turn.sh).
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-passed=0 failed=0
+. .ci/turn.sh
+passed=0 failed=0 faults=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tests=$PWD/${STATCL_CORE_TESTS:-build/core/core-tests}
@@ -12,11 +13,13 @@ export STATCL_MMA_EMULATED=1 STATCL_TEST_DEVICE=1 STATCL_TEST_SMALL=1
 export ASAN_OPTIONS=detect_leaks=0 STATCL_KERNELS=$work/kernels
 
 # suite NAME: true if all its checks pass.
-suite() { (cd tests/core && "$tests" "$1") > "$work/out" 2>&1; }
+suite() { (cd tests/core && STATCL_TEST_TURN='' "$tests" "$1") > "$work/out" 2>&1; }
 
 # planted SUITE FILE SED WHAT
 planted() {
   local name=$1 file=$2 change=$3 what=$4
+  faults=$((faults + 1))
+  in_turn "$faults" 3 || return 0
   rm -rf "$work/kernels"
   cp -r inst/kernels "$work/kernels"
   sed -i -E "$change" "$work/kernels/nvidia/$file"

@@ -2,9 +2,10 @@
 # Runs small problems through every kernel under oclgrind (a simulator that sees data races, reads
 # of uninitialised memory, accesses out of bounds and misuse of the API) and fails on any report.
 # Then plants faults in copies of the kernels: each must be reported, so that silence above means
-# something.
+# something. Topics and faults take turns (turn.sh).
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. .ci/turn.sh
 passed=0 failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -28,9 +29,12 @@ simulate() {
   bash .ci/watched.sh "$work/out" Rscript .ci/oclgrind.R "$@"
 }
 
-# clean TOPIC [KIND]
+# clean TOPIC [KIND]: every third topic of a day.
+topics=0
 clean() {
   local start=$SECONDS
+  topics=$((topics + 1))
+  in_turn "$topics" 3 || return 0
   if simulate "$1" && [ ! -s "$OCLGRIND_LOG" ]; then
     passed=$((passed + 1))
     echo "clean: $1${2:+, $2} ($((SECONDS - start)) s)"
@@ -44,11 +48,7 @@ clean() {
 # Not optimised: the optimiser leaves instructions and declarations in these kernels that the
 # simulator does not know.
 plain() { OCLGRIND_BUILD_OPTIONS=-cl-opt-disable "$@"; }
-# With STATCL_TEST_QUICK=1 every second topic, the others on the next day.
-turn=$((10#$(date +%j)))
 for topic in $(Rscript .ci/oclgrind.R --list); do
-  turn=$((turn + 1))
-  [ -z "${STATCL_TEST_QUICK:-}" ] || [ $((turn % 2)) = 0 ] || continue
   case $topic in
     glm | glm_batch | leapfrog | pass) plain clean "$topic" ;;
     vecchia) OCLGRIND_LOCAL_MEM_SIZE=65536 plain clean "$topic" ;; # room for 64 rows
@@ -63,11 +63,11 @@ on_cpu() { STATCL_GPU_KERNELS=0 OCLGRIND_BUILD_OPTIONS=-cl-opt-disable "$@"; }
 for topic in products triangular; do on_cpu clean "$topic" "CPU kernels"; done
 
 # planted TOPIC FILE SED REPORT: changes a file in a copy of the kernels; the simulator must
-# report it in these words. With STATCL_TEST_QUICK=1 every second one, the others on the next day.
-number=$((10#$(date +%j)))
+# report it in these words. Every fourth one of a day.
+faults=0
 planted() {
-  number=$((number + 1))
-  [ -z "${STATCL_TEST_QUICK:-}" ] || [ $((number % 2)) = 0 ] || return 0
+  faults=$((faults + 1))
+  in_turn "$faults" 4 || return 0
   local topic=$1 file=$2 change=$3 kernels=$work/kernels
   rm -rf "$kernels"
   cp -r inst/kernels "$kernels"

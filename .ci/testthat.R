@@ -2,8 +2,9 @@
 # warning counts as a failure. Arguments: name filters of test files. With STATCL_TEST_JOBS > 1 each
 # file has its own process, that many at a time; then only failures and skips are printed.
 #
-# STATCL_TEST_TURN (`./dev check`) takes some of the files by the day of the year, so that three
-# days take all: "device" a third of them, "host" all but two thirds of the longest ones.
+# STATCL_TEST_TURN (`./dev check`), the number of a day, takes some of the files: on the host a
+# third of the longest ones and all others; with STATCL_TEST_ENGINE=device a quarter of those that
+# name a device, as the others would run on the host once more.
 filter <- commandArgs(TRUE)
 jobs <- as.integer(Sys.getenv("STATCL_TEST_JOBS", "1"))
 folder <- "tests/testthat"
@@ -21,8 +22,9 @@ run_here <- function(filter) {
     folder, package = "statcl", load_package = "installed", stop_on_failure = FALSE,
     filter = if (length(filter) > 0) paste(filter, collapse = "|"),
     reporter = testthat::SummaryReporter$new(show_praise = FALSE, omit_dots = TRUE))
-  as.data.frame(results)[c("file", "test", "passed", "failed", "error", "warning", "skipped",
-                           "real")]
+  table <- as.data.frame(results)
+  table$seconds <- table$user + table$system
+  table[c("file", "test", "passed", "failed", "error", "warning", "skipped", "seconds")]
 }
 
 unusual <- function(table) sum(table$failed) + sum(table$error) + sum(table$warning)
@@ -37,7 +39,7 @@ run_apart <- function(name) {
     readRDS(to)
   } else {
     data.frame(file = name, test = "the process ended", passed = 0, failed = 0, error = TRUE,
-               warning = 0, skipped = FALSE, real = 0)
+               warning = 0, skipped = FALSE, seconds = 0)
   }
   unlink(to)
   if (unusual(table) > 0 || any(table$skipped)) cat(text, sep = "\n")
@@ -49,31 +51,33 @@ long <- c("gp-response", "gp-acquire", "glm-mixed-prior", "sample-compiled", "sa
           "gp-fit", "cv", "sample-reference", "sample", "glm-mixed-uncertainty", "glm-mixed-mcmc",
           "calibrate", "sample-metric", "glm-mcmc", "lazy", "memory", "batch")
 
-# The names of the files of today's turn.
-in_turn <- function(turn) {
-  names <- sub("^test-(.*)[.]R$", "\\1", list.files(folder, "^test-.*[.]R$"))
-  today <- function(names) {
-    names[seq_along(names) %% 3L == as.integer(format(Sys.Date(), "%j")) %% 3L]
-  }
-  switch(turn, device = today(names), host = c(today(long), setdiff(names, long)), names)
+# The names of the files of a day's turn; all without a day.
+in_turn <- function(day) {
+  files <- list.files(folder, "^test-.*[.]R$", full.names = TRUE)
+  names <- sub("^test-(.*)[.]R$", "\\1", basename(files))
+  if (is.na(day)) return(names)
+  today <- function(names, days) names[(seq_along(names) + day) %% days == 0L]
+  if (Sys.getenv("STATCL_TEST_ENGINE") != "device") return(c(today(long, 3L), setdiff(names, long)))
+  name_device <- vapply(files, function(file) {
+    any(grepl("device|each_engine|no_leak", readLines(file)))
+  }, NA)
+  today(names[name_device], 4L)
 }
 
-run_all <- function(filter) {
-  names <- in_turn(Sys.getenv("STATCL_TEST_TURN"))
-  if (length(filter) > 0) names <- grep(paste(filter, collapse = "|"), names, value = TRUE)
+run_all <- function(names) {
   names <- c(intersect(long, names), setdiff(names, long))
   tables <- parallel::mclapply(names, run_apart, mc.cores = jobs, mc.preschedule = FALSE)
   do.call(rbind, tables)
 }
 
-if (jobs == 1L && nzchar(Sys.getenv("STATCL_TEST_TURN"))) {
-  filter <- paste0("^", in_turn(Sys.getenv("STATCL_TEST_TURN")), "$")
-}
-table <- if (jobs > 1) run_all(filter) else run_here(filter)
+names <- in_turn(as.integer(Sys.getenv("STATCL_TEST_TURN", NA)))
+if (length(filter) > 0) names <- grep(paste(filter, collapse = "|"), names, value = TRUE)
+table <- if (jobs > 1) run_all(names) else run_here(paste0("^", names, "$"))
 result <- Sys.getenv("STATCL_TEST_RESULT")
 if (nzchar(result)) saveRDS(table, result)
-slow <- head(table[order(-table$real), ], 8)
-cat("\nslowest tests\n", sprintf("%5.1f s  %s: %s\n", slow$real, slow$file, slow$test), sep = "")
+slow <- head(table[order(-table$seconds), ], 8)
+cat("\nslowest tests (processor time)\n",
+    sprintf("%5.1f s  %s: %s\n", slow$seconds, slow$file, slow$test), sep = "")
 left <- list.files(home, all.files = TRUE, recursive = TRUE)
 if (length(left)) cat("files that tests have left behind:", left, sep = "\n")
 failed <- unusual(table) + length(left)

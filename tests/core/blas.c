@@ -31,3 +31,7 @@ void test_set_blas(void) {
   scl_host_set_blas(&fortran_blas);
   scl_context_set_complete(scl_context_host());
 }
+
+int test_factor(double *a, size_t n) {
+  return n > 0 ? fortran_blas.potrf('L', (int)n, a, (int)n) : 0;
+}

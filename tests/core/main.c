@@ -1,7 +1,7 @@
 /* Runs the suites named on the command line (all of them by default) on the host, or, with
  * STATCL_TEST_DEVICE=1, on the device STATCL_DEVICE or else the first one. With STATCL_TEST_FIRST=1
- * the first failure ends the run. With STATCL_TEST_TURN=1 each of the suites that take the longest
- * runs every third day on the host, and the day before on the device. */
+ * the first failure ends the run. STATCL_TEST_TURN, the number of a day, has the suites that take
+ * the longest take turns: each runs every third day on the host, every fourth on a device. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -104,14 +104,35 @@ static const struct {
 #undef TEST
 };
 
-static const char *const longest[] = {"vecchia",    "program", "batch",      "arith",
-                                      "sample",     "glm",     "gp",         "fault_paths",
-                                      "covariance", "expr",    "triangular", "program_vectors"};
+/* The suites of the days, which take about the same time. */
+enum { MOST_OF_DAY = 8 };
+static const char *const host_days[][MOST_OF_DAY] = {
+    {"blocks"},
+    {"batch", "gp", "program", "program_vectors", "vecchia"},
+    {"covariance", "sample", "vecchia_order", "chol_adjoint", "program_random"}};
+static const char *const device_days[][MOST_OF_DAY] = {
+    {"program", "triangular", "mma_gemm"},
+    {"arith", "gp", "sample", "glm_weights", "mma_gram", "mma_launched"},
+    {"vecchia", "expr", "glm", "fault_paths", "mma_chol"},
+    {"batch", "covariance", "expr_programs", "program_vectors", "program_random", "scan",
+     "mma_batch", "mma_glm"}};
+
+static bool is_day(const char *name, const char *const *day) {
+  for (size_t i = 0; i < MOST_OF_DAY && day[i] != NULL; i++) {
+    if (strcmp(day[i], name) == 0) return true;
+  }
+  return false;
+}
 
 static bool is_turn(const char *name, bool on_device) {
-  long long day = (long long)time(NULL) / 86400 + on_device;
-  for (size_t i = 0; is_set("STATCL_TEST_TURN") && i < sizeof longest / sizeof *longest; i++) {
-    if (strcmp(longest[i], name) == 0) return (day + (long long)i) % 3 == 0;
+  const size_t days =
+      on_device ? sizeof device_days / sizeof *device_days : sizeof host_days / sizeof *host_days;
+  const char *const(*list)[MOST_OF_DAY] = on_device ? device_days : host_days;
+  const char *number = getenv("STATCL_TEST_TURN");
+  if (number == NULL || *number == '\0') return true;
+  const size_t today = strtoul(number, NULL, 10) % days;
+  for (size_t day = 0; day < days; day++) {
+    if (is_day(name, list[day])) return day == today;
   }
   return true;
 }

@@ -50,6 +50,8 @@ const char *test_kernels(void);
 
 /* BLAS and LAPACK for the host engine (blas.c). */
 void test_set_blas(void);
+/* LAPACK's Cholesky factor of a matrix of order n, in its lower triangle; 0 if it exists. */
+int test_factor(double *a, size_t n);
 
 #define TEST(name) void test_##name(scl_context *ctx);
 #include "tests.def"

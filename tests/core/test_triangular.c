@@ -29,21 +29,15 @@ static double *triangular(kind what, size_t n, bool lower, double scale) {
       if (i == j) value = 1 + 0.5 * fabs(test_random());
       if (what == GRADED) value *= (i == j ? 1 : 0.5) * pow(1e-12, (double)i / (double)n);
       if (what == KAHAN) value = power * (i == j ? 1 : -c * 0.3);
-      if (what == PROCESS) value = exp(-200 * d * d) + (i == j ? 1e-12 : 0);
-      t[i + j * n] = scale * value;
+      if (what == PROCESS) value = exp(-200 * d * d) + (i == j ? 1e-10 : 0);
+      t[i + j * n] = what == PROCESS ? value : scale * value;
     }
   }
-  if (what ==
-      PROCESS) { /* an LDL' in long double would take longer; a factor by definition is enough */
-    for (size_t j = 0; j < n; j++) {
-      for (size_t l = 0; l < j; l++)
-        for (size_t i = j; i < n; i++) t[i + j * n] -= t[i + l * n] / scale * t[j + l * n];
-      double pivot = fmax(t[j + j * n] / scale, 1e-12);
-      for (size_t i = j; i < n; i++) t[i + j * n] /= sqrt(pivot);
-      t[j + j * n] = scale * sqrt(pivot);
-    }
+  if (what == PROCESS) {
+    CHECK(test_factor(t, n) == 0);
     for (size_t j = 0; j < n && !lower; j++)
       for (size_t i = 0; i < j; i++) t[i + j * n] = t[j + i * n];
+    for (size_t i = 0; i < n * n; i++) t[i] *= scale;
   }
   test_set_triangle(t, n, n, lower, 0.0);
   return t;
