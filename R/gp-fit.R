@@ -169,7 +169,7 @@ try_points <- function(task, target, bounds) {
   }))
 }
 
-# So many steps from each point: list(points, values), the best first.
+# `count` steps from each point: list(points, values), the best first.
 run_steps <- function(trials, points, count) {
   found <- trials$run(points, count)
   values <- vapply(found, `[[`, 0, "objective")
@@ -181,9 +181,8 @@ best_of <- function(found, count, least = 0.3) {
   found$points[apart_rows(found$points, seq_along(found$values), count, least), , drop = FALSE]
 }
 
-# Where to continue: a few steps from each of the best of many points, more from the best of these,
-# and so on; then from points around the best until none is better. list(from, trials: the values
-# after the first ten steps).
+# Where to continue: by the schedule from many points to the best of them; then from points around
+# the best until none is better. list(from, trials: the values after the middle steps).
 search_trials <- function(space, levels, starts, run, trials) {
   target <- levels$target
   rough <- levels$rough
@@ -193,12 +192,14 @@ search_trials <- function(space, levels, starts, run, trials) {
   points <- search_screen(space, rough, if (starts > 1L) wide else 1L, trials)
   if (starts == 1L) return(list(from = points[1L, ]))
   steps <- function(points, count) run_steps(trials, points, count)
-  first <- steps(best_of(steps(points, 4L), if (few) starts else 2L * starts, 0.1), 6L)
-  best <- steps(best_of(first, if (few) 2L else 3L), 30L)
+  effort <- search_effort$usual
+  first <- steps(points, effort$start_steps)
+  first <- steps(best_of(first, if (few) starts else 2L * starts, 0.1), effort$middle_steps)
+  best <- steps(best_of(first, if (few) 2L else effort$last_points), effort$last_steps)
   inputs <- if (!few) search_inputs(space, starts, rough$n)
   if (!is.null(inputs)) {
-    others <- steps(inputs, 40L)
-    others <- steps(best_of(others, max(3L, nrow(inputs) %/% 3L), 0.1), 100L)
+    others <- steps(inputs, effort$inputs_steps)
+    others <- steps(best_of(others, max(3L, nrow(inputs) %/% 3L), 0.1), effort$inputs_last_steps)
     if (others$values[1L] < best$values[1L]) best <- others
   }
   for (again in 1:3) {
@@ -206,9 +207,10 @@ search_trials <- function(space, levels, starts, run, trials) {
     if (is.null(around)) break
     if (few) around <- around[seq(again, nrow(around), by = 4L), , drop = FALSE]
     near <- order_finite(trials$screen(around))
-    others <- steps(around[apart_rows(around, near, 3L), , drop = FALSE], 15L)
+    others <- steps(around[apart_rows(around, near, effort$around_points), , drop = FALSE],
+                    effort$around_steps)
     if (others$values[1L] > best$values[1L] - 1e-3 / rough$n) break
-    best <- steps(others$points[1L, , drop = FALSE], 30L)
+    best <- steps(others$points[1L, , drop = FALSE], effort$last_steps)
   }
   from <- best$points[1L, ]
   values <- utils::head(first$values, starts)

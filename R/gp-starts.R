@@ -1,5 +1,21 @@
 # Where the search of a fit starts: points spread over the ranges of the parameters, periods of the
-# periodogram, and points around an optimum from which there may be a better one.
+# periodogram, and points around an optimum from which there may be a better one; and how many.
+
+# The schedule of a search: the steps of nlminb() from each starting point, from the better ones
+# (`middle`), from the best of these (`last`), and from points around the best one. A few steps
+# separate bad starts from good ones but do not rank the good ones, so stages have fewer points and
+# more steps each. A likelihood with a period has dozens of optima, and that of a Toeplitz matrix
+# takes little time: `points` starts, of which the share `middle` and the share `last` continue.
+# For other likelihoods `starts` determines the points, see search_trials(). `inputs` are further
+# points with many inputs. The numbers were found by trial: bench/gp-optima.R halves and doubles
+# each of them and counts the fits that miss the best optimum; gp-designs.R covers `inputs`.
+search_effort <- list(
+  usual = list(start_steps = 4L, middle_steps = 6L, last_points = 3L, last_steps = 30L,
+               around_points = 3L, around_steps = 15L, inputs_steps = 40L,
+               inputs_last_steps = 100L),
+  toeplitz = list(points = 40L, period_points = 320L, start_steps = 8L, middle = 0.3,
+                  middle_steps = 25L, last = 0.075, last_steps = 80L, around_points = 20L,
+                  around_steps = 10L, around_last_points = 5L))
 
 # Points that fill the unit cube evenly, one a row (Roberts' additive recurrence).
 even_points <- function(n, d) {

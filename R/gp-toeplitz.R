@@ -64,24 +64,28 @@ mostly_toeplitz <- function(problem, space) {
   mean(is.finite(found)) > 0.7
 }
 
-# As search_trials(). A likelihood with a period has dozens of optima, and some steps do not tell
-# which is best: many starts, few of them to the end. `starts` matters only if it is large.
+# As search_trials(), with many starts, few of which continue to the end. `starts` matters only if
+# it is large.
 toeplitz_trials <- function(space, target, starts, trials) {
   steps <- function(points, count) run_steps(trials, points, count)
   x <- target$problem$x
   t <- sort(x[, toeplitz_column(target$problem$kernel, x)])
   fast <- toeplitz_space(space, t)
-  wide <- max(starts, if (any(space$role[space$free] == "period")) 320L else 40L)
+  effort <- search_effort$toeplitz
+  period <- any(space$role[space$free] == "period")
+  wide <- max(starts, if (period) effort$period_points else effort$points)
   points <- search_screen(fast, target, wide, trials, 0.5)
-  first <- steps(best_of(steps(points, 8L), ceiling(0.3 * wide), 0.1), 25L)
-  best <- steps(best_of(first, ceiling(0.075 * wide), 0.1), 80L)
+  first <- steps(points, effort$start_steps)
+  first <- steps(best_of(first, ceiling(effort$middle * wide), 0.1), effort$middle_steps)
+  best <- steps(best_of(first, ceiling(effort$last * wide), 0.1), effort$last_steps)
   for (again in 1:3) {
     at <- best$points[1L, ]
     around <- rbind(search_around(fast, at, again), toeplitz_periods(fast, at, t))
     if (is.null(around)) break
     near <- order_finite(trials$screen(around))
-    others <- steps(around[apart_rows(around, near, 20L, 0.1), , drop = FALSE], 10L)
-    others <- steps(best_of(others, 5L, 0.1), 80L)
+    others <- steps(around[apart_rows(around, near, effort$around_points, 0.1), , drop = FALSE],
+                    effort$around_steps)
+    others <- steps(best_of(others, effort$around_last_points, 0.1), effort$last_steps)
     if (others$values[1L] > best$values[1L] - 1e-3 / target$n) break
     best <- others
   }

@@ -1,8 +1,10 @@
 # Does cl_gp() find the best of many optima? Fits 28 data sets with three kernels each and 31 series
 # with a periodic kernel, all from R's own data, with default settings, and compares with the best
-# of 40 starting points. Rscript bench/gp-optima.R [fraction of the fits] [file for references].
+# of 40 starting points. Rscript bench/gp-optima.R [fraction of the fits] [file for references]
+# [effort].
 #
-# Prints each fit that is more than 0.1 below, then the counts.
+# Prints each fit that is more than 0.1 below, then the counts. With `effort` then the counts with
+# each number of the search's schedule (search_effort in R/gp-starts.R) halved, and doubled.
 
 library(statcl)
 cl_use(engine = "host")
@@ -77,20 +79,34 @@ one <- function(task, ...) {
 }
 
 known <- if (file.exists(file)) readRDS(file) else numeric()
-rows <- lapply(fits, function(task) {
-  default <- one(task)
-  if (is.na(known[task$name])) known[task$name] <<- one(task, starts = 40)[["value"]]
-  best <- max(known[[task$name]], default[["value"]])
-  known[task$name] <<- best
-  saveRDS(known, file)
-  lost <- best - default[["value"]]
-  if (lost > 0.1) {
-    cat(sprintf("%-28s %10.2f, best known %10.2f\n", task$name, default[["value"]], best))
+run_all <- function(label) {
+  rows <- do.call(rbind, lapply(fits, function(task) {
+    default <- one(task)
+    if (is.na(known[task$name])) known[task$name] <<- one(task, starts = 40)[["value"]]
+    best <- max(known[[task$name]], default[["value"]])
+    known[task$name] <<- best
+    saveRDS(known, file)
+    lost <- best - default[["value"]]
+    if (lost > 0.1 && label == "") {
+      cat(sprintf("%-28s %10.2f, best known %10.2f\n", task$name, default[["value"]], best))
+    }
+    c(default, lost = lost)
+  }))
+  lost <- rows[, "lost"]
+  cat(sprintf("%s%d fits: %d more than 0.1 below, %d more than 1, %d more than 10\n", label,
+              nrow(rows), sum(lost > 0.1), sum(lost > 1), sum(lost > 10)))
+  message(sprintf("%.1f s, %.0f evaluations", sum(rows[, "seconds"]), sum(rows[, "evaluations"])))
+}
+
+run_all("")
+if ("effort" %in% given) {
+  effort <- getFromNamespace("search_effort", "statcl")
+  for (kind in names(effort)) for (name in names(effort[[kind]])) for (by in c(0.5, 2)) {
+    if (startsWith(name, "inputs")) next
+    changed <- effort
+    value <- by * effort[[kind]][[name]]
+    changed[[kind]][[name]] <- if (is.integer(effort[[kind]][[name]])) as.integer(value) else value
+    assignInNamespace("search_effort", changed, "statcl")
+    run_all(sprintf("%s %s = %g: ", kind, name, changed[[kind]][[name]]))
   }
-  c(default, lost = lost)
-})
-rows <- do.call(rbind, rows)
-lost <- rows[, "lost"]
-cat(sprintf("%d fits: %d more than 0.1 below, %d more than 1, %d more than 10\n", nrow(rows),
-            sum(lost > 0.1), sum(lost > 1), sum(lost > 10)))
-message(sprintf("%.1f s, %.0f evaluations", sum(rows[, "seconds"]), sum(rows[, "evaluations"])))
+}
