@@ -80,7 +80,7 @@ acquire_search <- function(f, lower, upper, constraint, starts, near, left) {
     acquire_climb(f, to_x, value, at, upper - lower)
   })
   top <- tops[[which.max(vapply(tops, `[[`, 0, "value"))]]
-  # a search along a gradient stops where it meets a constraint: points around the best
+  # a search along a gradient stops at a constraint: points around the best one follow
   limited <- !is.null(constraint) || !is.null(left) && left(to_x(rbind(top$at))) < 0.02
   if (limited) top <- acquire_around(value, top)
   at <- to_x(rbind(top$at))
@@ -109,7 +109,7 @@ acquire_around <- function(value, top) {
   radius <- 0.2
   round <- 0L
   while (radius > 1e-6 && round < 400L) {
-    # other directions each time, as few of them are allowed and better
+    # new directions each time, since few of them are allowed and better
     rows <- count * (round %% 8L) + seq_len(count)
     move <- rbind(offsets[rows, , drop = FALSE], diag(p), -diag(p))
     u <- matrix(t(pmin(pmax(top$at + radius * t(move), 0), 1)), ncol = p)

@@ -1,4 +1,4 @@
-# Design and optimisation by Gaussian processes: where the next observation tells most.
+# Design and optimisation by Gaussian processes: where the next observation is most informative.
 
 #' Where to observe next
 #'
@@ -23,7 +23,7 @@
 #' the mean of the process in place of its observation (`"believer"`), or with the best value so far
 #' (`"liar"`; Ginsbourger, Le Riche and Carraro, 2010). A point is chosen only where observations at
 #' the earlier ones would leave an observation a tenth of its standard deviation: without noise
-#' points lie apart, with noise a point can be chosen again, which is to repeat the observation.
+#' points lie apart, with noise a point can be chosen again, that is, its observation repeated.
 #' Parameters do not change. No random numbers are used.
 #'
 #' @param object A fit of [cl_gp()] with numeric inputs, by method `"ml"`, `"map"` or `"loo"`.
@@ -130,7 +130,7 @@ cl_acquisition <- function(object, type = c("ei", "bound", "variance"), maximise
 # ---- the process with its factor, to which points are added --------------------------------------
 
 # list(object, x, kernel, y, centre, h (basis of the mean, or NULL), noise (variances), root (upper
-# factor of C)) and what acquire_settled() adds.
+# factor of C)) and the elements that acquire_settled() adds.
 acquire_model <- function(object) {
   if (!inherits(object, "cl_gp")) {
     abort_argument("object", sprintf("'object' must be a fit of cl_gp(), not %s", describe(object)))
@@ -172,8 +172,8 @@ acquire_settled <- function(model) {
   model
 }
 
-# The model with the observation y at the point x. A point next to another one may leave no
-# variance, after rounding: 1e-12 of its prior variance stays, as a batch needs no more.
+# The model with the observation y at the point x. Near another point the variance may be zero up to
+# rounding: at least 1e-12 of the prior variance is kept, which suffices for a batch.
 acquire_added <- function(model, x, y) {
   prior <- kernel_variance(model$kernel, x)
   noise <- new_noise(model$object, x)
@@ -198,7 +198,8 @@ acquire_basis <- function(model, x) {
   mean_basis(trend, gp_points(model$object, if (is.null(colnames(x))) x else as.data.frame(x))$h)
 }
 
-# A matrix for each column of x: the derivatives of the basis, which costs little by differences.
+# A matrix for each column of x: the derivatives of the basis, by differences, which take little
+# time.
 acquire_basis_slopes <- function(model, x) {
   lapply(seq_len(ncol(x)), function(j) {
     step <- 1e-3 * max(diff(range(model$x[, j])), 1e-300)
@@ -235,7 +236,7 @@ acquire_moments <- function(model, x, gradient = TRUE) {
     found$slopes <- acquire_basis_slopes(model, x)
     along <- backsolve(model$inner, found$rest)
     w <- w + model$solved %*% along
-    whole <- as.vector(model$b) + model$object$trend$shift # of a constant the slope is 0
+    whole <- as.vector(model$b) + model$object$trend$shift # a constant has slope 0
     by_mean <- by_mean + acquire_along(found$slopes, matrix(whole, nrow(x), ncol(q), byrow = TRUE))
   }
   by_variance <- -2 * acquire_slope(model, t(w), x) + acquire_own_slope(model, x)
@@ -250,7 +251,7 @@ acquire_slope <- function(model, w, x, others = model$x) {
   unname(as.matrix(cl_cov_adjoint(w, x, others, model$kernel, inputs = TRUE)$x1))
 }
 
-# Of the prior variance, which changes with x in linear terms only.
+# Derivatives of the prior variance, which depends on x in linear terms only.
 acquire_own_slope <- function(model, x) {
   types <- vapply(model$kernel$terms, `[[`, "", "type")
   if (!"linear" %in% types) return(0)
@@ -329,7 +330,7 @@ acquire_decrease <- function(model, at) {
     c <- cl_cov(x, at, model$kernel) - crossprod(found$half, there$half)
     if (!is.null(along)) c <- c + crossprod(found$rest, there$rest)
     total <- found$variance + new_noise(model$object, x)
-    # at an observation without noise both are rounding, and nothing is to be learnt
+    # at an observation without noise both are rounding errors, and there is no information
     total[total < 1e-10 * kernel_variance(model$kernel, x)] <- 0
     value <- ifelse(total > 0, rowMeans(c^2) / total, 0)
     by <- if (gradient) {

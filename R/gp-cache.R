@@ -7,7 +7,8 @@
 gp_states$list <- list()
 gp_states$count <- 0L
 
-# About how many numbers the state of a fit has: a factor of the covariance matrix, or neighbours.
+# The approximate number of elements of a fit's state: a factor of the covariance matrix, or
+# neighbours.
 gp_state_size <- function(object) {
   n <- length(object$y)
   if (is.null(object$vecchia)) n^2 else n * (object$vecchia$neighbours + 4)

@@ -55,10 +55,10 @@ search_nothing <- function(problem, space, prior, objective) {
        evaluations = 0L, not_pd = 0L, at_bound = character())
 }
 
-# Where a search works: on all observations, `target`, and before, with many inputs, on subsets:
-# `rough` finds the region of the optimum, `middle` most of the way to it. Without a subset, they
-# are the next larger one. With points in equal steps, both are the likelihood of all observations
-# by a Toeplitz matrix, if it can be computed at the points of the first starts.
+# The likelihoods of a search: that of all observations, `target`, and before it, with many inputs,
+# those of subsets: `rough` finds the region of the optimum, `middle` most of the way to it. Without
+# a subset, each is the next larger one. With points in equal steps, both are the likelihood of all
+# observations by a Toeplitz matrix, if it can be computed at the points of the first starts.
 search_levels <- function(problem, space, prior, objective, report, starts = 1L) {
   n <- if (objective == "ml") replicate_count(problem) else length(problem$y)
   target <- gp_target(problem, space, prior, objective, report)
@@ -112,7 +112,7 @@ search_all <- function(space, levels, starts, control, trials) {
   for (again in 1:2) {
     if (best$convergence == 0L || best$message %in% limit_messages) break
     next_run <- run(target, best$par, control, curvature_scale(middle, best$par, bounds))
-    # the search ended where it had ended: the objective is flat to its rounding
+    # the search has ended at the same point: the objective is flat up to rounding
     stalled <- best$message == "false convergence (8)" && best$objective - next_run$objective < 1e-7
     best$stalled <- next_run$stalled <- stalled
     if (next_run$objective > best$objective) break
@@ -124,8 +124,8 @@ search_all <- function(space, levels, starts, control, trials) {
   best
 }
 
-# Where starting points are tried, each by itself: here or in workers, which have their own copies
-# of the target. list(screen(points): values, run(points, count): results of nlminb(), close()).
+# Tries starting points independently, here or in workers, which have their own copies of the
+# target. list(screen(points): values, run(points, count): results of nlminb(), close()).
 open_trials <- function(target, space, prior, objective, workers) {
   sent <- list(problem = target$problem, space = space, prior = prior, objective = objective)
   mapper <- if (is.null(workers)) {
@@ -136,7 +136,7 @@ open_trials <- function(target, space, prior, objective, workers) {
   }
   ask <- function(points, count) {
     m <- nrow(points)
-    # several points a task where they are only screened
+    # tasks of several points if these are only screened
     of <- if (count > 0L || mapper$slots == 1L) seq_len(m) else
       ceiling(seq_len(m) * 2 * mapper$slots / m)
     answers <- mapper$map(lapply(split(seq_len(m), of), function(rows) {
@@ -186,7 +186,7 @@ best_of <- function(found, count, least = 0.3) {
 search_trials <- function(space, levels, starts, run, trials) {
   target <- levels$target
   rough <- levels$rough
-  few <- !is.null(target$problem$noise_kernel) # whose likelihood takes long
+  few <- !is.null(target$problem$noise_kernel) # its likelihood is slow
   wide <- starts * if (few) 2L else 1L + sum(space$free)
   if (isTRUE(rough$problem$toeplitz)) return(toeplitz_trials(space, rough, starts, trials))
   points <- search_screen(space, rough, if (starts > 1L) wide else 1L, trials)
@@ -294,8 +294,8 @@ limit_messages <- c("function evaluation limit reached without convergence (9)",
 
 # Without noise the likelihood often increases with the lengthscales up to where the covariance
 # matrix is singular to rounding; the search ends near that edge, where the likelihood has no more
-# than some digits. A point on its right side at which everything can be computed; NULL if the
-# search ended elsewhere.
+# than some digits. A point inside the edge at which everything can be computed; NULL if the search
+# ended elsewhere.
 inside_edge <- function(space, target, at, done) {
   long <- space$role[space$free] == "lengthscale"
   if (!any(long)) return(NULL)
@@ -311,8 +311,8 @@ inside_edge <- function(space, target, at, done) {
 
 edge_message <- "ended where the covariance matrix becomes singular to rounding"
 
-# The lengthscales of inputs without effect may be anything beyond some length: they are put on
-# their upper bounds, if the objective is not less there.
+# The lengthscales of inputs without effect are not determined beyond some length: they are set to
+# their upper bounds, unless the objective is less there.
 without_effect <- function(space, target, at, bounds) {
   none <- is_reach(space) & is.finite(bounds$upper) & at > log(100 * space$to[space$free])
   if (!any(none)) return(at)
@@ -426,7 +426,7 @@ gp_target <- function(problem, space, prior, objective, report) {
        gradient = function(at) evaluate(at)$gradient,
        hessian = if (vecchia) function(at) as.matrix(evaluate(at)$hessian), # expected
        counts = function() state[c("all", "not_pd")],
-       fresh = function() { # so that what follows does not depend on what was evaluated before
+       fresh = function() { # so that results do not depend on earlier evaluations
          last <<- list(at = NULL)
          if (!is.null(problem$response)) forget_mode(f)
        },
@@ -462,7 +462,7 @@ explain_not_pd <- function(fault) {
   fault
 }
 
-# A function that shows how a long search goes.
+# A function that shows the progress of a long search.
 search_reporter <- function(progress, due = progress_clock()) {
   if (!progress) return(function(count, value) NULL)
   started <- seconds_now()

@@ -20,8 +20,8 @@
 #' value.
 #'
 #' `objective = "loo"` is the sum of the leave-one-out log predictive densities (Rasmussen and
-#' Williams, section 5.4.2), computed from the same factor. If b is estimated, its estimate leaves
-#' the observation out too.
+#' Williams, section 5.4.2), computed from the same factor. If b is estimated, it is estimated
+#' without the observation too.
 #'
 #' The data is stored on the device in use if it has at least as many rows as the entry `gp` of
 #' [cl_thresholds()], or if `x` is a [clMatrix]; otherwise on the host. A value needs one n x n
@@ -40,28 +40,28 @@
 #' 2021). Time and memory are proportional to n, so that n is limited by the data alone. With n - 1
 #' neighbours the likelihood is exact. Order and neighbours are found once, in distances that are
 #' divided by the lengthscales in `kernel`: the values of these are used here, and should have about
-#' the right ratio if columns differ; with other ones the log likelihood is another, by some units
-#' or more. The order is exact up to 100,000 points in at most three
-#' columns (20,000 in six, 5,000 in more), and beyond that chosen from the cells of finer and finer
-#' grids. A point with its neighbours has a small covariance matrix, which must be positive
-#' definite: with smooth kernels such as [k_exp_quad()] this needs some `noise`. The function has a
-#' third argument, `information`: with `TRUE`, the Fisher information of the parameters, for a known
-#' mean, is the attribute `"information"`, computed in the same pass as value and gradient.
+#' the right ratio if columns differ; with other ones the log likelihood differs, by some units or
+#' more. The order is exact up to 100,000 points in at most three columns (20,000 in six, 5,000 in
+#' more), and beyond that chosen from the cells of finer and finer grids. A point with its
+#' neighbours has a small covariance matrix, which must be positive definite: with smooth kernels
+#' such as [k_exp_quad()] this needs some `noise`. The function has a third argument, `information`:
+#' with `TRUE`, the Fisher information of the parameters, for a known mean, is the attribute
+#' `"information"`, computed in the same pass as value and gradient.
 #'
 #' With `grouped = TRUE` (Guinness, 2018), observations whose neighbours overlap form blocks. One
 #' factor of the covariance matrix of a block, its members and all their neighbours, gives the
 #' distribution of each member given all earlier rows of the block: its own neighbours and more, so
 #' that the Kullback-Leibler divergence from the exact process is never larger; in the plane it is
 #' about half. In the order, an observation joins the block of a neighbour if the square of the
-#' number of rows of both together is at most the sum of the squares apart. Covariances are fewer
-#' then, and on the host a value takes less time, a gradient about as long as before, the
-#' information somewhat longer. On an H100 (a million observations, 30 neighbours) value and
+#' number of rows of both together is at most the sum of the squares apart. There are then fewer
+#' covariances: on the host a value takes less time than without groups, a gradient about the same
+#' time, the information somewhat more. On an H100 (a million observations, 30 neighbours) value and
 #' gradient take 0.9 times as long in the plane and 1.4 to 1.5 times in three dimensions, the
-#' information 1.8 and 2.2 times; the blocks are formed once, in 1 to 2 s. Blocks have up to 32
-#' rows for fewer than 16 neighbours, 64 for fewer than 48, and else twice the neighbours and two
-#' more. In more than three columns few neighbours are shared, and little is gained. Likelihoods of
-#' more than 63 neighbours, and grouped ones of more than 47, are computed on the host also if a
-#' device is chosen; printing a likelihood shows its engine.
+#' information 1.8 and 2.2 times; the blocks are formed once, in 1 to 2 s. Blocks have up to 32 rows
+#' for fewer than 16 neighbours, 64 for fewer than 48, and else twice the neighbours and two more.
+#' In more than three columns few neighbours are shared, and little is gained. Likelihoods with more
+#' than 63 neighbours, and grouped ones with more than 47, are computed on the host even if a device
+#' is chosen; printing a likelihood shows its engine.
 #'
 #' @param y The observations: a numeric vector, or a matrix whose columns are independent given the
 #'   parameters; the value is then the sum over the columns.
@@ -171,7 +171,7 @@ gp_spread <- function(weights, variance, n) {
         if (is.null(variance)) rep(0, n) else check(variance, "variance", FALSE), deparse.level = 0)
 }
 
-# Where the process of these data belongs.
+# The engine for the process of these data.
 gp_place <- function(data, on_device) {
   if (forked()) -1L else if (on_device) where_resident() else where_for("gp", nrow(data$x))
 }

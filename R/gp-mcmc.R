@@ -25,7 +25,7 @@ default_prior <- function(row) {
     } else {
       prior_lognormal(signif(log(row$to), 3), 0.9)
     },
-    # that of the kernel, if it was given, else that of the periodogram
+    # the period of the kernel, if it was given, else that of the periodogram
     period = if (row$in_kernel != 1 || length(guess) < 3L) {
       prior_lognormal(signif(log(row$in_kernel), 3), 0.3)
     } else {
@@ -71,9 +71,9 @@ gp_sample <- function(problem, space, prior, found, control, progress) {
   settle_draws(found, drawn, names, free)
 }
 
-# Draws by cl_sample(), of which `positive` names positive parameters.
+# Draws by cl_sample(); `positive`: names of positive parameters.
 draw_posterior <- function(density, init, positive, control, progress) {
-  # a step that is much too long may reach parameters whose squares overflow
+  # a step that is far too long may reach parameters whose squares overflow
   arguments <- list(chains = 4, warmup = 250, iter = 250, jitter = 0.5, nan = "reject",
                     refresh = if (progress) NULL else 0)
   unknown <- setdiff(names(control), setdiff(names(formals(cl_sample)),

@@ -175,8 +175,9 @@ trend_names <- function(object) {
   if (is.null(object$response)) object$trend$names else object$beta_names
 }
 
-# The inverse of the curvature of the objective at the estimate, by the logarithms of the free
-# parameters that are not on a bound: by differences of gradients, or the Fisher information.
+# The inverse of the second derivatives of the objective at the estimate with respect to the
+# logarithms of the free parameters that are not on a bound: from differences of gradients, or from
+# the Fisher information.
 log_vcov <- function(object) {
   free <- setdiff(names(object$par), c(object$fixed, object$at_bound))
   empty <- matrix(NA_real_, length(free), length(free), dimnames = list(free, free))

@@ -25,7 +25,7 @@ noise_kernel <- function(noise, kernel, x, ard, method, variance, neighbours) {
   resolve_kernel(check_kernel(noise), x, NULL, ard, 1)
 }
 
-# Its rows in the table of parameters, before that of `noise`.
+# The rows of the noise's kernel in the table of parameters, before that of `noise`.
 noise_rows <- function(problem) {
   kernel <- problem$noise_kernel
   if (is.null(kernel)) return(NULL)
@@ -68,9 +68,9 @@ noise_function <- function(problem, scale) {
   structure(f, class = c("cl_gp_noise", "function"))
 }
 
-# l and its derivatives at g: list(value, slope, w (expected information), and what the gradient
-# needs); NULL if C is not positive definite. `inverse`: C^-1, or with coefficients integrated out
-# C^-1 - C^-1 H (H' C^-1 H)^-1 H' C^-1, which is `projected` in both cases.
+# l and its derivatives at g: list(value, slope, w (expected information), and further parts of the
+# gradient); NULL if C is not positive definite. `inverse`: C^-1, or with coefficients integrated
+# out C^-1 - C^-1 H (H' C^-1 H)^-1 H' C^-1, which is `projected` in both cases.
 noise_likelihood <- function(d, k, g, noise) {
   lambda <- noise^2 * exp(g)
   mu <- lambda / d$a
@@ -168,12 +168,12 @@ noise_mode <- function(d, par, from) {
              noise = noise))
 }
 
-# The derivative of the value, with that of the mode: by(g) is that of -log|I + G W| / 2 by g, u the
-# move of the mode that by(g) asks for.
+# The derivative of the value, including the change of the mode: by(g) is the derivative of -log|I +
+# G W| / 2 with respect to g, and u the change of the mode weighted by it.
 noise_gradient <- function(d, mode, inner, par) {
   mu <- mode$mu
   inverse <- mode$inverse
-  s <- -solve(inner, mode$prior) / 2 # by W
+  s <- -solve(inner, mode$prior) / 2 # with respect to W
   s <- (s + t(s)) / 2
   on_c <- -inverse %*% (s * tcrossprod(mu) * inverse) %*% inverse
   by_g <- mu * (diag(on_c) + as.vector((s * inverse^2) %*% mu))
@@ -182,7 +182,7 @@ noise_gradient <- function(d, mode, inner, par) {
   diag(exact) <- diag(exact) + 1
   along <- as.vector(solve(exact, by_g))
   u <- as.vector(mode$prior %*% along)
-  # l's own derivative by C, and its change along u
+  # the derivative of l with respect to C, and its change along u
   moved <- -as.vector(mode$projected %*% (mu * u * mode$alpha))
   on_c <- on_c + (tcrossprod(mode$alpha) - inverse + tcrossprod(moved, mode$alpha) +
                     tcrossprod(mode$alpha, moved) + inverse %*% (mu * u * inverse)) / 2
@@ -193,8 +193,8 @@ noise_gradient <- function(d, mode, inner, par) {
     cl_cov_adjoint((on_prior + t(on_prior)) / 2, d$x, kernel = mode$own), by_noise)
 }
 
-# The process given the data and the estimated variances: an ordinary one whose weights are divided
-# by exp(g).
+# The process given the data and the estimated variances: that of constant noise with weights
+# divided by exp(g).
 noise_condition <- function(f, par) {
   e <- environment(f)
   problem <- e$problem

@@ -1,7 +1,7 @@
-# The plot of a fitted Gaussian process over a factor, alone or beside another variable.
+# The plot of a fitted Gaussian process over a factor, alone or with another variable.
 
-# A curve for each level of a factor, or intervals at the levels of one or two factors. The last
-# factor beside another variable has the colours.
+# A curve for each level of a factor, or intervals at the levels of one or two factors. With two
+# variables, the last factor determines the colours.
 plot_levels <- function(object, inputs, n, xlim, ylim, labels, col, pch, cex, las, legend, ...) {
   curves <- length(inputs$names) == 1L
   names <- c(inputs$names, names(inputs$by))

@@ -20,8 +20,8 @@
 #'
 #' @param x A fit of [cl_gp()].
 #' @param type What to draw, see below.
-#' @param along One or two names of input variables, numeric or factors. A factor of more than 12
-#'   levels beside a numeric variable is drawn only if it is named here, else held.
+#' @param along One or two names of input variables, numeric or factors. With a numeric variable, a
+#'   factor of more than 12 levels is drawn only if it is named here; otherwise it is held.
 #' @param se For a surface: whether to draw the standard error of the process instead of its mean.
 #' @param n Number of points of the curve, or of the surface in each direction.
 #' @param xlim,ylim Ranges to draw; an `xlim` wider than the data shows a forecast.
@@ -79,9 +79,9 @@ response_label <- function(x) {
 }
 
 # The inputs on the axes: list(names, values (by name), points(data frame of these) for gp_points(),
-# slice (whether others are fixed), by (by name of each factor on them: its values, index (of each
-# observation's))); NULL if there are more than two variables and none was picked. `factors`: may
-# factors be on the axes?
+# slice (whether others are fixed), by (for each factor on them, by name: its values, and the index
+# of each observation's value)); NULL if there are more than two variables and none was chosen.
+# `factors`: whether factors may be on the axes.
 plot_inputs <- function(object, along, factors = FALSE) {
   if (is.null(object$terms)) {
     names <- colnames(object$x)
@@ -143,7 +143,7 @@ as_variable <- function(v, like) {
   v
 }
 
-# The variables of which the formulas make factors, as factor(g) does of g.
+# The variables that the formulas turn into factors, as factor(g) does.
 factor_variables <- function(object) {
   classes <- attr(object$terms, "dataClasses")
   made <- names(classes)[!classes %in% c("numeric", "other") & !grepl("^nmatrix", classes)]
@@ -152,7 +152,7 @@ factor_variables <- function(object) {
   }))
 }
 
-# The values of a variable that counts as a factor, and which of them each observation has.
+# The values of a variable that counts as a factor, and the index of each observation's value.
 level_values <- function(v) {
   values <- if (is.numeric(v) || is.logical(v)) sort(unique(v)) else {
     v <- as.factor(v)

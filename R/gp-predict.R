@@ -58,7 +58,7 @@ predict.cl_gp <- function(object, newdata, se.fit = FALSE,
                           covariance = FALSE, gradient = FALSE, draws = 50, part = NULL, ...) {
   choices <- c("none", "confidence", "prediction")
   if (is.character(interval) && length(interval) == 1L) {
-    found <- pmatch(interval, choices) # as predict.lm() does
+    found <- pmatch(interval, choices) # as in predict.lm()
     if (!is.na(found)) interval <- choices[found]
   }
   interval <- check_choice(interval, choices, "interval")

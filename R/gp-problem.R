@@ -120,7 +120,7 @@ finish_gp <- function(problem, space, method, prior, found) {
   fit
 }
 
-# Of a search or of chains that did not come to their end.
+# Warns of a search, or of chains, that did not finish.
 warn_unfinished <- function(found, method) {
   if (identical(found$message, "interrupted")) {
     statcl_warning("interrupted", "interrupted: the result has the best parameters found so far")
@@ -194,12 +194,12 @@ gp_noise <- function(fit) {
   v + white_variance(fit$kernel, fit$x)
 }
 
-# That of a new observation at each row of x.
+# The noise variance of a new observation at each row of x.
 new_noise <- function(fit, x) {
   rep(fit$noise^2, nrow(x)) * noise_factor(fit, x) + white_variance(fit$kernel, fit_columns(fit, x))
 }
 
-# Points with the fit's names of columns only.
+# Points with column names as in the fit, and no others.
 fit_columns <- function(fit, x) structure(unname(x), dimnames = list(NULL, colnames(fit$x)))
 
 # The variance of white terms at the rows of x, which predictions of the process exclude.

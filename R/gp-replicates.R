@@ -30,7 +30,7 @@ replicate_key <- function(x, basis, q) {
   cbind(x, basis, if (!is.null(q)) signif(q, 12), deparse.level = 0)
 }
 
-# Equal rows have equal numbers, which count up from 1 in the order of the first of each.
+# Numbers of rows: equal rows have equal numbers, 1, 2, ... in order of first appearance.
 group_rows <- function(columns) {
   columns <- unname(columns)
   if (anyDuplicated(columns[, 1L]) == 0L) return(seq_len(nrow(columns)))
@@ -42,8 +42,9 @@ group_rows <- function(columns) {
   found
 }
 
-# The number of groups if the likelihood of a problem is computed from their means, that is if there
-# are at most 0.9 n: else n. Terms that tell observations at one input apart need them all.
+# The number of groups if the likelihood of a problem is computed from their means, which requires
+# at most 0.9 n groups; otherwise n. Terms that distinguish observations at one input need all of
+# them.
 replicate_count <- function(problem) {
   n <- length(problem$y)
   if (!is.null(problem$response) || !is.null(problem$vecchia)) return(n)
@@ -88,7 +89,7 @@ replicates_function <- function(problem, scale) {
   structure(f, class = c("cl_gp_replicates", "function"))
 }
 
-# The log of the factor above for all groups, and its derivative by `noise`.
+# The log of the factor above for all groups, and its derivative with respect to `noise`.
 within_groups <- function(d, noise) {
   several <- d$extra > 0
   t <- noise^2 + d$q[several]
@@ -102,7 +103,7 @@ within_groups <- function(d, noise) {
        slope = sum((squares / t - extra) * noise / t))
 }
 
-# The process given the data. What it says of single observations follows from that of their means.
+# The process given the data. Results for single observations follow from those for the means.
 replicates_condition <- function(f, par) {
   e <- environment(f)
   par <- check_gp_parameters(par, e$names, e$positive)

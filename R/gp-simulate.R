@@ -11,9 +11,10 @@
 #' which is semidefinite if points are close to each other; nothing is added to its diagonal.
 #' For a fit with `approx = "vecchia"` there is no such matrix, so that the number of points may be
 #' large: in a maximin order, each point is drawn given the `neighbours` nearest ones before it. If
-#' the draws are conditional, the observations are drawn with the points, and the prediction from
-#' what they lack to the data is added (Journel and Huijbregts, 1978). For draws with smooth kernels
-#' to be stable, neighbours have noise of 1e-10 of their variance.
+#' the draws are conditional, the observations are drawn together with the points, and the
+#' prediction of the residuals (data minus drawn observations) is added (Journel and Huijbregts,
+#' 1978). For draws with smooth kernels to be stable, neighbours have noise of 1e-10 of their
+#' variance.
 #'
 #' @inheritParams predict.cl_gp
 #' @param nsim Number of draws.
@@ -74,7 +75,7 @@ conditional_joint <- function(object, points) {
   predict_one(object, state, points$x, points$h, "covariance", FALSE)
 }
 
-# Draws of a fit by Vecchia's approximation, which has the same one for new points.
+# Draws of a fit by Vecchia's approximation, which new points share.
 vecchia_draws <- function(object, points, count, conditional) {
   q <- mean_basis(object$trend, points$h)
   drawn <- gp_state(object)$simulate(unname(points$x), count, q, conditional)

@@ -76,15 +76,15 @@ warn_space <- function(space, kernel) {
   }
 }
 
-# One row of the table: bounds, range of starting values, whether the likelihood does not depend on
-# the parameter, and of a lengthscale the range of its input, from which its penalty follows.
+# One row of the table: bounds, range of starting values, whether the likelihood is independent of
+# the parameter, and for a lengthscale the range of its input, which determines its penalty.
 parameter_range <- function(part, term, x, given, scale) {
   used <- find_columns(term$columns, ncol(x), colnames(x))
   if (!is.null(term$distance)) {
     x <- sphere_points(x, used) # km
     used <- 1:3
   }
-  # without the names of rows, which take longer than the numbers
+  # without row names, which take longer than the numbers
   width <- vapply(used, function(k) max(x[, k]) - min(x[, k]), 0)
   flat <- all(width == 0)
   reach <- if (is.na(part$column)) sqrt(sum(width^2)) else
@@ -119,8 +119,8 @@ least_start <- function(x, used, reach) {
 }
 
 # The smallest period of a search: two steps if values are multiples of one step. A shorter one has
-# the same covariances at the data as a longer one, and others between them. A shorter one that was
-# given is kept in reach.
+# the same covariances at the data as some longer one, and differs between them. The bound is lower
+# if a shorter one was given.
 least_period <- function(x, used, reach, given) {
   if (length(used) == 1L) {
     t <- sort(unique(x[, used])) - min(x[, used])

@@ -56,14 +56,14 @@ is_reach <- function(space) (space$role == "lengthscale" & !is.na(space$width))[
 
 # Further starting points of a fit with many inputs, whose optimum may be far from all others: with
 # equal lengthscales, with about equal ones, and with some so long that their inputs have no effect.
-# More inputs need more of them; `n` observations tell optima apart. NULL with few inputs.
+# More inputs need more points; many observations `n` need fewer. NULL with few inputs.
 search_inputs <- function(space, starts, n) {
   reach <- is_reach(space)
   inputs <- sum(reach)
   if (inputs < 5L) return(NULL)
   count <- starts * ceiling((6 + 0.4 * inputs) * min(1, 100 / n))
   points <- utils::tail(search_design(space, count), count)
-  # numbers like random ones, as even points are too few in so many dimensions
+  # pseudo-random numbers: in so many dimensions there are too few even points
   k <- as.double(seq_len(count * (inputs + 1L)))
   u <- matrix((k * (k + 1) / 2 * 0.6180339887498949) %% 1, count)
   own <- u[, -1L, drop = FALSE]
@@ -102,7 +102,7 @@ search_guesses <- function(space, parts, problem) {
     found <- if (length(used) == 1L) {
       find_periods(problem$x[, used], problem$y - problem$mean$centre)
     }
-    # a period that was given weighs as much as all others; 1 is what an unchanged kernel has
+    # a given period is used as often as all others together; 1 is the kernel's default
     if (own == 1) c(found, own, NA) else c(rbind(own, c(found, NA)))
   })
 }
@@ -150,7 +150,7 @@ search_around <- function(space, at, round) {
   reach <- log(ifelse(is_reach(space), space$to[space$free], NA))
   for (k in which(roles %in% c("lengthscale", "period", "alpha"))) {
     to <- at[k] + if (roles[k] == "period") log(c(0.5, 2)) else c(-2.8, -1.4, 1.4, 2.8)
-    # an input without effect gets one, or the other way round
+    # an input without effect gets an effect, or loses it
     if (!is.na(reach[k])) to <- c(to, reach[k] + if (at[k] > reach[k] + 2) c(-0.7, 0.7) else 4.6)
     if (roles[k] == "period") to <- c(to, log(guess[[k]]))
     moves <- c(moves, lapply(unique(to[!is.na(to)]), function(v) replace(at, k, v)))

@@ -29,8 +29,7 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
     .Call(r_gp_condition, new, if (is.null(user)) layout$c else user$covariance(par), values,
           trend$integrate)
   }
-  # Calls with the handle, which is created again if it is no longer valid (`call` returns NULL
-  # then).
+  # Calls with the handle. If it is no longer valid (`call` returns NULL), it is created again.
   on_handle <- function(call) {
     result <- call(handle)
     if (is.null(result)) {
@@ -60,7 +59,7 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
       result["variance"] <- list(if (!is.null(result$variance)) as.vector(result$variance))
       result
     },
-    # of the part of the process that has the covariance function `own`, without any mean
+    # for the part of the process with the covariance function `own`, without a mean
     part = function(at, own, what = "mean") {
       at <- check_state_points(at, data)
       part <- kernel_layout(own, ncol(data$x), colnames(data$x), kernel)
@@ -80,7 +79,7 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
     },
     mean_gradient = function(at, y_column = 1L) {
       at <- check_state_points(at, data)
-      if (!is.null(user)) { # for a basis that is a matrix: of the process alone
+      if (!is.null(user)) { # of the process alone if the basis is a matrix
         none <- if (trend$type == "basis") matrix(0, nrow(at), NROW(state_beta(trend, first$b)))
         mean <- function(x) as.matrix(state$predict(x, basis = none)$mean)[, y_column]
         return(user_mean_gradient(mean, at, data$x))

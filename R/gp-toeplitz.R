@@ -54,9 +54,9 @@ toeplitz_function <- function(problem, scale, exact = NULL) {
   }
 }
 
-toeplitz_most <- 375L # observations: with more a search begins with a subset
+toeplitz_most <- 375L # observations; with more, a search begins with a subset
 
-# Whether the likelihood can be computed so at most of a few points of the search.
+# Whether the Toeplitz likelihood can be computed at most of a few points of the search.
 mostly_toeplitz <- function(problem, space) {
   f <- toeplitz_function(problem, search_scale(problem), function(...) NA_real_)
   points <- search_design(space, 8L)
@@ -93,7 +93,7 @@ toeplitz_trials <- function(space, target, starts, trials) {
 }
 
 # The space with starting periods from two steps on: shorter ones have the same covariances as some
-# longer one. Every other one is even in frequency, as peaks of the likelihood are.
+# longer one. Half of them have equal steps in frequency, as peaks of the likelihood do.
 toeplitz_space <- function(space, t) {
   n <- length(t)
   step <- (t[n] - t[1L]) / (n - 1)
@@ -105,8 +105,8 @@ toeplitz_space <- function(space, t) {
   space
 }
 
-# Points with all periods that n values in equal steps can tell apart, with the other parameters as
-# they are and for a sharper, steadier or smaller periodic part.
+# Points with all periods that n values in equal steps can distinguish, with the other parameters
+# unchanged, and with a sharper, steadier or smaller periodic part.
 toeplitz_periods <- function(space, at, t) {
   n <- length(t)
   roles <- space$role[space$free]

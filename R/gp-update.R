@@ -94,8 +94,7 @@ extend_gp <- function(object, newdata, y, weights, variance) {
   centre <- mean_centre(trend, m, q)
   state <- gp_state(object)$extend(new$y - centre, fit_columns(object, new$x), basis = q,
                                    weights = weights, variance = variance)
-  # the basis is no longer orthonormal and the centre no longer the least-squares fit; neither is
-  # needed
+  # the basis need no longer be orthonormal, nor the centre the least-squares fit
   object$trend$centre <- c(trend$centre, centre)
   if (!is.null(q)) object$trend$basis <- rbind(trend$basis, q)
   object$x <- rbind(object$x, new$x)
@@ -108,7 +107,7 @@ extend_gp <- function(object, newdata, y, weights, variance) {
   }
   object$model <- NULL
   longer <- settle_gp(object, state)
-  # from the search, which did not use all observations
+  # results of the search, which did not use all observations
   longer["gradient"] <- list(NULL)
   longer$objective <- longer$logLik
   longer$extended <- TRUE
@@ -156,8 +155,8 @@ new_frame_rows <- function(object, newdata, given) {
        variables = lapply(newdata[names(object$variables)], `[`, use))
 }
 
-# Estimates all parameters again, starting from their current values; from some rows, if `rows` has
-# their numbers.
+# Estimates all parameters again, starting from their current values; from the rows `rows`, if
+# given.
 refit_gp <- function(object, ..., rows = NULL) {
   arguments <- list(...)
   defaults <- list(start = object$par[setdiff(names(object$par), object$fixed)],

@@ -1,4 +1,4 @@
-# Fits by Vecchia's approximation: where they start, and what they keep.
+# Fits by Vecchia's approximation: their starting points, and the approximation that they keep.
 
 # The problem with its approximation; `neighbours`: NULL, or their number.
 with_vecchia <- function(problem, neighbours, method, grouped = FALSE) {
@@ -24,7 +24,7 @@ vecchia_function <- function(problem, scale) {
 }
 
 # Rows for a first fit without approximation: half of them spread over the data, half of them close
-# to a few points, since short distances tell about noise and smoothness.
+# to a few points, since short distances determine noise and smoothness.
 vecchia_rows <- function(x, scale, size = 500) {
   n <- nrow(x)
   if (n <= size) return(seq_len(n))
@@ -37,7 +37,7 @@ vecchia_rows <- function(x, scale, size = 500) {
   sort(unique(c(spread, unlist(close))))
 }
 
-# Where the `count` smallest numbers are, the smallest first.
+# Indices of the `count` smallest numbers, the smallest first.
 nearest <- function(v, count) {
   near <- which(v <= sort(v, partial = count)[count])
   utils::head(near[order(v[near])], count)
@@ -80,7 +80,7 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
   if (progress && interactive()) {
     message(sprintf("cl_gp: first a fit of %d observations", length(some$y)))
   }
-  # on the host: a device would first build kernels, for seconds, that the rest does not need
+  # on the host: a device would spend seconds on kernels that nothing else needs
   first <- small_on_host(gp_search(some, space, prior, "ml", starts, control, progress, workers))
   par <- first$par
   bounds <- search_bounds(space)
@@ -90,7 +90,7 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
     target <- gp_target(problem, space, prior, "ml", search_reporter(progress))
     from <- pmin(pmax(search_point(space, par), bounds$lower), bounds$upper)
     if (!is.finite(target$screen(from))) stop(target$fault())
-    # without the information, the curvature of the first fit
+    # without information: the curvature of the first fit
     scale <- if (!is.null(target$hessian)) 1 else
       small_on_host(curvature_scale(gp_target(some, space, prior, "ml", function(...) NULL), from,
                                     bounds))

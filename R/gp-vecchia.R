@@ -31,7 +31,7 @@ vecchia_scale <- function(kernel, x) {
     at <- rep_len(term$lengthscale, length(used))
     for (k in seq_along(used)) weight[used[k]] <- weight[used[k]] + at[k]^-2
   }
-  rest <- weight == 0 # columns of other terms: by their ranges; longitudes are no distances
+  rest <- weight == 0 # columns of other terms, by their ranges; angles are no distances
   rest[sphere_pairs(kernel, p, names)] <- FALSE
   for (k in which(rest)) {
     width <- diff(range(x[, k]))
@@ -71,9 +71,9 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, gro
     }
     result
   }
-  group <- as.integer(layout$index) - 1L # of each value its parameter
+  group <- as.integer(layout$index) - 1L # the parameter of each value
   group[layout$inverted] <- -group[layout$inverted]
-  one_pass <- trend$count %in% 1:6 # else the coefficients take a pass before that of derivatives
+  one_pass <- trend$count %in% 1:6 # otherwise the coefficients need a pass before the derivatives
   f <- function(par, gradient = TRUE, information = FALSE) {
     par <- check_gp_parameters(par, names, positive)
     values <- layout_values(layout, par)

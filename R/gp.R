@@ -32,28 +32,27 @@
 #' are then posterior means, and predictions average over draws.
 #'
 #' The values of the parameters in `kernel` are not used, except the period of a periodic kernel,
-#' which is a first guess besides peaks of the periodogram of y. If the values of an input are
-#' multiples of one step, its period is at least two steps (unless the kernel has a shorter one): a
-#' shorter one would have the same likelihood as a longer one, and curves that swing between
+#' which is a first guess, in addition to peaks of the periodogram of y. If the values of an input
+#' are multiples of one step, its period is at least two steps (unless the kernel has a shorter
+#' one): a shorter one would have the same likelihood as a longer one, and curves that swing between
 #' observations. Starting values and bounds follow from the spread of x and y, so that a fit does
-#' not depend on their units. The search ([nlminb()],
-#' a quasi-Newton method with bounds) works on the logarithms of the parameters. It makes a few
-#' steps from each of many starting points, continues from the best of these, and looks for better
-#' points around the result; with five inputs or more, it also follows many starting points much
-#' further, among them points at which some inputs have no effect. Inputs without effect end with
-#' lengthscales at the upper bound, a million times the range of the data. With more than 375
-#' observations the search uses subsets for this. With up to
-#' 375 points in equal steps, a kernel of their differences and the same noise everywhere, such as a
+#' not depend on their units. The search ([nlminb()], a quasi-Newton method with bounds) works on
+#' the logarithms of the parameters. It makes a few steps from each of many starting points,
+#' continues from the best of these, and looks for better points around the result; with five inputs
+#' or more, it also takes many steps from further starting points, at some of which inputs have no
+#' effect. Inputs without effect end with lengthscales at the upper bound, a million times the range
+#' of the data. With more than 375 observations the search uses subsets for this. With up to 375
+#' points in equal steps, a kernel of their differences and the same noise everywhere, such as a
 #' series with a season, the covariance matrix is a Toeplitz matrix, whose likelihood is so quick
 #' that there are 320 starting points or more if there is a period, else 40, whatever `starts` is
 #' (unless it is 1). Results are always those of the whole matrix. With `starts = 1` the search
 #' follows one point only and may end in a poor local optimum. The starting points are always the
-#' same, so the result does not depend on the state of the random number generator.
-#' Parameters for which the covariance matrix is not positive definite in floating-point arithmetic
-#' are treated as having zero likelihood; the fit reports how often they occurred. Nothing is added
-#' to the diagonal except the noise. To interpolate, set `fixed = c(noise = 0)`; for a small
-#' constant, `fixed = c(noise = 1e-4)`. A search that is interrupted returns the best parameters
-#' found so far, with a warning.
+#' same, so the result does not depend on the state of the random number generator. Parameters for
+#' which the covariance matrix is not positive definite in floating-point arithmetic are treated as
+#' having zero likelihood; the fit reports how often they occurred. Nothing is added to the diagonal
+#' except the noise. To interpolate, set `fixed = c(noise = 0)`; for a small constant, `fixed =
+#' c(noise = 1e-4)`. A search that is interrupted returns the best parameters found so far, with a
+#' warning.
 #'
 #' @section Inputs:
 #' A term of the kernel that uses all columns (`columns = NULL`) and has one lengthscale gets one
@@ -129,9 +128,10 @@
 #' With `approx = "vecchia"` the latent process has the sparse precision matrix of the approximation
 #' (Zilber and Katzfuss, 2021), and Newton's steps are found by conjugate gradients. The
 #' determinant in the likelihood and the variances of predictions come from an incomplete factor of
-#' the precision matrix given the data, which is exact with n - 1 neighbours, as all else. This runs
-#' on the host; derivatives are differences of values, as are standard errors. It is for one latent
-#' process: not for `"categorical_logit"` and `method = "mcmc"`, nor with [k_white()].
+#' the precision matrix given the data, which is exact with n - 1 neighbours, like the
+#' approximation. This runs on the host; derivatives are differences of values, as are standard
+#' errors. It is for one latent process: not for `"categorical_logit"` and `method = "mcmc"`, nor
+#' with [k_white()].
 #'
 #' The fit has the class `"cl_gp_response"`, with methods [predict()][predict.cl_gp_response],
 #' [residuals()], [simulate()], [plot()] and those below; `loo::loo()` for `"mcmc"`.
@@ -323,7 +323,7 @@ without_dot <- function(mean, inputs) {
   mean
 }
 
-# The formula with the variables of the mean besides, for one model frame.
+# The formula with the variables of the mean added, for one model frame.
 with_mean_variables <- function(formula, mean) {
   if (is.null(mean)) return(formula)
   formula[[3L]] <- call("+", formula[[3L]], mean[[2L]])

@@ -1,7 +1,7 @@
 # Linear algebra of models with random effects. Effects of the same grouping factor are a block:
 # L levels with K columns each, u an L x K matrix. The first block has the most levels; its part of
-# the Hessian consists of L matrices K x K, which are factorized together. What remains after it has
-# been eliminated, the Schur complement of the other blocks and of the fixed effects, is dense.
+# the Hessian consists of L matrices K x K, which are factorized together. After its elimination the
+# Schur complement of the other blocks and of the fixed effects remains, which is dense.
 
 # Blocks of the random terms: g (codes by first appearance, so that sums by code come in order), L,
 # K, x (n x K, columns scaled to mean square 1), scale, sizes (columns of each term).
@@ -130,7 +130,7 @@ cross_matrix <- function(parts, rows, columns, sparse) {
   result
 }
 
-# M Lambda, for the blocks after the first; other columns stay.
+# M Lambda, for the blocks after the first; other columns are unchanged.
 times_lambda <- function(m, model, lambda) {
   blocks <- model$blocks[-1L]
   if (all(vapply(blocks, function(block) block$K == 1L, NA))) {
@@ -196,7 +196,7 @@ mixed_factor <- function(model, gram, lambda) {
   list(l = l, p = p, r = rest, lambda = lambda, log_det = log_det)
 }
 
-# Small matrices stay with base R: a call of ours costs more than the work.
+# Small matrices are left to base R: a call of our functions would take longer than the work.
 large <- function(ours, base, x) if (length(x) > 4e4) ours(x) else base(x)
 
 # The blocks of a vector of effects, from the first block's L x K and the rest.
@@ -339,9 +339,9 @@ inverse_rows <- function(model, f, x = NULL) {
   g
 }
 
-# The derivatives by the lambdas of log(det(H)) / 2, where each level has one effect and levels
-# occur with few others; H as for inverse_rows(), with the first `many` of its further columns, and
-# H = D A D + E for D = diag(lambda, ..., 1) and E = diag(1, ..., 0), so that the derivative is
+# The derivatives of log(det(H)) / 2 with respect to the lambdas, where each level has one effect
+# and occurs with few others; H as for inverse_rows(), with the first `many` of its further columns,
+# and H = D A D + E for D = diag(lambda, ..., 1) and E = diag(1, ..., 0), so that the derivative is
 # tr(H^-1 (H - E)) over the effects of a block, divided by lambda; 0 if lambda is 0. NULL where that
 # loses digits.
 determinant_slopes <- function(model, gram, f, many) {
@@ -371,8 +371,8 @@ large_product <- function(a, b) {
   if (as.double(length(a)) * ncol(b) > 1e7) cl_matmul(a, b) else a %*% b
 }
 
-# The derivatives by theta of tr(H^-1 dH) / 2 plus sum(a' dLambda b) over the levels, for lists of
-# blocks a and b (L x K each).
+# The derivatives with respect to theta, tr(H^-1 dH) / 2 plus sum(a' dLambda b) over the levels, for
+# lists of blocks a and b (L x K each).
 theta_slope <- function(model, g, w, a, b) {
   slopes <- lapply(seq_along(model$blocks), function(k) {
     block <- model$blocks[[k]]

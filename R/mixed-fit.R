@@ -18,18 +18,18 @@
 #' formula has random effects. For other families (Bernoulli, binomial, Poisson, negative binomial,
 #' and binomial, Poisson and Gamma families of R with any link) the random effects are integrated
 #' out by Laplace's approximation, with the observed information. Both have exact gradients, so that
-#' many parameters are no difficulty. Standard errors of the fixed effects are those of lme4: for
-#' `"normal_id"` given the variances, otherwise from the second derivatives by all parameters. A
-#' variance of 0 is a valid estimate, which is reported by a message.
+#' there may be many parameters. Standard errors of the fixed effects are those of lme4: for
+#' `"normal_id"` given the variances, otherwise from the second derivatives with respect to all
+#' parameters. A variance of 0 is a valid estimate, which is reported by a message.
 #'
 #' The effects of the grouping factor with the most levels are eliminated in blocks, one for each
 #' level; those of the others and the fixed effects form a dense matrix. So the factor with the most
 #' levels may have millions of them; the others together a few thousand. Where this matrix is large
 #' its products and its Cholesky factor are computed on the device.
 #'
-#' `"map"`: the mode of that likelihood times priors, by coefficients, standard deviations and
+#' `"map"`: the mode of that likelihood times priors of coefficients, standard deviations and
 #' correlations on their natural scales, so that no variance is estimated as 0. Standard errors are
-#' from the second derivatives by all parameters.
+#' from the second derivatives with respect to all parameters.
 #'
 #' `"mcmc"`: draws from the posterior by [cl_sample()], with effects in units of their standard
 #' deviations, for families of this package. Estimates are posterior means. The element `draws` has
@@ -59,8 +59,8 @@
 #'   REML need.
 #' @param control A list: `maxit` (100) of the search; for `"mcmc"` also arguments of [cl_sample()],
 #'   with the defaults `chains = 4`, `warmup = 500`, `iter = 500`.
-#' @return An object of class `"cl_glmm"`, which inherits from `"cl_glm"`; besides the elements
-#'   described there it has
+#' @return An object of class `"cl_glmm"`, which inherits from `"cl_glm"`; it has the elements
+#'   described there and
 #'   * `random`: for each grouping factor a matrix of effects (conditional modes), one row a level,
 #'   * `variances`: for each term its covariance matrix, named by grouping factor,
 #'   * `theta`: the relative Cholesky factors, as in lme4,
@@ -250,7 +250,7 @@ fit_normal <- function(work) {
        logLik = -found$at$value / 2)
 }
 
-# backsolve(), also without columns.
+# backsolve(), which also accepts no columns.
 upper_solve <- function(r, b) if (length(r) == 0L) b else backsolve(r, b)
 
 fit_laplace <- function(work) {
@@ -349,7 +349,7 @@ mixed_summary <- function(model, lambda, found, groups) {
   roots <- lapply(seq_along(groups), function(t) {
     b <- match(groups[t], blocks)
     block <- model$blocks[[b]]
-    own <- sum(groups[seq_len(t)] == groups[t]) # its number among the terms of the block
+    own <- sum(groups[seq_len(t)] == groups[t]) # its number within the block
     k <- sum(block$sizes[seq_len(own - 1L)]) + seq_len(block$sizes[own])
     root <- lambda[[b]][k, k, drop = FALSE] / block$scale[k]
     dimnames(root) <- list(block$columns[k], NULL)

@@ -1,7 +1,8 @@
 # Generalised linear models with random effects: the marginal likelihood by Laplace's approximation,
 #   -log L = F(u) + log(det(H)) / 2,  F = |u|^2 / 2 - log p(y | u),  H = Lambda' Z'WZ Lambda + I,
-# at the mode of the effects u, where W are the second derivatives of -log p by the linear
-# predictors; with its exact gradient by theta, the fixed effects and the auxiliary parameter.
+# at the mode of the effects u, where W are the second derivatives of -log p with respect to the
+# linear predictors; with its exact gradient with respect to theta, the fixed effects and the
+# auxiliary parameter.
 
 # The likelihood of the rows as a function of linear predictors: a function(eta, aux) that gives
 # list(value: their sum, s: first derivatives, w: minus second ones, dw: those of w). `aux`: the
@@ -72,14 +73,14 @@ r_row_likelihood <- function(r, y, k) {
   }
 }
 
-# Families whose log density has a parameter besides the mean.
+# Families whose log density has a parameter in addition to the mean.
 has_aux <- function(family) {
   family %in% c("neg_binomial_2_log", "normal_id") || identical(r_family(family)$family, "Gamma")
 }
 
 # ---- the mode of the effects ---------------------------------------------------------------------
 
-# F at the effects u, with what its derivatives need.
+# F at the effects u, with the parts of its derivatives.
 effects_objective <- function(problem, lambda, fixed, u, aux) {
   rows <- problem$rows(fixed + random_part(problem$model, lambda, u), aux)
   squares <- sum(vapply(u, function(v) sum(v^2), 0))
@@ -101,7 +102,7 @@ effects_mode <- function(problem, theta, fixed, aux, u) {
     w <- at$rows$w
     f <- mixed_factor(model, mixed_gram(model, w), lambda)
     exact <- !is.null(f)
-    if (!exact) { # not convex here: without the negative weights it is
+    if (!exact) { # not convex here, but convex without the negative weights
       f <- mixed_factor(model, mixed_gram(model, pmax(w, 0)), lambda)
       if (is.null(f)) return(NULL)
     }
@@ -178,8 +179,8 @@ laplace_gradient <- function(problem, par, at) {
 
 # ---- the start -----------------------------------------------------------------------------------
 
-# Fixed effects from a fit without random effects, then together with these at the first theta:
-# list(b, turn, u, aux, theta).
+# Starting values: fixed effects from a fit without random effects, then both together at the first
+# theta: list(b, turn, u, aux, theta).
 laplace_start <- function(work, problem) {
   glm <- work$glm
   r <- glm_family_object(work$family)

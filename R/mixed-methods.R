@@ -152,7 +152,7 @@ as.data.frame.ranef.cl_glmm <- function(x, row.names = NULL, optional = FALSE, .
   }))
 }
 
-# Effects in increasing order, with intervals of 95% where there are conditional variances.
+# Effects in increasing order, with 95% intervals if there are conditional variances.
 #' @export
 plot.ranef.cl_glmm <- function(x, ...) {
   rows <- as.data.frame(x)

@@ -2,7 +2,8 @@
 # Maechler, Bolker and Walker (2015), which is exact.
 
 # `x`: n x p of full rank, `y` without the offset, `w`: weights or NULL. The fixed effects are in an
-# orthonormal basis Q of x, and y is what least squares leaves of it, in units of its size.
+# orthonormal basis Q of x, and y is replaced by its least-squares residuals, in units of their
+# size.
 normal_problem <- function(designs, x, y, w, reml) {
   root <- if (!is.null(w)) sqrt(w)
   if (!is.null(root)) {

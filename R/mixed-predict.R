@@ -40,7 +40,7 @@
 #' (`allow.new.levels = TRUE`) add their variance in the model.
 #'
 #' A prediction interval is for a new observation of weight 1, for `newdata = NULL` of the weight in
-#' the fit; random terms that `re.form` leaves out count as new levels. It is there for normal,
+#' the fit; random terms that `re.form` leaves out count as new levels. It is available for normal,
 #' gamma, Poisson and negative binomial responses.
 #'
 #' For fits by `"mcmc"` predictions are means over draws of coefficients and effects, standard
@@ -151,7 +151,7 @@ simulate.cl_glmm <- function(object, nsim = 1, seed = NULL, re.form = NA, ...) {
 
 # ---- tests and intervals -------------------------------------------------------------------------
 
-# A fit by REML again, by maximum likelihood.
+# A fit by REML, fitted again by maximum likelihood.
 by_likelihood <- function(fit) {
   if (fit$method != "reml") return(fit)
   work <- mixed_work(fit, "ml")
@@ -161,7 +161,7 @@ by_likelihood <- function(fit) {
   fit
 }
 
-# Restricted likelihoods are those of what the fixed effects leave of the data.
+# A restricted likelihood is that of the data without the part of the fixed effects.
 check_restricted <- function(fits) {
   fits <- Filter(function(fit) inherits(fit, "cl_glmm"), fits)
   reml <- vapply(fits, function(fit) fit$method == "reml", NA)
@@ -184,7 +184,8 @@ BIC.cl_glmm <- function(object, ...) {
   NextMethod()
 }
 
-# For drop1(), which compares different fixed effects; step() takes the random ones off the formula.
+# For drop1(), which compares different fixed effects; step() would remove the random ones from the
+# formula.
 #' @export
 extractAIC.cl_glmm <- function(fit, scale = 0, k = 2, ...) {
   if (is.null(random_bars(fit$formula[[3L]]))) {

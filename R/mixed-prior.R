@@ -28,7 +28,7 @@ mixed_scale <- function(x) {
   ifelse(scale == 0, 1, scale)
 }
 
-# What the priors are, as text by parameter.
+# Descriptions of the priors, by parameter.
 mixed_prior_labels <- function(priors, work) {
   text <- function(f) if (is.null(attr(f, "label"))) "a function" else attr(f, "label")
   of <- priors$columns$of[work$kept]
@@ -147,7 +147,7 @@ fit_mode <- function(work, priors) {
        objective = -search$at$value, prior = mixed_prior_labels(priors, work))
 }
 
-# Where the search begins, as a fit.
+# The starting point of the search, as a fit.
 mixed_mode_start <- function(work) {
   rotation <- qr(work$x, tol = 0)
   model <- mixed_model(work$designs)

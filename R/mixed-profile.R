@@ -1,7 +1,7 @@
-# Fits with random effects again, from what they keep: conditional variances of effects, standard
-# errors of standard deviations and correlations, and profile likelihoods.
+# Further results of fits with random effects, computed from their elements: conditional variances
+# of effects, standard errors of standard deviations and correlations, and profile likelihoods.
 
-# What fit_mixed() worked on: list(designs, glm, kept, x, family, method, control).
+# The input of fit_mixed(): list(designs, glm, kept, x, family, method, control).
 mixed_work <- function(object, method = object$method) {
   response <- object[c("y", "trials", "levels", "kind")]
   response$weights <- object$prior.weights
@@ -157,7 +157,7 @@ mixed_surface <- function(object, work, first = NULL, beta = NULL, joint = FALSE
     if (is.null(found$f)) return(found)
     df <- model$n - problem$reml * problem$p
     ratio <- found$pwrss * (problem$unit / exp(psi[many + 1L]))^2
-    # at sigma in place of its estimate
+    # at sigma, not at its estimate
     found$value <- (found$value - df * (1 + log(ratio / df)) + ratio) / 2
     found$ratio <- ratio
     found
@@ -182,7 +182,7 @@ mixed_surface <- function(object, work, first = NULL, beta = NULL, joint = FALSE
   lower <- replace(rep(-Inf, length(psi)), sds, 0)
   unit <- unlist(lapply(seq_along(sizes), function(t)
     1 / mixed_scale(work$designs[[t]]$x)[order[[t]]])) * if (normal) object$own[[1L]] else 1
-  begin <- unname(psi) # not where derivatives are 0: at variances of 0 and correlations of 1
+  begin <- unname(psi) # not at variances of 0 and correlations of 1, where derivatives are 0
   begin[sds] <- pmax(begin[sds], 1e-2 * unit)
   cors <- setdiff(seq_len(many), sds)
   begin[cors] <- pmin(pmax(begin[cors], -3), 3)
@@ -250,7 +250,7 @@ central_slopes <- function(f, psi) {
   }, f(psi))
 }
 
-# From the covariance matrix v of psi; `sigma`: the place of log(sigma).
+# The standard errors from the covariance matrix v of psi; `sigma`: the position of log(sigma).
 spread_error_of <- function(surface, psi, v, sigma) {
   own <- c(seq_len(surface$many), sigma)
   jacobian <- central_slopes(function(part) {
@@ -313,7 +313,7 @@ fixed_surface <- function(object, work, j) {
        slope = function(psi) c(NA, normal_slope(of(psi), normal_deviance(of(psi), psi[-1L])) / 2))
 }
 
-# Where the profile of psi[place] reaches the limit on both sides, or its bound.
+# The values of psi[place] on both sides at which the profile reaches the limit, or the bound.
 surface_ends <- function(surface, place, step, limit) {
   if (!is.finite(step) || step <= 0) step <- max(abs(surface$psi[place]) / 4, 0.1)
   leave <- if (!is.null(surface$leave)) surface$leave else

@@ -1,12 +1,13 @@
 # The search for the parameters of models with random effects. A likelihood is an even function of
 # each column of a factor of a covariance matrix, so that its derivatives are 0 where a column is 0,
 # whether that is a maximum or not. Therefore factors have no bounds in the search, which starts at
-# estimates by moments, and a column of 0 is left where the likelihood bends upwards.
+# estimates by moments, and leaves a column of 0 where the likelihood curves upwards.
 
 # The lower triangles theta from variances by moments, of the observations with `score` (first
-# derivatives by linear predictors at effects of 0) and minus second derivatives `w`: the product of
-# the scores of two observations of a level has the expectation variance * product of their w. With
-# `rest` the variances are divided by what they leave of it.
+# derivatives with respect to linear predictors at effects of 0) and minus second derivatives `w`:
+# the product of the scores of two observations of a level has the expectation variance * product of
+# their w. `rest`: the total variance; then variances are divided by what the effects leave of it,
+# that of the residuals.
 moment_theta <- function(model, score, w = 1, rest = NULL) {
   variances <- lapply(model$blocks, function(block) {
     pairs <- function(v) colSums(sums_by(v, block$g, block$L)^2) - colSums(v^2)
@@ -42,8 +43,9 @@ plain_theta <- function(model, theta, zero = TRUE) {
     lambda[[model$at[i, 1L]]][model$at[i, 2L], model$at[i, 3L]], 0)
 }
 
-# What mixed_minimum() does at an end `par` of its search, whose elements after `before` are theta:
-# list(par, again: whether the search goes on there, fixed: the places of elements that are 0).
+# How mixed_minimum() continues from the end `par` of its search, whose elements after `before` are
+# theta: list(par, again: whether to search again from there, fixed: the positions of elements that
+# are 0).
 leave_zero <- function(model, before = 0L) {
   own <- before + seq_len(nrow(model$at))
   columns <- split(own, paste(model$at[, 1L], model$at[, 3L]))
@@ -74,7 +76,7 @@ leave_zero <- function(model, before = 0L) {
 
 # Parameters where the value may be less than at `par`, which has a column of 0, by the second
 # derivatives `bend` at this column: along their eigenvector, and by the covariances of its first
-# row with the others, which no column that is added changes to first order.
+# row with the others, which an added column does not change to first order.
 zero_steps <- function(model, par, column, bend, before) {
   k <- length(column)
   e <- eigen(bend, symmetric = TRUE)
@@ -92,8 +94,9 @@ zero_steps <- function(model, par, column, bend, before) {
   c(steps, list(replace(par, before + own, root[lower.tri(root, TRUE)])))
 }
 
-# The same for standard deviations, whose `lower` is 0, and correlations, which are the parameters
-# of `terms`: a term with a standard deviation of 0 is tried with the parameters of the start.
+# As leave_zero(), for standard deviations, whose `lower` is 0, and correlations, which are the
+# parameters of `terms`: a term with a standard deviation of 0 is tried with the parameters of the
+# start.
 leave_bound <- function(terms, start, lower) {
   function(par, value, gradient) {
     least <- value(par) - 1e-9
@@ -112,8 +115,8 @@ leave_bound <- function(terms, start, lower) {
   }
 }
 
-# Minimises value(par) over par[free], as often as `leave` goes on: list(par, fixed, iterations,
-# message).
+# Minimises value(par) over par[free], again as long as `leave` says so: list(par, fixed,
+# iterations, message).
 mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit) {
   fill <- function(part) replace(par, free, part)
   iterations <- 0L
@@ -188,10 +191,10 @@ search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, lengt
        message = if (good) "converged" else sprintf("the search stopped: %s", end$message))
 }
 
-# The inverse of a Hessian without the combinations of parameters that do not matter at the end of
+# The inverse of a Hessian, without the combinations of parameters that have no effect at the end of
 # a search, such as the variance of a factor that is among the fixed effects too; NULL if the
-# gradient `g` or the Hessian is not that of an end. Parameters have second derivatives of 1 or more
-# unless they matter little.
+# gradient `g` or the Hessian is not that of an end. Second derivatives are 1 or more unless a
+# parameter has little effect.
 flat_inverse <- function(hessian, g) {
   if (!all(is.finite(hessian))) return(NULL)
   d <- sqrt(pmax(diag(hessian), 1))

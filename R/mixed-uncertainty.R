@@ -2,8 +2,8 @@
 # levels, together.
 
 # For each random term list(x: its columns at the data, at: the levels of the rows among those of
-# the fit, new: whether a row has another level). Of terms that are not `used` only x, if `absent`,
-# so that new data need no variables of others.
+# the fit, new: whether a row has another level). Terms that are not `used` have x only, and only if
+# `absent`, so that new data need no further variables.
 predict_rows <- function(object, newdata, used, allow, absent) {
   designs <- if (is.null(newdata)) random_designs(random_terms(random_bars(object$formula[[3L]])),
                                                   stats::model.frame(object))
@@ -49,8 +49,8 @@ predict_effects <- function(object, rows) {
   }), 0)
 }
 
-# z' Sigma z of the rows with effects that the fit does not know: of new levels, and with `absent`
-# of terms without levels. `variances`: covariance matrices of the terms.
+# z' Sigma z for rows whose effects are not in the fit: of new levels, and with `absent` of terms
+# without levels. `variances`: covariance matrices of the terms.
 predict_unknown <- function(rows, variances, absent) {
   if (length(rows) == 0L) return(0)
   Reduce(`+`, Map(function(row, v) {
@@ -62,9 +62,9 @@ predict_unknown <- function(rows, variances, absent) {
 
 # ---- by the Hessian of effects and coefficients --------------------------------------------------
 
-# Variances of x'beta + z'b given the variance parameters, for b of levels that the fit knows. With
-# a = Lambda'z, H the Hessian of the effects u and B that of u and beta, it is sigma^2 a'H^-1 a +
-# c'V c, where V = Var(beta) and c = x - B'H^-1 a. T is the inverse of the Hessian of both.
+# Variances of x'beta + z'b given the variance parameters, for b of levels in the fit. With a =
+# Lambda'z, H the Hessian of the effects u and B that of u and beta, it is sigma^2 a'H^-1 a + c'V c,
+# where V = Var(beta) and c = x - B'H^-1 a. T is the inverse of the Hessian of both.
 predict_variance <- function(object, x, rows) {
   found <- mixed_hessian(object, fixed = TRUE)
   if (is.null(found$f)) abort_argument("object", "the effects have no finite conditional variances")
@@ -87,7 +87,7 @@ predict_variance <- function(object, x, rows) {
       level <- match(rownames(object$random[[block$name]])[row$at], block$levels)
       z[, columns[[t]]] <- row$x * !row$new
     }
-    known <- is.na(level) & rowSums(z != 0) == 0 # no effect: any level will do
+    known <- is.na(level) & rowSums(z != 0) == 0 # no effect, so any level will do
     level[known] <- 1L
     a <- (z / rep(block$scale, each = n)) %*% f$lambda[[b]]
     list(a = a, level = level,
@@ -161,8 +161,8 @@ check_response_law <- function(object, type) {
 
 # ---- by draws ------------------------------------------------------------------------------------
 
-# Means, standard deviations and quantiles over draws. An effect that the fit does not know is drawn
-# from its normal distribution at each draw, by numbers that are the same in each call.
+# Means, standard deviations and quantiles over draws. An effect that is not in the fit is drawn
+# from its normal distribution at each draw, with the same random numbers in each call.
 predict_drawn <- function(object, points, rows, type, interval, level, weights) {
   draws <- glm_draws(object, kept_draws)
   count <- nrow(draws)
@@ -223,7 +223,7 @@ predict_drawn <- function(object, points, rows, type, interval, level, weights) 
   found
 }
 
-# Draws of the effects are kept for so many draws, evenly spaced.
+# The largest number of draws for which effects are kept, evenly spaced.
 kept_draws <- 1000
 
 # For each term the draws of its covariances, [[i]][[j]], from those of standard deviations and

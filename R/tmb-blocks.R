@@ -1,9 +1,9 @@
-# The Hessian of the random effects in blocks. Effects that the objective treats apart, as far as
-# what was recorded tells (src/program/blocks.c), have no second derivatives with each other. Such a
-# matrix is a list of arrays n x n x count, one for each size n of blocks.
+# The Hessian of the random effects in blocks. Effects without a common operation in the record
+# (src/program/blocks.c) have no second derivatives with each other. Such a matrix is a list of
+# arrays n x n x count, one for each size n of blocks.
 
 # list(of: for each size the effects of its blocks, n x count, numbered among the random effects;
-# most: the largest size). Of what is compiled now, as update() may change it.
+# most: the largest size). It belongs to the current program, which update() may change.
 tmb_blocks <- function(o) {
   state <- tmb_ready(o)
   now <- state$known[[1L]]
@@ -35,7 +35,7 @@ check_blocks <- function(of) {
     sum(lengths(of)), max(size), most_coupled, most_numbers))
 }
 
-# A direction: element k of each block from `values`, a list of what they are for each size.
+# A direction: element k of each block; `values` has the elements for each size.
 block_direction <- function(o, k, values) {
   direction <- numeric(length(o$start))
   of <- tmb_blocks(o)$of
@@ -69,8 +69,8 @@ block_hessian <- function(o, z) {
   lapply(h, function(a) (a + aperm(a, c(2L, 1L, 3L))) / 2)
 }
 
-# Upper Cholesky factors of the blocks; where one is not positive definite, of it plus a multiple of
-# the identity: then the attribute "damped". NULL if some are not finite.
+# Upper Cholesky factors of the blocks. To a block that is not positive definite a multiple of the
+# identity is added, and the result has the attribute "damped". NULL if some are not finite.
 block_factor <- function(h) {
   damped <- FALSE
   for (i in seq_along(h)) {
@@ -107,7 +107,7 @@ diagonal_places <- function(n, matrices) {
   as.vector(outer(seq(1, n^2, by = n + 1), n^2 * (matrices - 1), "+"))
 }
 
-# list(value, bad: which have no factor).
+# list(value, bad: the blocks that have no factor).
 class_factors <- function(h) {
   size <- dim(h)
   if (size[1L] <= batch_order) {

@@ -51,7 +51,7 @@ tmb_hessian <- function(o, z, by = seq_along(z), rows = seq_along(z)) {
   h
 }
 
-# The same by differences of the gradient.
+# These columns by differences of the gradient.
 difference_hessian <- function(o, z, by, rows) {
   result <- matrix(0, length(rows), length(by))
   for (k in seq_along(by)) {
@@ -148,8 +148,8 @@ laplace_slope <- function(o, theta) {
   mode$slope[o$fixed] + 0.5 * third
 }
 
-# Third derivatives have no terms of two blocks: so the sum over k is that over directions that have
-# a w_k of each block.
+# Third derivatives couple no two blocks, so the sum over k equals that over directions which
+# combine a w_k of each block.
 third_derivatives <- function(o, mode) {
   b <- tmb_blocks(o)
   w <- block_inverse(mode$factor)

@@ -120,7 +120,7 @@ density_normal <- function(d, variance) {
   -0.5 * sum(square(d)) / variance - length(d) * (0.5 * log(variance) + log_sqrt_2pi)
 }
 
-# In terms of mean and variance.
+# The negative binomial in terms of mean and variance.
 tmb_dnbinom2 <- function(x, mu, var, log = FALSE) {
   tmb_dnbinom_robust(x, log(mu), log(var - mu), log)
 }
@@ -135,7 +135,7 @@ tmb_dnbinom_robust <- function(x, log_mu, log_var_minus_mu, log = FALSE) {
 }
 
 tmb_dbinom_robust <- function(x, size, logit_p, log = FALSE) {
-  # Without lchoose(), as in RTMB.
+  # The density without lchoose(), as in RTMB.
   value <- lchoose_of(size, x) - x * log1p_exp(-logit_p) - (size - x) * log1p_exp(logit_p)
   tmb_result(value, log)
 }

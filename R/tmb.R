@@ -15,9 +15,9 @@
 #'
 #' @section Random effects:
 #' The parameters named in `random` are integrated out by Laplace's approximation: an inner Newton
-#' iteration finds their mode. Effects that the objective treats apart, such as those of different
-#' groups, form blocks of their Hessian, which are found in what was recorded and factorized
-#' together: thousands of groups cost as many products with the Hessian as one of them. There may
+#' iteration finds their mode. Effects that do not interact in the objective, such as those of
+#' different groups, form blocks of their Hessian. The blocks are found in the record and factorized
+#' together: thousands of groups need as many products with the Hessian as a single one. There may
 #' be any number of blocks of up to 4,000 effects; up to 128 they are quick. The gradient is exact,
 #' by third derivatives and the implicit function theorem.
 #'
@@ -196,7 +196,7 @@ tmb_function <- function(o, finish, more = character()) {
     notes$report <- notes$adreport <- list()
   }
   fill <- tmb_parameters
-  environment(fill) <- environment() # so that it is followed
+  environment(fill) <- environment() # so that the tracer follows it
   home$.parameters <- function(active) fill(layout, active)
   home$.objective <- o$nll
   home$.finish <- finish
@@ -232,7 +232,7 @@ tmb_parameters <- function(layout, active, other = NULL) {
   stats::setNames(values, names(layout$parts))
 }
 
-# What RTMB keeps in `env`: the last and the best parameters, random effects included, and all
+# The elements of RTMB's `env`: the last and the best parameters, random effects included, and all
 # parameters in their form.
 tmb_env <- function(o) {
   env <- new.env(parent = emptyenv())
