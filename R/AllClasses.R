@@ -11,15 +11,8 @@ setClass("clMatrix", slots = c(handle = "externalptr", Dim = "integer", Dimnames
 setClass("clArray", slots = c(handle = "externalptr", Dim = "integer", Dimnames = "list"),
          prototype = list(Dim = c(0L, 0L, 0L), Dimnames = list(NULL, NULL, NULL)))
 
-# The argument with which functions given to cl_map() and cl_reduce() are called
-# (R/trace-element.R).
-setClass("clElement", slots = c(all = "clMatrix"))
-
 # Classes that can precede a clMatrix in c() and summaries: R dispatches on the first argument.
 setClassUnion("clPlain", c("numeric", "logical", "matrix"))
-
-# The classes for which the methods in R/matrix-distributions.R are defined.
-setClassUnion("clValue", c("clMatrix", "clElement"))
 
 # Possible first arguments of round() and signif(), whose methods for ANY are sealed
 # (R/matrix-arith.R).

@@ -57,6 +57,11 @@ is_number <- function(x) {
   !isS4(x) && is.numeric(x) && length(x) == 1L && is.null(dim(x)) && !is.na(x)
 }
 
+# The same, but TRUE, FALSE and NA are numbers too.
+is_constant <- function(x) {
+  !is.object(x) && (is.numeric(x) || is.logical(x)) && length(x) == 1L && length(dim(x)) == 0L
+}
+
 # The shape of an operation on these operands, at least one a matrix: on each side the one number
 # other than 1 that occurs. `arguments` names them. Matrices of base R are not recycled.
 common_dim <- function(operands, arguments) {
@@ -158,15 +163,12 @@ for (name in names(operators)) {
 rm(name, classes)
 
 # For the help page.
-# Classes of x and digits for which round() and signif() stop (here and in R/trace-element.R).
-refused_digits <- c("clAnything,clMatrix", "clMatrix,clMatrix", "clElement,clMatrix",
-                    "clAnything,clElement", "clElement,clElement", "clMatrix,clElement")
-
 operator_aliases <- function() {
   pairs <- vapply(operator_signatures, paste, "", collapse = ",")
   names <- outer(c(names(operators)), pairs, paste, sep = ",")
-  names <- c(names, "-,clMatrix,missing", "+,clMatrix,missing", "!,clMatrix", "round,clElement,ANY",
-             outer(c("round", "signif"), refused_digits, paste, sep = ","))
+  names <- c(names, "-,clMatrix,missing", "+,clMatrix,missing", "!,clMatrix",
+             outer(c("round", "signif"), c("clAnything,clMatrix", "clMatrix,clMatrix"), paste,
+                   sep = ","))
   paste0("@aliases ", names, "-method")
 }
 
@@ -246,17 +248,17 @@ rm(name, class)
 
 #' @rdname clMatrix-arith
 #' @export
-setMethod("round", "clMatrix", function(x, digits = 0) {
-  digits <- floor(check_number(digits, "digits") + 0.5)
-  if (digits == 0) return(unary("round", x))
+setMethod("round", "clMatrix", function(x, digits = 0) rounded(x, check_number(digits, "digits")))
+
+# round() of a clMatrix, or of a traced value in element_functions().
+rounded <- function(x, digits) {
+  digits <- floor(digits + 0.5)
+  if (digits == 0) return(lazy_op("round", x = x))
   # As base R: no number has decimals beyond 323, and none is half of 1e309 or more.
   if (digits > 323) return(x)
-  if (digits < -308) {
-    nothing <- binary("and", unary("is_finite", x), x)
-    return(ternary("ifelse", nothing, 0, x, c("x", "x", "x")))
-  }
-  binary("round_to", x, round_unit(digits))
-})
+  if (digits < -308) return(cl_ifelse(is.finite(x) & x, 0, x))
+  lazy_op("round_to", x = x, digits = round_unit(digits))
+}
 
 # The argument of the operation 'round': the number of parts of 1 or, if negative, the multiple to
 # round to. A number of parts that overflows is replaced by 1e-200 divided by the unit.
@@ -326,30 +328,20 @@ cl_log1p_exp <- function(x) {
 cl_pnorm <- function(x, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   log <- check_flag(log.p, "log.p")
-  if (!lower && (is_cl(x) || is_element(x))) x <- -x
+  if (!lower && is_cl(x)) x <- -x
   special_function(if (log) "log_pnorm" else "pnorm", x,
                    function(x) stats::pnorm(x, lower.tail = lower, log.p = log))
 }
 
-#' @rdname cl_inv_logit
-#' @export
-cl_erf <- function(x) special_function("erf", x, function(x) cl_op("erf", x))
-
-#' @rdname cl_inv_logit
-#' @export
-cl_erfc <- function(x) special_function("erfc", x, function(x) cl_op("erfc", x))
-
 # op(x), by `plain` where x is base R.
 special_function <- function(op, x, plain) {
   if (is_cl(x)) return(unary(op, x))
-  if (is_element(x)) return(element_apply(op, list(x), "x"))
   plain(check_numeric(x, "x"))
 }
 
 #' @rdname cl_inv_logit
 #' @export
 cl_atan2 <- function(y, x) {
-  if (is_element(y) || is_element(x)) return(element_apply("atan2", list(y, x), c("y", "x")))
   if (is_cl(y) || is_cl(x)) return(binary("atan2", y, x, c("y", "x")))
   y <- check_numeric(y, "y") # here: an error inside a generic's argument loses its class
   x <- check_numeric(x, "x")

@@ -1,11 +1,11 @@
-# Distributions and special functions of stats and base R for clMatrix and for the elements of
-# cl_map(): made generic as in R/matrix-statistics.R.
+# Distributions and special functions of stats and base R for clMatrix, and for the traced values of
+# cl_map() (R/trace-map.R): made generic as in R/matrix-statistics.R.
 
 #' Distributions and special functions
 #'
 #' Methods of `dnorm()`, `pnorm()`, `qnorm()`, `plogis()`, `lbeta()`, `choose()`, `lchoose()` and
-#' `atan2()` for calls in which any argument is a [clMatrix] or an element within [cl_map()]. They
-#' are lazy ([lazy]) and accurate in both tails, on the log scale too.
+#' `atan2()` for calls in which any argument is a [clMatrix]; functions passed to [cl_map()] may use
+#' them too. They are lazy ([lazy]) and accurate in both tails, on the log scale too.
 #'
 #' @param x,q,p,mean,sd,location,scale,a,b,n,k,y clMatrix objects, base R matrices, vectors or
 #'   numbers, recycled like the operands of `+`; at least one is a `clMatrix`.
@@ -29,18 +29,16 @@
 #' as.matrix(choose(5, as_cl(0:5)))
 NULL
 
-# op(...) of elements or matrices.
+# op(...) of matrices.
 lazy_op <- function(op, ...) {
   operands <- list(...)
-  arguments <- names(operands)
-  if (any(vapply(operands, is_element, NA))) return(element_apply(op, operands, arguments))
-  apply_op(op, operands, arguments)
+  apply_op(op, operands, names(operands))
 }
 
 # (x - centre) / scale; NaN unless the scale is positive.
 standardized <- function(x, centre, scale) {
   if (!identical(centre, 0)) x <- x - centre
-  if (identical(scale, 1)) return(if (is_cl(x) || is_element(x)) x else x / scale)
+  if (identical(scale, 1)) return(if (is_cl(x)) x else x / scale)
   if (is_number(scale) && scale > 0) return(x / scale)
   x / cl_ifelse(scale > 0, scale, NaN)
 }
@@ -62,7 +60,7 @@ dnorm_cl <- function(x, mean = 0, sd = 1, log = FALSE) {
 
 # The logarithm, also where base R would warn of a negative number.
 log_of <- function(x) {
-  if (is_cl(x) || is_element(x)) base::log(x) else suppressWarnings(base::log(x))
+  if (is_cl(x)) base::log(x) else suppressWarnings(base::log(x))
 }
 
 pnorm_cl <- function(q, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
@@ -79,7 +77,7 @@ pnorm_cl <- function(q, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
 qnorm_cl <- function(p, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   op <- if (check_flag(log.p, "log.p")) "log_qnorm" else "qnorm"
-  if (!is_cl(p) && !is_element(p)) p <- p + 0 * (mean + sd)
+  if (!is_cl(p)) p <- p + 0 * (mean + sd)
   z <- lazy_op(op, p = p)
   if (!lower) z <- -z
   if (identical(mean, 0) && identical(sd, 1)) return(z)
@@ -100,9 +98,9 @@ for (name in c("dnorm", "pnorm", "qnorm", "plogis", "lbeta", "choose", "lchoose"
 }
 rm(name)
 
-# All signatures with at least one of our classes, so that dispatch is never ambiguous.
+# All signatures with at least one clMatrix, so that dispatch is never ambiguous.
 cl_signatures <- function(count) {
-  patterns <- expand.grid(rep(list(c("clValue", "ANY")), count), stringsAsFactors = FALSE)
+  patterns <- expand.grid(rep(list(c("clMatrix", "ANY")), count), stringsAsFactors = FALSE)
   lapply(seq_len(nrow(patterns) - 1L), function(k) unlist(patterns[k, ], use.names = FALSE))
 }
 

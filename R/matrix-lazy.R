@@ -97,9 +97,6 @@ check_matrices <- function(matrices) {
 #' as.matrix(cl_ifelse(x > 0, log(x), 0))
 #' as.matrix(pmax(x, 0))
 cl_ifelse <- function(test, yes, no) {
-  if (is_element(test) || is_element(yes) || is_element(no)) {
-    return(element_apply("ifelse", list(test, yes, no), c("test", "yes", "no")))
-  }
   if (!is_cl(test) && !is_cl(yes) && !is_cl(no)) return(ifelse_base(test, yes, no))
   ternary("ifelse", test, yes, no, c("test", "yes", "no"))
 }
@@ -143,17 +140,15 @@ setMethod("pmax", "ANY", function(..., na.rm = FALSE) {
   if (any_cl(operands)) extremes("pmax", operands, na.rm) else base::pmax(..., na.rm = na.rm)
 })
 
-# Whether a clMatrix or an element is among the operands.
+# Whether a clMatrix is among the operands.
 any_cl <- function(operands) {
-  for (x in operands) if (is_cl(x) || is_element(x)) return(TRUE)
+  for (x in operands) if (is_cl(x)) return(TRUE)
   FALSE
 }
 
 extremes <- function(op, operands, na.rm) {
-  kind <- if (any(vapply(operands, is_element, NA))) "element" else "matrix"
   base_function <- if (op == "pmin") base::pmin else base::pmax
   apply_two <- function(op, a, b) {
-    if (kind == "element") return(element_apply(op, list(a, b), c("...", "...")))
     if (is_cl(a) || is_cl(b)) return(binary(op, a, b, c("...", "...")))
     base_function(a, b)
   }
@@ -162,7 +157,7 @@ extremes <- function(op, operands, na.rm) {
   }
   # Where one of the two is missing, the result is the other one.
   Reduce(function(a, b) {
-    if (kind == "matrix" && !is_cl(a) && !is_cl(b)) return(base_function(a, b, na.rm = TRUE))
+    if (!is_cl(a) && !is_cl(b)) return(base_function(a, b, na.rm = TRUE))
     apply_two(op, apply_two("fill_nan", a, b), apply_two("fill_nan", b, a))
   }, operands)
 }
@@ -176,8 +171,8 @@ extremes <- function(op, operands, na.rm) {
 #' to. `cl_op()` applies one by name, including those without an R function.
 #'
 #' @param name One of `cl_operations()$name` of type `"elementwise"`.
-#' @param ... Its operands: clMatrix objects, numbers, base R matrices or vectors, or elements
-#'   within functions passed to [cl_map()].
+#' @param ... Its operands: clMatrix objects, numbers, base R matrices or vectors; in functions
+#'   passed to [cl_map()] and [cl_gradient()] also what they compute with.
 #' @return `cl_operations()`: a data frame with columns `name`, `type` (`"elementwise"` or
 #'   `"reduction"`), `arity`, `expression` (of `a`, `b`, `c`; for a reduction the expression that
 #'   combines `u` and `v`) and `derivative` (with respect to each operand, as a formula in
@@ -202,26 +197,6 @@ cl_operations <- function() {
                    stringsAsFactors = FALSE),
         data.frame(name = reductions$name, type = "reduction", arity = 1L,
                    expression = reductions$combine, derivative = NA, stringsAsFactors = FALSE))
-}
-
-#' @rdname cl_operations
-#' @export
-cl_op <- function(name, ...) {
-  operands <- list(...)
-  table <- .Call(r_expr_ops)$operations
-  row <- if (is.character(name) && length(name) == 1L) match(name, table$name) else NA
-  if (is.na(row)) {
-    abort_argument("name", "'name' must be the name of an operation (see cl_operations())")
-  }
-  if (length(operands) != table$arity[row]) {
-    abort_argument("...", sprintf("'%s' takes %d operands, not %d", name, table$arity[row],
-                                  length(operands)))
-  }
-  arguments <- rep_len("...", length(operands))
-  if (any(vapply(operands, is_element, NA))) return(element_apply(name, operands, arguments))
-  if (any(vapply(operands, is_cl, NA))) return(apply_op(name, operands, arguments))
-  f <- function(...) element_apply(name, list(...), arguments)
-  do.call(cl_map, c(list(f), unname(operands)), quote = TRUE)
 }
 
 apply_op <- function(op, operands, arguments) {

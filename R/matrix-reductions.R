@@ -101,9 +101,6 @@ setMethod("Summary", "clPlain", function(x, ..., na.rm = FALSE) {
   if (any(vapply(list(...), is_cl, NA))) {
     return(summarize(.Generic, list(x, ...), check_flag(na.rm, "na.rm")))
   }
-  if (any(vapply(list(...), is_element, NA))) {
-    return(summarize_elements(.Generic, list(x, ...), na.rm))
-  }
   callNextMethod()
 })
 

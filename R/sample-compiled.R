@@ -142,8 +142,7 @@ density_program <- function(f, layout, u) {
 # list(program, likelihood, at) as the core reads a target, with the record of the program.
 trace_program <- function(terms, layout, u, overrides, where) {
   model <- unconstrained_model(terms, layout)
-  attr(model, "masks") <- transform_masks(layout)
-  trace <- trace_function(model, list(u = u), overrides = overrides)
+  trace <- trace_function(model, list(u = u), overrides = overrides, more = transform_masks(layout))
   output <- model_output(model, trace)
   if (is.null(output)) return(NULL)
   nodes <- node_columns(trace$tape)

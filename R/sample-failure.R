@@ -76,7 +76,10 @@ recorded_cause <- function(term, layout, x) {
   }
   retrace <- inherits(term, "cl_gradient") && state$retrace
   record_until <- function(node = NULL) {
-    trace_function(g, point, TRUE, retrace, density_overrides(term), node)
+    trace_function(g, point, TRUE, retrace, overrides = density_overrides(term),
+                   prepare = function(tape) {
+      if (!is.null(node)) stop_at_node(tape, node)
+    })
   }
   trace <- record_until()
   if (!is_traced(trace$result)) return(NULL)

@@ -196,7 +196,7 @@ Complex.cl_traced <- function(z) {
 check_inside <- function(envir, name) {
   if (!is.environment(envir) || exists(".statcl_lookup", envir = envir)) return()
   alone <- identical(parent.env(envir), emptyenv())
-  if (alone && !any(vapply(tracing$outside, identical, NA, envir))) return()
+  if (alone && !any(vapply(environments_of(tracing$outside), identical, NA, envir))) return()
   trace_stop(outside_text(name))
 }
 

@@ -18,26 +18,24 @@ is_original <- function(value, name) {
 }
 
 # A copy of f that can be called with traced values. `overrides`: new values of variables, by name:
-# list(value, home), with the environment of the variable. The attribute "masks" of f contains
-# further replacements, by name, of functions that R does not have.
-looking_up <- function(f, overrides = list()) {
+# list(value, home), with the environment of the variable. `more`: further replacements, by name.
+# `few`: replaces only what the code names, which is quicker, and not what it finds by get() etc.
+looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TRUE), few = FALSE) {
   if (is.primitive(f)) return(f)
   homes <- list() # environments met so far
   inner <- list() # and what stands before them
-  more <- attr(f, "masks", exact = TRUE)
   masks <- traced_functions()
   masks[names(more)] <- more
+  mine <- mask_of(f, masks)
+  if (!is.null(mine)) return(mine)
   export <- exporter(masks, function(value) copy(value))
   before <- function(home) {
     for (k in seq_along(homes)) if (identical(homes[[k]], home)) return(inner[[k]])
-    below <- new.env(parent = home)
+    below <- new.env(parent = home, size = if (few) 29L else 2L * length(masks))
     place <- new.env(parent = below)
     homes <<- c(homes, list(home))
     inner <<- c(inner, list(place))
-    replaced <- masks[are_original(names(masks), home)]
-    list2env(replaced, envir = below)
-    # Data may have the name of a function, such as sd: calls skip it, as in R.
-    list2env(data_among(names(replaced), home), envir = place)
+    if (!few) insert(names(masks), home, place)
     for (name in names(overrides)) {
       if (identical(home_of(name, home), overrides[[name]]$home)) {
         assign(name, overrides[[name]]$value, envir = place)
@@ -47,6 +45,20 @@ looking_up <- function(f, overrides = list()) {
     assign(":::", export, envir = place)
     assign(".statcl_lookup", TRUE, envir = place)
     place
+  }
+  # Inserts the replacements of those of these names that refer to R's functions.
+  insert <- function(names, home, place) {
+    found <- mget(names, envir = home, inherits = TRUE, ifnotfound = list(tracing))
+    replaced <- masks[names]
+    if (!identical(found, tracing$usual)) { # that is, where R's own functions are found
+      replaced <- replaced[are_original(names, home)]
+      # Data may have the name of a function, such as sd: calls skip it, as in R.
+      data <- Filter(is_data, found[names(replaced)])
+      list2env(data, envir = place)
+      all <- length(replaced) == length(masks) && length(data) == 0L
+      if (all) tracing$usual <- found
+    }
+    list2env(replaced, envir = parent.env(place))
   }
   # Functions of packages are followed when they are called, because they may reach very many
   # others.
@@ -63,9 +75,15 @@ looking_up <- function(f, overrides = list()) {
   }
   copy <- function(g) {
     place <- before(environment(g))
-    for (name in names_in(g)) {
+    names <- names_in(g)
+    if (few) {
+      assigning <- if (any(c("<-", "=", "<<-") %in% names)) grep("<-$", names(masks), value = TRUE)
+      insert(intersect(c(names, assigning), names(masks)), environment(g), place)
+    }
+    for (name in names) {
       if (exists(name, envir = place, inherits = FALSE)) next
       value <- get0(name, envir = environment(g), mode = "function")
+      if (is.primitive(value)) next
       if (is_followed(value)) {
         assign(name, value, envir = place) # so that recursion ends
         assign(name, copy(value), envir = place)
@@ -90,6 +108,11 @@ looking_up <- function(f, overrides = list()) {
   copy(f)
 }
 
+names_in <- function(f) {
+  names <- unique(c(all.names(body(f)), unlist(lapply(formals(f), all.names), use.names = FALSE)))
+  names[names != "..."]
+}
+
 # Whether these names refer to original functions, or to none. Those that were found to be so are
 # kept, as most are the same in all environments.
 are_original <- function(names, home) {
@@ -107,11 +130,8 @@ are_original <- function(names, home) {
   original
 }
 
-# What these names refer to, where that is not a function and not an argument without a value.
-data_among <- function(names, home) {
-  found <- mget(names, envir = home, inherits = TRUE, ifnotfound = list(is.null))
-  found[!vapply(found, function(x) missing(x) || is.function(x), NA)]
-}
+# Whether a variable is not a function, exists, and is not an argument without a value.
+is_data <- function(x) !missing(x) && !is.function(x) && !identical(x, tracing)
 
 # The replacement of `::` and `:::`.
 exporter <- function(masks, copy) {
@@ -203,6 +223,7 @@ check_text <- function(call) {
 }
 
 ways_out <- function() {
+  if (tracing$tape$elements) return("choose by element with ifelse() or cl_ifelse()")
   if (!is.null(tracing$tape$parent)) {
     return(paste("cl_scan() records its step once for all: choose by element with ifelse() or",
                  "cl_ifelse()"))
@@ -287,12 +308,14 @@ explain_error <- function(e) {
     message <- sub("applied to.*$", "that traced values can use: call one by its whole name",
                    message)
   } else if (grepl("class \"cl_traced\"|'class1' must|not-yet-impl.*cl_traced", message)) {
-    message <- paste("a clMatrix, a sparse matrix or another S4 object cannot be combined with a",
-                     "traced value here (but %*% takes matrices): use as.matrix(); what 'f' uses",
-                     "is copied to the engine once")
+    message <- if (tracing$tape$elements) only_elements_text else
+      paste("a clMatrix, a sparse matrix or another S4 object cannot be combined with a",
+            "traced value here (but %*% takes matrices): use as.matrix(); what 'f' uses",
+            "is copied to the engine once")
   }
   where <- if (named) sprintf(" at '%s'", call_line(call)) else ""
   if (choice) message <- paste0(message, ": ", if (!is.null(call)) check_text(call), ways_out())
-  statcl_abort("argument", sprintf("'f' cannot be traced%s: %s", where, message), argument = "f",
+  f <- tracing$tape$argument
+  statcl_abort("argument", sprintf("'%s' cannot be traced%s: %s", f, where, message), argument = f,
                traced = TRUE, parent = if (plain) e)
 }

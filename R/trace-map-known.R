@@ -1,5 +1,5 @@
-# Functions whose trace by cl_map() is known: a second call with base R operands on the host engine
-# does not trace them again.
+# Functions whose record by cl_map() or cl_reduce() is known: a second call does not trace them
+# again.
 #
 # This is possible if a trace depends on nothing but the function, the variables that it reads, and
 # these values: then all functions that it calls are in the list below or, like itself, the user's.
@@ -15,8 +15,10 @@ known_pure <- list(
            "log1p", "log2", "log10", "cos", "cosh", "sin", "sinh", "tan", "tanh", "acos", "acosh",
            "asin", "asinh", "atan", "atanh", "cospi", "sinpi", "tanpi", "gamma", "lgamma",
            "digamma", "trigamma", "beta", "lbeta", "choose", "lchoose", "atan2", "pmin", "pmax",
-           "is.na", "is.nan", "is.finite", "is.infinite"),
-  stats = c("dnorm", "pnorm", "qnorm", "plogis"),
+           "is.na", "is.nan", "is.finite", "is.infinite", "ifelse"),
+  stats = c("dnorm", "pnorm", "qnorm", "plogis", "dlnorm", "dexp", "dgamma", "dchisq", "dweibull",
+            "dbeta", "dt", "dcauchy", "dlogis", "dunif", "dbinom", "dpois", "dnbinom", "dgeom",
+            "plnorm", "pexp", "pgamma", "pchisq", "pweibull", "pbeta", "pcauchy", "punif"),
   statcl = c("cl_ifelse", "cl_inv_logit", "cl_log1p_exp", "cl_pnorm", "cl_erf", "cl_erfc",
              "cl_atan2", "lbeta", "choose", "lchoose", "atan2", "pmin", "pmax", "dnorm", "pnorm",
              "qnorm", "plogis"))
@@ -26,35 +28,28 @@ known_most <- 16L # functions
 known <- new.env(parent = emptyenv())
 known$maps <- list() # as r_map_find() has them, the last one traced first
 
-# The value of cl_map(f, ...) as a list of one, or NULL if this way is not open, where
-# r_map_quick() does not know f or may not run it.
-map_known <- function(f, operands) {
-  shape <- .Call(r_map_shape, operands)
-  if (is.null(shape) || !is.function(f) || where_for("arith", shape[3L]) >= 0L) return()
-  entry <- .Call(r_map_find, known$maps, f, operands)
-  if (is.null(entry)) {
-    entry <- known_trace(f, names(operands), length(operands))
-    known$maps <- c(list(entry), known$maps[seq_len(min(length(known$maps), known_most - 1L))])
-  }
-  if (!is.null(entry$template)) list(.Call(r_map_run, entry, operands))
+# What is known of f: list(f, names, count, template, reads, results), as r_map_find() has them, and
+# the record of f; it and the template are NULL if f must be traced in each call.
+map_entry <- function(f, names, count, argument = "f") {
+  entry <- .Call(r_map_find, known$maps, f, stats::setNames(vector("list", count), names))
+  if (!is.null(entry)) return(entry)
+  entry <- known_trace(f, names, count, argument)
+  known$maps <- c(list(entry), known$maps[seq_len(min(length(known$maps), known_most - 1L))])
+  entry
 }
 
-known_trace <- function(f, names, count) {
+known_trace <- function(f, names, count, argument) {
   # What was not pure may become so: then it is traced in each call nevertheless.
   entry <- list(f = without_environment(f), names = names, count = count, template = NULL,
-                reads = known_reads(f), results = FALSE)
+                reads = known_reads(f), results = FALSE, record = NULL)
   if (is.null(entry$reads)) return(entry)
-  elements <- lapply(seq_len(count), function(k) {
-    element(new_cl(.Call(r_matrix_constant, 0, 2, 2, -1L), c(2L, 2L)))
-  })
-  names(elements) <- names
-  inputs <- list(elements = elements, dim = c(2L, 2L), base = TRUE, vector = FALSE, names = NULL)
-  result <- trace_call(f, inputs, "f")
-  if (is.list(result)) entry["results"] <- list(names(result)) else result <- list(result)
-  handles <- lapply(result, function(x) {
-    if (is_constant(x)) as.double(x) else trace_matrix(x, inputs, "f")@handle
-  })
-  template <- .Call(r_map_template, lapply(elements, function(x) x@all@handle), unname(handles))
+  entry$record <- record <- record_map(f, names, count, argument)
+  inputs <- list(matrices = lapply(seq_len(count), function(k) {
+    new_cl(.Call(r_matrix_constant, 0, 2, 2, -1L), c(2L, 2L))
+  }), dim = c(2L, 2L))
+  entry["results"] <- list(record$names)
+  results <- lapply(map_values(record, inputs), function(x) if (is_cl(x)) x@handle else x)
+  template <- .Call(r_map_template, lapply(inputs$matrices, handle_of), results)
   if (!is.null(template)) entry$template <- template
   entry
 }
@@ -64,7 +59,7 @@ known_trace <- function(f, names, count) {
 # is kept: functions that f calls are those of the global environment, of a package, or of the
 # environment of f, and are kept without the last.
 known_reads <- function(f) {
-  if (is_known_pure(f)) return(list())
+  if ((is.primitive(f) || isNamespace(environment(f))) && is_known_pure(f)) return(list())
   if (is.primitive(f)) return()
   done <- list()
   reads <- list()
@@ -122,12 +117,13 @@ names_read <- function(g) {
 }
 
 is_known_pure <- function(f, name = NULL) {
-  for (package in names(known_pure)) {
-    names <- known_pure[[package]]
-    for (n in if (is.null(name)) names else intersect(name, names)) {
-      if (identical(f, get(n, asNamespace(package)))) return(TRUE)
-    }
+  if (is.null(known$pure)) {
+    known$pure <- unlist(lapply(names(known_pure), function(package) {
+      mget(known_pure[[package]], envir = asNamespace(package), inherits = TRUE)
+    }))
   }
+  those <- if (is.null(name)) known$pure else known$pure[names(known$pure) == name]
+  for (g in those) if (identical(f, g)) return(TRUE)
   FALSE
 }
 

@@ -5,17 +5,15 @@
 #' `cl_map(f, x, y)` computes `f(x[i, j], y[i, j])` for all `i` and `j` in one kernel. `f` is an R
 #' function. It is called *once*, with values that stand for one element of each matrix; the
 #' operations on them are recorded and become the kernel. Closures, constants, and functions that
-#' `f` calls therefore all work, and a loop with a fixed number of iterations is unrolled. `if`,
-#' `while`, `&&` and `||` cannot depend on data: use [cl_ifelse()], `&`, `|`. For the same reason
-#' functions that examine the type or the identity of a value do not accept elements: `isTRUE()`,
-#' `isFALSE()`, `identical()`, `all.equal()`, `is.numeric()` and related functions, `typeof()`,
-#' `class()`, `inherits()`, `match()`, `%in%`; nor does `c()`. As most of these have no methods, `f`
-#' and your own functions that it calls by name are traced with replacements for them; functions of
-#' packages are called as they are.
+#' `f` calls therefore all work, and a loop with a fixed number of iterations is unrolled. The
+#' record is made as by [cl_gradient()]: each element is one number, for which `f` may use what is
+#' listed there, also `c()` and `x[i]`, but no other vectors and matrices, which are passed as
+#' further arguments. `if`, `while`, `&&`, `||`, `isTRUE()`, `identical()`, `match()` and the like
+#' cannot depend on data: use [ifelse()] or [cl_ifelse()], `&`, `|`.
 #'
-#' For base R values on the host engine, a later call with the same function does not call it again
-#' if its value can depend only on its arguments and on variables that have not changed: if it uses
-#' R's operators, the functions listed below, and your own functions of that kind.
+#' A later call with the same function does not call it again if its value can depend only on its
+#' arguments and on variables that have not changed: if it uses R's operators, the functions listed
+#' below, and your own functions of that kind.
 #'
 #' If `f` has arguments named `i` or `j` besides those for the matrices, they are the row and column
 #' numbers. Matrices with one row, one column or one element are recycled. Base R vectors are
@@ -24,10 +22,10 @@
 #' Elements support the operators of [clMatrix-arith]; `abs`, `sign`, `sqrt`, `ceiling`, `floor`,
 #' `trunc`, `round`, `exp`, `expm1`, `log`, `log1p`, `log2`, `log10`, the trigonometric and
 #' hyperbolic functions and their inverses, `sinpi`, `cospi`, `tanpi`; `gamma`, `lgamma`, `digamma`,
-#' `trigamma`; `min`, `max`, `sum`, `prod`, `any`, `all` of an element and further arguments,
-#' `pmin`, `pmax`; `dnorm`, `pnorm`, `qnorm`, `plogis`, `lbeta`, `choose`, `lchoose`, `atan2`;
-#' `is.na`, `is.nan`, `is.finite`, `is.infinite`; [cl_ifelse()], and [cl_inv_logit()] and the
-#' functions documented with it.
+#' `trigamma`; `min`, `max`, `sum`, `prod`, `any`, `all` of elements and numbers, `pmin`, `pmax`;
+#' `dnorm`, `pnorm`, `qnorm`, `plogis` and other [densities][cl_densities]; `beta`, `lbeta`,
+#' `choose`, `lchoose`, `atan2`; `is.na`, `is.nan`, `is.finite`, `is.infinite`; [ifelse()],
+#' [cl_ifelse()], and [cl_inv_logit()] and the functions documented with it.
 #'
 #' @param f An R function of as many elements as there are matrices, and optionally of `i` and `j`.
 #'   It returns an element, a number, or a list of these.
@@ -37,9 +35,9 @@
 #'   vector if all are vectors. If `f` returns a list, a list of these, which are computed in one
 #'   kernel when they are base R values, or when evaluated by [cl_eval()].
 #' @section Errors:
-#' `statcl_error_argument` if `f` makes a decision that depends on data (the message names
-#' [cl_ifelse()]), uses an operation that elements do not have (the message names it), or returns
-#' something else; and for matrices that do not conform.
+#' `statcl_error_argument` if `f` makes a decision that depends on data, uses an operation that
+#' elements do not have, or returns something else (the message names the call in `f`); and for
+#' matrices that do not conform.
 #' @export
 #' @examples
 #' x <- matrix(c(-1, 0.5, 2, 3), 2)
@@ -53,16 +51,49 @@ cl_map <- function(f, ...) {
   if (!is.null(quick)) return(quick)
   operands <- list(...)
   if (length(operands) == 0L) abort_argument("...", "supply at least one matrix")
-  first <- map_known(f, operands)
-  if (!is.null(first)) return(first[[1L]])
-  inputs <- trace_inputs(operands, rep_len("...", length(operands)))
-  if (inputs$base) on.exit(for (x in inputs$elements) cl_free(x@all)) # copies: no garbage
-  result <- trace_call(check_function(f, "f"), inputs, "f")
-  if (!is.list(result)) return(trace_output(result, inputs, "f"))
-  matrices <- lapply(result, trace_matrix, inputs, "f")
+  entry <- map_entry(check_function(f, "f"), names(operands), length(operands))
+  if (!is.null(entry$template)) {
+    shape <- .Call(r_map_shape, operands)
+    if (!is.null(shape) && where_for("arith", shape[3L]) < 0L) {
+      return(.Call(r_map_run, entry, operands))
+    }
+  }
+  inputs <- map_inputs(operands, rep_len("...", length(operands)))
+  if (inputs$base) on.exit(for (x in inputs$matrices) cl_free(x)) # copies: no garbage
+  record <- if (is.null(entry$record)) record_map(f, names(operands), length(operands))
+            else entry$record
+  matrices <- map_results(record, inputs)
+  if (isFALSE(record$names)) return(map_finish(matrices[[1L]], inputs))
   if (inputs$base) force_all(matrices)
-  lapply(matrices, trace_finish, inputs)
+  stats::setNames(lapply(matrices, map_finish, inputs), record$names)
 }
+
+#' @rdname cl_operations
+#' @export
+cl_op <- function(name, ...) {
+  operands <- list(...)
+  table <- .Call(r_expr_ops)$operations
+  row <- if (is.character(name) && length(name) == 1L) match(name, table$name) else NA
+  if (is.na(row)) {
+    abort_argument("name", "'name' must be the name of an operation (see cl_operations())")
+  }
+  if (length(operands) != table$arity[row]) {
+    abort_argument("...", sprintf("'%s' takes %d operands, not %d", name, table$arity[row],
+                                  length(operands)))
+  }
+  if (any_traced(...)) return(trace_apply(name, ...))
+  if (any_cl(operands)) return(apply_op(name, operands, rep_len("...", length(operands))))
+  f <- function(...) trace_apply(name, ...)
+  do.call(cl_map, c(list(f), unname(operands)), quote = TRUE)
+}
+
+#' @rdname cl_inv_logit
+#' @export
+cl_erf <- function(x) special_function("erf", x, function(x) cl_op("erf", x))
+
+#' @rdname cl_inv_logit
+#' @export
+cl_erfc <- function(x) special_function("erfc", x, function(x) cl_op("erfc", x))
 
 #' Reduce with your own functions
 #'
@@ -106,17 +137,14 @@ cl_reduce <- function(x, map = NULL, combine = "+", identity = 0, finalize = NUL
     abort_argument("identity", "'identity' must be one number")
   }
   if (is.character(combine)) combine <- named_combine(combine, identity)
-  inputs <- trace_inputs(c(list(x), list(...)), c("x", rep_len("...", ...length())))
-  mapped <- if (is.null(map)) inputs$elements[[1L]]
-            else trace_call(check_function(map, "map"), inputs, "map")
-  mapped <- trace_matrix(mapped, inputs, "map")
+  inputs <- map_inputs(c(list(x), list(...)), c("x", rep_len("...", ...length())))
+  mapped <- if (is.null(map)) inputs$matrices[[1L]] else map_result(map, inputs, "map")
   reduced <- value(
     if (is.character(combine)) .Call(r_op, combine, list(mapped@handle), margin, NULL)
-    else combine_handle(mapped, check_function(combine, "combine"), as.double(identity), margin))
+    else combine_handle(mapped, combine, as.double(identity), margin))
   if (!is.null(finalize)) {
-    final <- list(elements = list(element(reduced)), dim = reduced@Dim)
-    reduced <- trace_matrix(trace_call(check_function(finalize, "finalize"), final, "finalize"),
-                            final, "finalize")
+    final <- list(matrices = list(reduced), dim = reduced@Dim)
+    reduced <- map_result(finalize, final, "finalize")
   }
   names <- if (inputs$vector && !is.null(inputs$names)) list(inputs$names, NULL) else inputs$names
   if (!inputs$base) {
@@ -144,14 +172,13 @@ named_combine <- function(name, identity) {
 
 combine_handle <- function(mapped, combine, identity, margin) {
   sides <- lapply(0:1, function(k) {
-    element(value(.Call(r_op, "placeholder", list(), k, mapped@handle), c(1L, 1L), NULL, "general"))
+    value(.Call(r_op, "placeholder", list(), k, mapped@handle), c(1L, 1L), NULL, "general")
   })
-  pair <- list(elements = sides, dim = c(1L, 1L))
-  combined <- trace_call(combine, pair, "combine")
-  if (!is_element(combined)) {
+  combined <- map_values(recorded_map(combine, sides, "combine"), list(matrices = sides))[[1L]]
+  if (!is_cl(combined)) {
     abort_argument("combine", "'combine' must use both of its arguments")
   }
-  .Call(r_op, "reduce_with", list(mapped@handle, combined@all@handle), c(margin, identity), NULL)
+  .Call(r_op, "reduce_with", list(mapped@handle, combined@handle), c(margin, identity), NULL)
 }
 
 check_function <- function(f, argument) {
@@ -161,12 +188,11 @@ check_function <- function(f, argument) {
   f
 }
 
-# ---- tracing ------------------------------------------------------------------------------------
+# ---- operands and results -----------------------------------------------------------------------
 
-# The arguments for tracing a function: an element for each operand, recycled to the common shape;
-# whether all operands are base R (base) and none is a matrix (vector); names and dimensions of the
-# result.
-trace_inputs <- function(operands, arguments) {
+# The operands as matrices of one shape; whether all operands are base R (base) and none is a matrix
+# (vector); names and dimensions of the result.
+map_inputs <- function(operands, arguments) {
   device <- vapply(operands, is_cl, NA)
   plain <- lapply(seq_along(operands), function(k) {
     if (device[k]) operands[[k]] else check_numeric(operands[[k]], arguments[k])
@@ -178,13 +204,12 @@ trace_inputs <- function(operands, arguments) {
   where <- if (is.null(like)) where_for("arith", size)
   matrices <- lapply(plain, function(x) if (is_cl(x)) x else input_matrix(x, like, where))
   dim <- common_dim(matrices, arguments)
-  elements <- lapply(matrices, function(x) {
-    element(if (identical(x@Dim, dim)) x
-            else value(repeated(x, dim), dim, NULL, "general"))
+  whole <- lapply(matrices, function(x) {
+    if (identical(x@Dim, dim)) x else value(repeated(x, dim), dim, NULL, "general")
   })
-  names(elements) <- names(operands)
-  list(elements = elements, dim = dim, base = !any(device),
-       vector = vector, names = if (vector) names else common_names(matrices, dim))
+  names(whole) <- names(operands)
+  list(matrices = whole, dim = dim, base = !any(device), vector = vector,
+       names = if (vector) names else common_names(matrices, dim))
 }
 
 # A base R operand on the engine of a clMatrix, or on engine `where`.
@@ -195,71 +220,8 @@ input_matrix <- function(x, like, where) {
   new_cl(.Call(r_matrix_new, x, nrow(x), ncol(x), 0L, where), dim(x), names)
 }
 
-# Calls a user's function with elements, and with row and column numbers if it has arguments i and
-# j.
-trace_call <- function(f, inputs, argument) {
-  elements <- inputs$elements
-  given <- names(elements)
-  wanted <- names(formals(args(f)))
-  if (any(c("i", "j") %in% wanted)) {
-    # The arguments that remain after the elements are matched.
-    free <- setdiff(wanted, c("...", given))
-    unnamed <- if (is.null(given)) length(elements) else sum(!nzchar(given))
-    free <- free[seq_along(free) > unnamed]
-    for (name in intersect(c("i", "j"), free)) {
-      handle <- index_handle(inputs$elements[[1L]]@all, match(name, c("i", "j")))
-      elements[[name]] <- element(value(handle, inputs$dim, NULL, "general"))
-    }
-  }
-  withCallingHandlers(do.call(guarded(f), elements, quote = TRUE),
-                      error = function(e) explain_trace(e, argument))
-}
-
-# Turns an error of a traced function into one that explains the limits of elements.
-explain_trace <- function(e, argument) {
-  if (is_foreign(e)) return()
-  if (inherits(e, "statcl_error")) {
-    # Errors of elements name the traced function "f".
-    if (identical(e$argument, "f") && argument != "f") abort_argument(argument, conditionMessage(e))
-    return()
-  }
-  call <- conditionCall(e)
-  head <- if (is.call(call) && is.name(call[[1L]])) as.character(call[[1L]]) else ""
-  if (head %in% c("if", "while", "&&", "||")) {
-    advice <- switch(head, `&&` = "use '&' or ", `||` = "use '|' or ", "use ")
-    abort_argument(argument, sprintf(paste("'%s' uses '%s' on an element, which has no value while",
-                                           "the function is traced: %scl_ifelse(test, yes, no)"),
-                                     argument, head, advice))
-  }
-  # R dispatches summaries on the first argument only.
-  advice <- if (head %in% c("max", "min")) {
-    sprintf("; use p%s() if the first argument is a number", head)
-  } else {
-    ""
-  }
-  abort_argument(argument, sprintf(paste("'%s' failed when called with elements%s: %s (see ?cl_map",
-                                         "for the operations they support%s)"),
-                                   argument, if (nzchar(head)) sprintf(" in %s()", head) else "",
-                                   conditionMessage(e), advice))
-}
-
-# The result of a traced function as a lazy matrix of the shape of its inputs.
-trace_matrix <- function(result, inputs, argument) {
-  if (is_element(result)) return(result@all)
-  if (is_constant(result)) {
-    number <- like(matrix(as.double(result)), inputs$elements[[1L]]@all)
-    return(value(repeated(number, inputs$dim)))
-  }
-  abort_argument(argument, sprintf("'%s' must return an element or a number, not %s", argument,
-                                   describe(result)))
-}
-
-trace_output <- function(result, inputs, argument) {
-  trace_finish(trace_matrix(result, inputs, argument), inputs)
-}
-
 # With names; a base R value if all inputs are base R.
-trace_finish <- function(x, inputs) {
+map_finish <- function(x, inputs) {
   if (!inputs$base) {
     if (!is.null(inputs$names)) x@Dimnames <- inputs$names
     return(x)
@@ -272,4 +234,130 @@ trace_finish <- function(x, inputs) {
     dimnames(values) <- inputs$names
   }
   values
+}
+
+# ---- records ------------------------------------------------------------------------------------
+
+# What f computes of one element of each of `count` operands: list(nodes, as they are in a tape
+# (R/trace.R), NULL if not needed; results, a node each; names, of the list that f returns, or FALSE
+# if it returns no list; indices, the names of those of its arguments that are row and column
+# numbers).
+record_map <- function(f, names, count, argument = "f") {
+  indices <- index_arguments(f, names, count)
+  point <- rep(list(0), count + length(indices))
+  if (length(indices) > 0L || !is.null(names)) {
+    names(point) <- c(if (is.null(names)) rep("", count) else names, indices)
+  }
+  trace <- trace_function(f, point, more = element_masks(), few = TRUE, prepare = function(tape) {
+    tape$argument <- argument
+    tape$elements <- TRUE
+    tape$add <- only_elements(tape$add)
+  })
+  result <- trace$result
+  listed <- is.list(result)
+  results <- vapply(if (listed) result else list(result), function(x) {
+    if (is_traced(x) && length(x) == 1L || is_constant(x)) return(trace$node(x))
+    what <- if (is_traced(x)) sprintf("%d elements", length(x)) else describe(x)
+    abort_argument(argument, sprintf("'%s' must return an element or a number, not %s", argument,
+                                     what))
+  }, 0)
+  nodes <- trace$tape$nodes[seq_len(trace$tape$count)]
+  args <- lapply(nodes, `[[`, 3L)
+  reached <- lapply(results, function(id) reached_nodes(args, id))
+  nodes[setdiff(seq_along(nodes), unlist(reached))] <- list(NULL)
+  list(nodes = nodes, results = results, names = if (listed) names(result) else FALSE,
+       indices = indices)
+}
+
+# The tape's function add() for functions of elements.
+only_elements <- function(add) {
+  force(add)
+  function(kind, op, args, at, number, n) {
+    if (n != 1L || !kind %in% c("param", "number", "apply")) trace_stop(only_elements_text)
+    add(kind, op, args, at, number, n)
+  }
+}
+
+only_elements_text <- paste("a function of elements can use only elements and numbers: pass",
+                            "vectors and matrices as further arguments")
+
+# Functions that have the same values for elements as for a clMatrix, to the last digit: those for a
+# clMatrix, with what they call replaced.
+element_masks <- function() {
+  if (is.null(tracing$element_masks)) {
+    own <- element_functions()
+    names <- c("dnorm", "pnorm", "qnorm", "plogis")
+    masks <- lapply(names, function(name) mask(name, own[[paste0(name, "_cl")]], get(name)))
+    tracing$element_masks <- stats::setNames(masks, names)
+  }
+  tracing$element_masks
+}
+
+element_functions <- function() {
+  home <- new.env(parent = topenv())
+  for (name in c("standardized", "at_zero_sd", "log_of", "rounded", "dnorm_cl", "pnorm_cl",
+                 "qnorm_cl", "plogis_cl")) {
+    f <- get(name)
+    environment(f) <- home
+    assign(name, f, envir = home)
+  }
+  home$is_cl <- is_traced
+  home$is_number <- function(x) !is_traced(x) && is_number(x)
+  home$lazy_op <- trace_apply
+  home$cl_ifelse <- traced_choice
+  home
+}
+
+# Arguments named i and j of f that remain after `count` operands are matched.
+index_arguments <- function(f, names, count) {
+  wanted <- names(formals(args(f)))
+  free <- setdiff(wanted, c("...", names))
+  unnamed <- if (is.null(names)) count else sum(!nzchar(names))
+  intersect(c("i", "j"), free[seq_along(free) > unnamed])
+}
+
+# The results of a record, each a clMatrix or a number.
+map_values <- function(record, inputs) {
+  given <- c(inputs$matrices, lapply(record$indices, function(name) {
+    value(index_handle(inputs$matrices[[1L]], match(name, c("i", "j"))), inputs$dim, NULL,
+          "general")
+  }))
+  values <- vector("list", length(record$nodes))
+  for (k in seq_along(values)) {
+    node <- record$nodes[[k]]
+    if (is.null(node)) next
+    values[[k]] <- switch(node[[1L]], param = given[[node[[4L]][1L] + 1]], number = node[[5L]],
+                          apply_values(node[[2L]], values[node[[3L]]]))
+  }
+  values[record$results]
+}
+
+apply_values <- function(op, operands) {
+  if (!any_cl(operands)) return(do.call(core_numbers, c(op, operands)))
+  if (length(operands) == 3L) return(apply_op(op, operands, rep("...", 3L)))
+  .Call(r_lazy_apply, op, operands[[1L]], if (length(operands) == 2L) operands[[2L]])
+}
+
+# The same as lazy matrices of the shape of the inputs.
+map_results <- function(record, inputs) {
+  lapply(map_values(record, inputs), function(x) {
+    if (is_cl(x)) x else value(repeated(like(matrix(x), inputs$matrices[[1L]]), inputs$dim))
+  })
+}
+
+# A record of f for these matrices.
+recorded_map <- function(f, matrices, argument) {
+  entry <- map_entry(check_function(f, argument), names(matrices), length(matrices), argument)
+  if (is.null(entry$record)) record_map(f, names(matrices), length(matrices), argument)
+  else entry$record
+}
+
+# The only result of a function of cl_reduce().
+map_result <- function(f, inputs, argument) {
+  record <- recorded_map(f, inputs$matrices, argument)
+  if (!isFALSE(record$names)) {
+    abort_argument(argument, sprintf("'%s' must return an element or a number, not a list",
+                                     argument))
+  }
+  map_results(record, inputs)[[1L]]
 }

@@ -2,10 +2,9 @@
 
 # Calls f, a function of the parameters in the list `point`, with traced values. Returns the tape,
 # the traced (or plain) result, and node(value), the node of a value. `live`: comparisons have the
-# values of the point. `overrides`: new values of variables of f, see update(). `until`: a node at
-# which recording ends (stop_at_node()).
-trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = list(),
-                           until = NULL) {
+# values of the point. `prepare`: what is done to the tape first. `...`: of looking_up().
+trace_function <- function(f, point, as_list = FALSE, live = FALSE, ...,
+                           prepare = function(tape) NULL) {
   before <- tracing$tape
   outside <- tracing$outside
   on.exit({
@@ -13,9 +12,9 @@ trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = 
     tracing$outside <- outside
   })
   tape <- new_tape(if (live) as.double(unlist(point, use.names = FALSE)))
-  if (!is.null(until)) stop_at_node(tape, until)
+  prepare(tape)
   tracing$tape <- tape
-  tracing$outside <- environments_of(f)
+  tracing$outside <- f
   offset <- 0
   arguments <- lapply(point, function(p) {
     n <- length(p)
@@ -25,7 +24,7 @@ trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = 
     named(record("param", "", integer(), at, n, dim(p)), labels_of(p))
   })
   if (as_list) arguments <- list(arguments)
-  copy <- looking_up(f, overrides)
+  copy <- looking_up(f, ...)
   # The restart: for errors within the tryCatch() of f (R/trace-inspect.R).
   failure <- NULL
   result <- withRestarts(
@@ -36,7 +35,7 @@ trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = 
     before <- tracing$tape
     on.exit(tracing$tape <- before)
     tracing$tape <- tape
-    node_of(x)
+    node_of(trace_operand(x))
   })
 }
 

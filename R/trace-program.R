@@ -282,7 +282,8 @@ compile_point <- function(state, point) {
 trace_model <- function(state, point) {
   outside <- assigned_outside(state$f)
   trace <- base::tryCatch(
-    trace_function(state$f, point$values, point$listed, state$retrace, state$overrides),
+    trace_function(state$f, point$values, point$listed, state$retrace,
+                   overrides = state$overrides),
     error = function(e) {
       restore_outside(outside)
       if (inherits(e, "stackOverflowError")) {

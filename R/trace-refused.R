@@ -58,5 +58,7 @@ drawing <- function(name, original) {
   force(original)
   text <- sprintf(paste("%s() draws random numbers, which would stay those of the call that is",
                         "recorded: draw them outside of 'f', as data"), name)
-  function(...) if (is.null(tracing$tape)) original(...) else trace_stop(text)
+  function(...) {
+    if (is.null(tracing$tape) || tracing$tape$elements) original(...) else trace_stop(text)
+  }
 }

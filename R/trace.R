@@ -33,6 +33,8 @@ new_tape <- function(live = NULL) {
   scans <- list() # the steps of cl_scan()
   gaps <- list() # inputs of a step with missing data: the node, and the one with numbers there
   parent <- NULL # of a step's tape: that of the function around it (R/trace-scan-body.R)
+  argument <- "f" # the name of the function in messages
+  elements <- FALSE # whether every value is one number (R/trace-map.R)
   add <- function(kind, op, args, at, number, n) {
     # First, because arguments may add nodes when they are evaluated.
     node <- list(kind, op, args, as.double(at), number)
@@ -303,8 +305,7 @@ traced_log <- function(x, base = exp(1)) {
 
 traced_round <- function(x, digits = 0) {
   if (is_traced(digits) || !is_number(digits)) trace_stop("'digits' must be a number")
-  if (digits == 0) return(traced_unary("round", x))
-  traced_binary("round_to", x, round_unit(digits))
+  element_functions()$rounded(x, digits)
 }
 
 traced_psigamma <- function(x, deriv = 0L) {
@@ -374,7 +375,12 @@ traced_summary <- function(name, values, na.rm = FALSE) {
     return(c(traced_summary("min", values, na.rm), traced_summary("max", values, na.rm)))
   }
   if (name %in% c("any", "all")) {
-    trace_stop(paste(name, "needs the values of the traced values", sep = "() "), choice = TRUE)
+    if (!tracing$tape$elements || !isFALSE(na.rm)) {
+      trace_stop(paste(name, "needs the values of the traced values", sep = "() "), choice = TRUE)
+    }
+    op <- if (name == "any") "or" else "and"
+    return(if (length(values) == 1L) values[[1L]] != 0
+           else Reduce(function(a, b) traced_binary(op, a, b), values))
   }
   mine <- vapply(values, is_traced, NA)
   rest <- if (!all(mine)) do.call(name, c(values[!mine], list(na.rm = na.rm)), quote = TRUE)
@@ -383,8 +389,9 @@ traced_summary <- function(name, values, na.rm = FALSE) {
   result <- NULL
   for (x in values[mine]) {
     if (isTRUE(na.rm)) x <- left_out(x, none)$values
-    if (x$n > 1L) x <- record("reduce", name, node_of(x), c(x$n, 1, 0), 1L)
-    else x <- as.vector(x)
+    x <- if (x$n < 2L) as.vector(x)
+         else if (tracing$tape$elements) Reduce(function(a, b) traced_binary(op, a, b), as.list(x))
+         else record("reduce", name, node_of(x), c(x$n, 1, 0), 1L)
     result <- if (is.null(result)) x else traced_binary(op, result, x)
   }
   if (is.null(rest) || identical(as.double(rest), none)) return(result)
