@@ -14,8 +14,8 @@ static scl_turn turn = ATOMIC_FLAG_INIT;
 enum { COLLECT_AT_LEAST = 48 << 20, LARGE_AT_LEAST = 512 << 20, LARGE_SHARE = 32 };
 enum { COLLECT_TIME_SHARE = 20 };
 
-/* Garbage is young as a rule: then a collection of that is enough, which takes a hundredth of the
- * time of one of all. What it leaves may be older garbage, and counts as such. */
+/* Most garbage is young: a collection of young objects is then enough, and takes a hundredth of the
+ * time of a full one. Garbage that it leaves may be older, and counts as such. */
 static void collect(scl_context *ctx, bool all) {
   const uint64_t start = scl_clock_us(), *live = &ctx->memory.live;
   ctx->small_since_collect = ctx->large_since_collect = ctx->results_since_collect = 0;
@@ -40,7 +40,7 @@ static uint64_t *count_for(scl_context *ctx, size_t bytes, scl_purpose purpose) 
   return ctx->spare == 0 ? &ctx->large_since_collect : &ctx->results_since_collect;
 }
 
-/* Whether enough was allocated since the last collection for another one. Small matrices are
+/* Whether enough was allocated since the last collection to justify another one. Small matrices are
  * counted together. Work on a large matrix takes longer than a collection, so large ones may first
  * fill a share of the device. With memory to spare a collection takes as long as many operations;
  * then only a share of the time is spent on collections, unless there may be too much garbage. */
@@ -95,7 +95,7 @@ static scl_status create(scl_context *ctx, size_t bytes, scl_storage storage, sc
   scl_status status = create_once(ctx, bytes, storage, injected, &buffer);
   if (status == SCL_E_MEMORY) {
     collect(ctx, true);
-    /* Pending work may still use what was released. */
+    /* Pending work may still use a released buffer. */
     SCL_TRY(ctx->engine->finish(ctx));
     status = create_once(ctx, bytes, storage, injected, &buffer);
   }
@@ -130,7 +130,7 @@ static void release(scl_buffer *buffer) {
   if (buffer->counted) {
     ctx->memory.live -= buffer->bytes;
     ctx->memory.buffers--;
-    /* What is released is no garbage. */
+    /* Released memory is not garbage. */
     if (buffer->since_collect != NULL && buffer->collection == ctx->collections &&
         *buffer->since_collect >= buffer->bytes) {
       *buffer->since_collect -= buffer->bytes;

@@ -11,12 +11,13 @@ typedef struct scl_buffer {
   uint32_t refs;
   size_t bytes;
   bool counted; /* false: foreign memory, not part of the live bytes */
-  /* What its bytes may become garbage of (base/buffer.c), and the collection before it was made. */
+  /* The kind of garbage that its bytes may become (base/buffer.c), and the last collection before
+   * it was made. */
   uint64_t *since_collect;
   uint64_t collection;
 } scl_buffer;
 
-/* What a new buffer is for: this decides when its creation collects garbage. */
+/* The purpose of a new buffer, which decides when its creation collects garbage. */
 typedef enum {
   SCL_RESULT = 0, /* an operation's result or workspace */
   SCL_ORIGINAL,   /* what the user uploads or fills: garbage of these is kept small */

@@ -61,7 +61,7 @@ static bool is_forked(const scl_context *ctx) {
 
 void scl_context_release(scl_context *ctx) {
   if (ctx == NULL || --ctx->refs > 0) return;
-  /* A forked child must not call the driver: what it inherited is freed with the process. */
+  /* A forked child must not call the driver: its memory is freed with the process. */
   if (is_forked(ctx)) return;
   ctx->tag = 0;
   ctx->engine->context_destroy(ctx);

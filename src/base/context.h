@@ -12,7 +12,8 @@
 typedef struct scl_context scl_context;
 struct scl_engine;
 
-/* What the core needs of the host language; set once at load, any member may be NULL. */
+/* The functions of the host language that the core calls; set once at load, any member may be
+ * NULL. */
 typedef struct {
   /* Drops unreachable matrices; may call scl_mat_release(). `all`: old ones too, which takes long.
    */
@@ -40,10 +41,10 @@ void scl_collect_garbage(bool all);
 /* Bytes of a context's matrices and workspaces. */
 typedef struct {
   uint64_t live;    /* now */
-  uint64_t peak;    /* most at any time */
+  uint64_t peak;    /* the highest value so far */
   uint64_t kept;    /* of released ones, kept for the next; not among the live ones */
   uint64_t buffers; /* buffers alive */
-  uint64_t limit;   /* what may be live; 0: unknown */
+  uint64_t limit;   /* of live bytes; 0: unknown */
   uint64_t largest; /* largest single buffer; 0: unknown */
 } scl_memory;
 

@@ -1,5 +1,5 @@
-/* A digest of bytes, to name and to check files: it tells damage and different contents apart, and
- * is no protection against forgery. */
+/* A digest of bytes, to name and to check files: it detects damage and different contents, but is
+ * no protection against forgery. */
 #ifndef SCL_BASE_DIGEST_H
 #define SCL_BASE_DIGEST_H
 

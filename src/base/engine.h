@@ -1,4 +1,4 @@
-/* What an engine is: its traits, and the table of its functions (base/engine.def). Operations
+/* An engine: its traits, and the table of its functions (base/engine.def). Operations
  * (ops/cholesky.c, ...) use nothing else of an engine, and none asks which engine it has.
  *
  * Common rules
@@ -55,7 +55,7 @@ struct scl_plan;            /* engine/plan/plan.h */
 struct scl_ready_plan;      /* an engine's own */
 struct scl_scan_pass;       /* engine/plan/scan.h */
 
-/* What operations need to know of an engine to use it well. */
+/* The properties of an engine by which operations choose their algorithms. */
 typedef struct {
   unsigned types;   /* bit 1 << t: matrices may have the element type t */
   bool synchronous; /* work is done when a function returns: results can be read at once, and input
@@ -80,13 +80,13 @@ enum { SCL_SMALL_BUFFER = 16 << 20 }; /* bytes: the largest of the small buffers
 struct scl_context {
   const scl_engine *engine;
   uint32_t tag;
-  _Atomic uint32_t refs; /* of the host: by threads beside each other */
+  _Atomic uint32_t refs; /* of the host: by several threads */
   long owner;            /* process id that made a device context; 0 for the host */
   _Atomic bool lost;     /* set by the device engine, from any thread; never cleared */
   char name[128];
   char label[160]; /* for messages: the name, and the id of a device */
   scl_memory memory;
-  /* When garbage is to be collected (base/buffer.c): bytes created since the last time and not
+  /* When to collect garbage (base/buffer.c): bytes created since the last collection and not
    * released, by buffers up to SCL_SMALL_BUFFER and above, and by operations of a device with
    * memory to spare. */
   uint64_t small_since_collect, large_since_collect, results_since_collect;

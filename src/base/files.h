@@ -1,4 +1,4 @@
-/* What the package asks the system about files before it changes any. */
+/* Properties of files that the package checks before it changes them. */
 #ifndef SCL_BASE_FILES_H
 #define SCL_BASE_FILES_H
 

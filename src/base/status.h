@@ -63,7 +63,7 @@ __attribute__((format(printf, 3, 4)))
 scl_status
 scl_fail_index(scl_status status, int64_t index, const char *format, ...);
 
-/* SCL_E_MEMORY with the bytes asked for and the limit (0 when unknown). */
+/* SCL_E_MEMORY with the requested bytes and the limit (0 when unknown). */
 scl_status scl_fail_memory(uint64_t bytes, uint64_t limit, const char *what);
 
 /* The record itself, for the few functions that add fields after scl_fail(). */

@@ -186,7 +186,7 @@ bool scl_is_touched(const void *memory, size_t bytes) {
 
 #endif
 
-/* A write in each page; to ask for all pages of a block at once blocks all other threads. */
+/* Writes to each page; a request for all pages of a block at once would block all other threads. */
 enum { SMALLEST_PAGE = 4096 };
 
 void scl_touch_pages(double *memory, size_t n) {

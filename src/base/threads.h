@@ -1,6 +1,6 @@
-/* What the core needs of the operating system: a process id, sleep, a clock, the environment, and a
- * team of threads that lives for one piece of work only, so that no thread is there when the
- * process forks. */
+/* The functions of the operating system that the core uses: a process id, sleep, a clock, the
+ * environment, and a team of threads that lives for one piece of work only, so that no thread is
+ * there when the process forks. */
 #ifndef SCL_BASE_THREADS_H
 #define SCL_BASE_THREADS_H
 
@@ -17,13 +17,13 @@ void scl_sleep_us(unsigned microseconds);
 void scl_signals_hold(void);
 void scl_signals_release(void);
 
-/* From now on this thread takes no interrupt (SIGINT); for processes with no other threads, as one
- * of these would take it. */
+/* From now on this thread takes no interrupt (SIGINT); for processes without other threads, which
+ * would take it. */
 void scl_interrupts_block(void);
 
 uint64_t scl_clock_us(void); /* monotonic; its zero means nothing */
 
-/* The value of an environment variable; NULL when it is unset or empty, which mean the same. */
+/* The value of an environment variable; NULL when it is unset or empty, which are equivalent. */
 const char *scl_env(const char *name);
 /* Sets an environment variable if it is unset or empty. */
 void scl_env_default(const char *name, const char *value);
@@ -56,13 +56,13 @@ int scl_usual_threads(void);
 /* The same for a piece of work of this thread: its share, if it has one. */
 int scl_copy_threads(void);
 
-/* A thread beside others that use the same context has a share of the usual threads, so many; 0
- * ends this. Meanwhile it must not call the host language: scl_poll() does not ask, and nothing
- * collects garbage. */
+/* Gives a thread that shares its context with other threads `threads` of the usual threads; 0 ends
+ * this. Meanwhile it must not call the host language: scl_poll() does not ask, and nothing collects
+ * garbage. */
 void scl_thread_share(int threads);
 bool scl_thread_shares(void);
 
-/* What all contexts have in common, threads beside each other use in turn; a thread alone needs no
+/* Concurrent threads use the state that all contexts share in turn; a single thread needs no
  * lock. */
 typedef atomic_flag scl_turn;
 void scl_turn_take(scl_turn *turn);
@@ -74,13 +74,14 @@ typedef void (*scl_team_work)(void *arg, int part, int parts);
 typedef struct scl_team scl_team;
 
 /* A team of up to `threads` threads, including the caller. NULL, which the other functions accept,
- * is a team of one: asked for, not supported here, or no thread could be made. */
+ * is a team of one: one thread was requested, threads are not supported here, or none could be
+ * made. */
 scl_team *scl_team_start(int threads);
 /* Runs all parts, one on each thread, and returns when all are done. */
 void scl_team_run(scl_team *team, scl_team_work work, void *arg);
 /* Begins a round without the caller's part 0; scl_team_wait() returns when all parts are done. */
 void scl_team_begin(scl_team *team, scl_team_work work, void *arg);
-/* A team whose members begin to work as soon as they are created. `parts` is the number asked for,
+/* A team whose members begin to work as soon as they are created. `parts` is the requested number,
  * even if fewer threads were created. */
 scl_team *scl_team_launch(int threads, scl_team_work work, void *arg);
 void scl_team_wait(scl_team *team);

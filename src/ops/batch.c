@@ -9,7 +9,7 @@
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* An operand in the form that the engine needs. `held`: a copy without the gaps that a matrix on a
+/* An operand in the form that engines take. `held`: a copy without the gaps that a matrix on a
  * device may have between its columns. */
 typedef struct {
   scl_batch_operand of;
@@ -61,7 +61,7 @@ static scl_status create_result(scl_context *ctx, size_t each, size_t batch, scl
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Up to three operands and the pass that they make; everything that has to be released. */
+/* Up to three operands and their pass; owns everything that has to be released. */
 typedef struct {
   scl_context *ctx;
   scl_batch_pass pass;
@@ -80,7 +80,8 @@ static scl_status add_operand(job *j, int which, const scl_mat *a, const char *a
   return SCL_OK;
 }
 
-/* Makes the result of `each` numbers a matrix and runs; `work` says whether there is any. */
+/* Makes the result, of `each` numbers a matrix, and runs; `work`: whether there is anything to
+ * compute. */
 static scl_status run_job(job *j, size_t each, bool work, scl_batch_report *report) {
   SCL_TRY(create_result(j->ctx, each, j->pass.batch, &j->result));
   if (report != NULL) report->bad = 0;

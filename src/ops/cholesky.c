@@ -18,7 +18,7 @@ static scl_status judge_order(const scl_mat *a, double order) {
 }
 
 /* On engines that start work before the input is checked, a pivot that is not finite fails, and the
- * reason is found afterwards. */
+ * cause is determined afterwards. */
 static scl_status check_input(const scl_mat *a) {
   SCL_TRY(scl_require_square(a, "a"));
   return scl_traits(a->ctx)->synchronous ? scl_require_finite(a, SCL_LOWER, "a") : SCL_OK;

@@ -1,4 +1,4 @@
-/* Cholesky factor, its reverse mode, and what is computed from the factor.
+/* Cholesky factor, its reverse mode, and results computed from the factor.
  *
  * Factors are lower, A = L L', or upper where `upper` says so, A = R' R; only that triangle of a
  * factor is read. Results are new matrices, released by the caller. All of these wait for the

@@ -89,7 +89,7 @@ static scl_status gram_shape(scl_shape x, scl_shape w, scl_shape *out) {
   return SCL_OK;
 }
 
-/* By way of diag(w) x. */
+/* Computes diag(w) x first. */
 static scl_status gram_in_steps(const scl_mat *x, const scl_mat *w, scl_mat *c) {
   scl_mat *scaled;
   SCL_TRY(scl_mat_create(x->ctx, x->nrow, x->ncol, SCL_GENERAL, &scaled));

@@ -185,7 +185,7 @@ static scl_status check_parameters(const scl_glm *glm, const scl_glm_parameters 
   return check_aux(glm, at, s);
 }
 
-/* Finds out why a result is not a number. */
+/* The error for a result that is not a number. */
 static scl_status explain(const scl_glm *glm) {
   int64_t index = 0;
   scl_context *ctx = scl_glm_context(glm);
@@ -276,7 +276,7 @@ static scl_status write_parameters(const scl_glm *glm, const scl_glm_parameters 
   return SCL_OK;
 }
 
-/* Reads what phi by row needs of the data: its terms of the host have to be added by row. */
+/* Reads the data for phi by row: the terms of the host have to be added by row. */
 static scl_status read_rows(scl_glm *glm) {
   size_t n = scl_glm_nrow(glm), bytes = (n > 0 ? n : 1) * scl_mat_ncol(glm->y) * sizeof(double);
   if (glm->rows != NULL) return SCL_OK;

@@ -44,7 +44,7 @@ scl_glm_family scl_glm_family_of(const scl_glm *glm);
 scl_context *scl_glm_context(const scl_glm *glm); /* borrowed */
 size_t scl_glm_nrow(const scl_glm *glm);
 size_t scl_glm_ncol(const scl_glm *glm);
-uint64_t scl_glm_bytes(const scl_glm *glm); /* data and workspaces */
+uint64_t scl_glm_bytes(const scl_glm *glm); /* of data and workspaces */
 
 /* Parameters in host memory. */
 typedef struct {
@@ -83,19 +83,18 @@ scl_status scl_glm_end(scl_glm *glm, int slot, const scl_glm_parameters *paramet
                        unsigned wanted, const scl_glm_results *results);
 
 /* ---- leapfrog trajectories ------------------------------------------------------------------- */
-/* How many points scl_glm_walk() should be given at most: fewer where an evaluation takes long,
- * since the caller may not need the later ones; 1 if it cannot do it, which needs an
- * engine that is not synchronous and a family without an auxiliary parameter and with one
- * predictor. */
+/* The largest sensible number of points for scl_glm_walk(): fewer where an evaluation takes long,
+ * since the caller may not need the later ones; 1 if walks are not possible: they need an engine
+ * that is not synchronous and a family with one predictor and no auxiliary parameter. */
 size_t scl_glm_walk_most(const scl_glm *glm);
-/* Roughly how many evaluations take as long as asking for them and waiting. */
+/* Roughly the number of evaluations that take as long as a request and its answer. */
 double scl_glm_walk_wait(const scl_glm *glm);
 
 /* One trajectory for each of `vectors` chains, d = 1 + p numbers each: alpha and beta. Of `points`
- * positions the first is given, and each other one is a step after the last, but where a chain
- * turns: there it goes on from a second start, as the other end of its trajectory. A momentum is
- * that half a step before its position. For each point, and in it for each chain, `record` gets
- * 2 d + 1 numbers: the log density, its gradient, and (not for the last point) the next position.
+ * positions the first is given, and each further one is one step on, except where a chain turns:
+ * there it continues from a second start, the other end of its trajectory. A momentum is that of
+ * half a step before its position. For each point, and in it for each chain, `record` gets 2 d + 1
+ * numbers: the log density, its gradient, and (not for the last point) the next position.
  */
 typedef struct {
   size_t points, vectors; /* points: 2 to scl_glm_walk_most() */

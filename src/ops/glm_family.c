@@ -91,8 +91,8 @@ scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, s
   if (family == SCL_GLM_BERNOULLI_LOGIT && is_binary(data->y, n_y)) rows = 0;
   for (size_t i = 0; i < rows; i++) {
     double one = data->y[n_y == 1 ? 0 : i];
-    double beside = datum != NULL ? datum[data->n_datum == 1 ? 0 : i] : 0.0;
-    bool fits = supports(family, one, beside) || (weight != NULL && is_share(family, one, beside));
+    double trials = datum != NULL ? datum[data->n_datum == 1 ? 0 : i] : 0.0;
+    bool fits = supports(family, one, trials) || (weight != NULL && is_share(family, one, trials));
     if (!fits) return fail_data("y", support_words[family], family, n_y == 1 ? 0 : i, one);
   }
   for (size_t i = 0; weight != NULL && i < n; i++) {

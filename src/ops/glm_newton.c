@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The search that R/glm-newton.R describes, without what is rarely needed. */
+/* The search that R/glm-newton.R describes, without its rarely needed parts. */
 typedef struct {
   scl_glm *glm;
   scl_glm_search *at;
@@ -15,8 +15,8 @@ typedef struct {
   double *size, *step, *to, *next; /* p: scales, the step, a trial point, its gradient */
 } search_state;
 
-enum { RISE_SHARE_INVERSE = 10000 }; /* a step must gain so small a part of what is predicted */
-static const double vanished = 1e-6; /* of the information at the start: R looks closer */
+enum { RISE_SHARE_INVERSE = 10000 }; /* of the predicted gain that a step needs */
+static const double vanished = 1e-6; /* of the first information: R's search takes over */
 
 bool scl_glm_searches(scl_glm_family family) {
   return family == SCL_GLM_BERNOULLI_LOGIT || family == SCL_GLM_BINOMIAL_LOGIT ||

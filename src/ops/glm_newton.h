@@ -25,9 +25,9 @@ typedef struct {
  * canonical link. */
 bool scl_glm_searches(scl_glm_family family);
 
-/* *found: whether the mode was found. It is not found where the search needs care: a matrix of
- * second derivatives that is not positive definite or has nearly vanished in some direction, steps
- * that must become tiny, too many steps. Results are then undefined. SCL_E_MEMORY; the statuses of
+/* *found: whether the mode was found. It is not found in difficult cases, which R's search handles:
+ * a matrix of second derivatives that is not positive definite or nearly zero in some direction,
+ * tiny steps, too many steps. Results are then undefined. SCL_E_MEMORY; the statuses of
  * scl_glm_evaluate() but SCL_E_NONFINITE. */
 scl_status scl_glm_newton(scl_glm *glm, scl_glm_search *search, bool *found);
 

@@ -1,11 +1,12 @@
-/* What glm.c and glm_walk.c share. */
+/* Shared by glm.c and glm_walk.c. */
 #ifndef SCL_OPS_GLM_PRIVATE_H
 #define SCL_OPS_GLM_PRIVATE_H
 
 #include "ops/glm.h"
 #include "ops/glm_family.h"
 
-/* An evaluation: parameters and results in the layout of the pass; what it is, while it runs. */
+/* An evaluation: parameters and results in the layout of the pass, and its request while it
+ * runs. */
 typedef struct {
   double *memory;
   size_t capacity;
@@ -22,7 +23,7 @@ struct scl_glm {
   scl_glm_slot slot[SCL_GLM_SLOTS];
 };
 
-/* How many leading numbers are finite. */
+/* The number of leading finite numbers. */
 size_t scl_glm_count_finite(const double *v, size_t n);
 scl_status scl_glm_reserve(scl_glm_slot *o, size_t needed);
 /* After an error: the device may still write to the memory, which is leaked on purpose. */

@@ -4,7 +4,7 @@
 #include "ops/glm_private.h"
 #include "ops/operation.h"
 
-/* An evaluation as long as this one is worth starting only if it is surely needed. */
+/* An evaluation that takes this long is started only if it is needed for certain. */
 enum { WALK_ELEMENTS = 1 << 25, WALK_MANY = 32, WALK_FEW = 2 };
 
 static size_t elements_of(const scl_glm *glm) {

@@ -170,7 +170,7 @@ scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices
   scl_buffer_release(gp->results.buffer);
   gp->results = (scl_block){0};
   SCL_TRY(scl_block_create(gp->ctx, count, 1, &gp->results));
-  return gp->ctx->engine->fill(gp->ctx, 0.0, gp->results); /* not every evaluation writes all */
+  return gp->ctx->engine->fill(gp->ctx, 0.0, gp->results); /* some are not always written */
 }
 
 struct scl_covariance_pass scl_gp_pass(const scl_gp *gp, const scl_covariance *kernel) {
@@ -211,7 +211,7 @@ scl_status scl_gp_take(scl_gp *gp, const scl_mat *c) {
   return SCL_OK;
 }
 
-/* dst = L^-1 src, or L^-T src. Products with a transposed matrix are fastest. */
+/* dst = L^-1 src, or L^-T src. Products with a transposed matrix are the fastest. */
 static scl_status divide(scl_gp *gp, scl_trans trans, scl_block src, scl_block dst) {
   const scl_engine *engine = gp->ctx->engine;
   if (gp->factor_inverse.buffer != NULL) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an evaluation works on. */
+/* The data of an evaluation. */
 typedef struct {
   scl_gp *gp;
   const scl_covariance *kernel;

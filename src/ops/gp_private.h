@@ -1,4 +1,4 @@
-/* What scl_gp*.c share. */
+/* Shared by the files scl_gp*.c. */
 #ifndef SCL_OPS_GP_PRIVATE_H
 #define SCL_OPS_GP_PRIVATE_H
 
@@ -26,7 +26,7 @@ struct scl_gp {
   size_t n, p, outputs, q; /* q: columns of the basis */
   scl_mat *x, *right;      /* n x p; y and H side by side */
   scl_mat *spread;         /* n x 2 or NULL */
-  scl_block given;         /* C during a call that has it instead of a kernel */
+  scl_block given;         /* covariance matrix supplied by the caller, during the call */
   scl_block room[2];       /* memory of n x n matrices; the second is made when first needed */
   /* Their present contents; without a buffer where there are none. */
   scl_block factor;           /* L, lower, of C = L L' */

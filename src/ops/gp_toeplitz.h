@@ -17,8 +17,8 @@
 #include "ops/gp.h"
 
 /* As scl_gp_evaluate() with SCL_GP_MARGINAL, for one column of y, no `spread`, points in the order
- * of their steps, on a host context. That the matrix is Toeplitz is up to the caller: its first
- * column alone is computed. *usable is false, and the rest untouched, if C is not positive definite
+ * of their steps, on a host context. The caller guarantees that the matrix is Toeplitz: only its
+ * first column is computed. *usable is false, and the rest untouched, if C is not positive definite
  * or results would not be accurate: if the variances of the errors fall below that of the noise,
  * or, with `gradient`, unless tr(C^-1 C) is n and a' C a is y' a, to 1e-6. */
 scl_status scl_gp_toeplitz(scl_context *host, const scl_gp_data *data, const scl_covariance *kernel,

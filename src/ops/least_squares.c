@@ -112,7 +112,7 @@ static double refine(const scl_reflections *q, double *v, const double *slope, d
   return sqrt(square);
 }
 
-/* Whether no column is near the others, so that one correction has all digits. */
+/* Whether no column is nearly collinear, so that one correction gives all digits. */
 static bool is_easy(const scl_reflections *q) {
   for (size_t j = 0; j < q->p; j++) {
     double square = 0.0;

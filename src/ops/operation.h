@@ -1,4 +1,4 @@
-/* What the operations over the engine table share; included by the core's .c files only. */
+/* Shared by the operations over the engine table; included by the core's .c files only. */
 #ifndef SCL_OPS_OPERATION_H
 #define SCL_OPS_OPERATION_H
 
@@ -63,8 +63,8 @@ scl_status scl_require_square(const scl_mat *a, const char *argument);
 
 /* Checks of operands concurrent with the work on them. On the host a failing check ends an
  * operation before its work. On a device checks are recorded, started after the work, and read
- * while the work runs: the device does not wait for the host, nor the work for the checks. The
- * operands must outlive scl_checks_end(). */
+ * while the work runs: neither the device nor the work waits. The operands must outlive
+ * scl_checks_end(). */
 typedef struct {
   int count;
   struct {

@@ -29,13 +29,13 @@ enum {
 #define EXPECT_READ(at) ((void)(at))
 #endif
 
-/* A point and its neighbours, to count those that a block has: each is in its place of a table, or
- * beside it if another one of them has that place. */
+/* A point and its neighbours, to count those in a block: each is in its slot of a hash table, or in
+ * a list if another one has the slot. */
 typedef struct {
   int32_t table[TABLE]; /* -1: free */
-  int32_t seen[SEEN];   /* blocks; one that was forgotten is looked at again, to no effect */
-  int32_t *beside;
-  size_t besides;
+  int32_t seen[SEEN];   /* blocks; one that was forgotten is examined again, without effect */
+  int32_t *extra;
+  size_t extras;
 } point_set;
 
 typedef struct {
@@ -70,14 +70,14 @@ static uint32_t place_of(int32_t point) {
 }
 
 static void make_set(point_set *s, const int32_t *near, size_t count) {
-  s->besides = 0;
+  s->extras = 0;
   memset(s->seen, -1, sizeof s->seen);
   for (size_t k = 0; k < count; k++) {
     int32_t *place = s->table + place_of(near[k]);
     if (*place < 0) {
       *place = near[k];
     } else {
-      s->beside[s->besides++] = near[k];
+      s->extra[s->extras++] = near[k];
     }
   }
 }
@@ -86,13 +86,13 @@ static void clear_set(point_set *s, const int32_t *near, size_t count) {
   for (size_t k = 0; k < count; k++) s->table[place_of(near[k])] = -1;
 }
 
-/* Takes those out that a block has. */
+/* Removes the members of a block. */
 static void remove_from_set(point_set *s, const int32_t *rows, size_t size) {
   for (size_t r = 0; r < size; r++) {
     int32_t point = rows[r] >> 1, *place = s->table + place_of(point);
     if (*place == point) *place = -1;
-    for (size_t k = 0; k < s->besides; k++) {
-      if (s->beside[k] == point) s->beside[k] = -1;
+    for (size_t k = 0; k < s->extras; k++) {
+      if (s->extra[k] == point) s->extra[k] = -1;
     }
   }
 }
@@ -103,8 +103,8 @@ static size_t count_common(const point_set *s, const int32_t *rows, size_t size)
     int32_t point = rows[r] >> 1;
     common += s->table[place_of(point)] == point;
   }
-  for (size_t k = 0; k < s->besides; k++) {
-    for (size_t r = 0; r < size; r++) common += rows[r] >> 1 == s->beside[k];
+  for (size_t k = 0; k < s->extras; k++) {
+    for (size_t r = 0; r < size; r++) common += rows[r] >> 1 == s->extra[k];
   }
   return (size_t)common;
 }
@@ -119,8 +119,8 @@ static const int32_t *neighbours_of(const grouping *g, size_t i, size_t *count) 
   return near;
 }
 
-/* Asks for what best_block() will read of point i, and for where that of the one after it stands.
- * Gives the number of blocks: compilers drop calls of functions that give nothing. */
+/* Prefetches the data that best_block() will read of point i, and their addresses for the next
+ * point. Returns the number of blocks, because compilers drop calls of functions without result. */
 static size_t expect(const grouping *g, size_t i, size_t end) {
   size_t count, known = 0;
   if (i + 1 < end) {
@@ -139,9 +139,9 @@ static size_t expect(const grouping *g, size_t i, size_t end) {
   return known;
 }
 
-/* The block, of those of the neighbours, for which joining saves the most: the sum of the squares
- * of the sizes apart less the square of the union's size, which must not be negative. Of equal ones
- * that of the nearest neighbour; -1 if there is none. */
+/* The neighbour's block for which joining saves the most: the sum of the squares of the sizes apart
+ * less the square of the union's size, which must not be negative. Ties go to the nearest
+ * neighbour; -1 if there is none. */
 static int32_t best_block(const grouping *g, point_set *s, size_t i) {
   size_t count;
   const int32_t *near = neighbours_of(g, i, &count);
@@ -216,8 +216,8 @@ static bool join(grouping *g, int32_t at, size_t i) {
   for (size_t k = 0; k < count; k++) {
     if (s->table[place_of(near[k])] == near[k]) rows[b->rows++] = 2 * near[k];
   }
-  for (size_t k = 0; k < s->besides; k++) {
-    if (s->beside[k] >= 0) rows[b->rows++] = 2 * s->beside[k];
+  for (size_t k = 0; k < s->extras; k++) {
+    if (s->extra[k] >= 0) rows[b->rows++] = 2 * s->extra[k];
   }
   clear_set(s, near, count);
   rows[b->rows++] = 2 * (int32_t)i + 1;
@@ -303,23 +303,23 @@ static scl_status begin(grouping *g, size_t n, int threads) {
   g->of = malloc(n * sizeof *g->of);
   g->chosen = malloc(MOST_BATCH * sizeof *g->chosen);
   g->sets = calloc(parts, sizeof *g->sets);
-  int32_t *beside = malloc(parts * (g->m + 1) * sizeof *beside);
-  if (g->sets != NULL) g->sets->beside = beside;
-  if (g->of == NULL || g->chosen == NULL || g->sets == NULL || beside == NULL) {
-    if (g->sets == NULL) free(beside);
+  int32_t *extra = malloc(parts * (g->m + 1) * sizeof *extra);
+  if (g->sets != NULL) g->sets->extra = extra;
+  if (g->of == NULL || g->chosen == NULL || g->sets == NULL || extra == NULL) {
+    if (g->sets == NULL) free(extra);
     return scl_fail_memory(n * sizeof *g->of, 0, "blocks of observations");
   }
   scl_expect_writes(g->of, n * sizeof *g->of);
   memset(g->of, -1, n * sizeof *g->of);
   for (size_t t = 0; t < parts; t++) {
     memset(g->sets[t].table, -1, sizeof g->sets[t].table);
-    g->sets[t].beside = beside + t * (g->m + 1);
+    g->sets[t].extra = extra + t * (g->m + 1);
   }
   return SCL_OK;
 }
 
 static void release(grouping *g) {
-  if (g->sets != NULL) free(g->sets->beside);
+  if (g->sets != NULL) free(g->sets->extra);
   free(g->sets);
   free(g->chosen);
   free(g->of);

@@ -117,7 +117,7 @@ static scl_status not_pd(void) {
 }
 
 /* Without negative elements of D, the Schur complement of what comes later is at least w w' + D,
- * which bounds pivots. */
+ * which bounds the pivots. */
 static scl_status factor_precision(const scl_vecchia *v, const double *weights, const double *d,
                                    double *factor, double *half) {
   size_t width = v->m + 1;

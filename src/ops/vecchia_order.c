@@ -84,7 +84,7 @@ static scl_status order_exactly(const double *points, size_t n, size_t p, int32_
     closest[i] = INFINITY;
     heap[i] = (heap_entry){INFINITY, (int32_t)i};
   }
-  heap[0].index = (int32_t)first; /* all keys are equal: the top is what stands there */
+  heap[0].index = (int32_t)first; /* all keys are equal: the first point is the top */
   heap[first].index = 0;
   for (size_t k = 0; k < n;) {
     size_t i = (size_t)heap[0].index;
@@ -193,7 +193,7 @@ static scl_status sort_keyed(const keyed *a, keyed *sorted, size_t n, scl_team *
   return SCL_OK;
 }
 
-/* A number without pattern, the same everywhere. */
+/* A pseudo-random number, the same on every machine. */
 static uint64_t scatter(uint64_t x) {
   x = (x + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
   x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -426,8 +426,8 @@ static scl_status begin_search(search_work *w, int threads) {
   return w->memory == NULL ? scl_fail_memory(count * sizeof(double), 0, "a workspace") : SCL_OK;
 }
 
-/* A tree of the first points for each half of them, so that at least half of what a search finds
- * counts. */
+/* A tree of the first points for each half of them, so that at least half of the points that a
+ * search finds are valid. */
 scl_status scl_vecchia_neighbours(const double *points, size_t n, size_t p, size_t m, size_t stride,
                                   int32_t *neighbours) {
   search_work w = {.p = p, .m = m, .stride = stride, .neighbours = neighbours};

@@ -94,7 +94,7 @@ scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, s
     }
   }
   *value = found;
-  if (v->blocks != NULL && q > 0) { /* Q is that of the points apart, and so must be its b */
+  if (v->blocks != NULL && q > 0) { /* Q is that of single points, so b must be too */
     scl_vecchia_copy plain = v->host;
     plain.blocks = NULL;
     SCL_GO(scl_vecchia_sums(v, &plain, kernel, trend, &space, &found));

@@ -1,11 +1,11 @@
-/* What vecchia.c and vecchia_predict.c share. */
+/* Shared by vecchia.c and vecchia_predict.c. */
 #ifndef SCL_OPS_VECCHIA_PRIVATE_H
 #define SCL_OPS_VECCHIA_PRIVATE_H
 
 #include "engine/pass/vecchia.h"
 #include "ops/vecchia.h"
 
-/* What passes read, in one context. */
+/* The data that passes read, in one context. */
 typedef struct {
   scl_context *ctx;
   scl_mat *records, *neighbours;
@@ -43,7 +43,7 @@ struct scl_vecchia_pass scl_vecchia_begin_pass(const scl_vecchia *v, const scl_v
 scl_status scl_vecchia_run(const scl_vecchia *v, scl_context *ctx,
                            const struct scl_vecchia_pass *pass);
 
-/* What the columns y and H give: A = R R' as R^-1 (q x q, lower), b, y' P y, log|A|. */
+/* Results of the columns y and H: A = R R' as R^-1 (q x q, lower), b, y' P y, log|A|. */
 typedef struct {
   double *root_inverse, *b;
   double logs, square, log_det;

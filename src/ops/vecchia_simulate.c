@@ -1,6 +1,6 @@
 /* Draws of a process by Vecchia's approximation. Without a condition points come in a maximin
  * order, each one given the nearest before it. For draws given the data the observations are drawn
- * with the points, and the prediction from what they lack to the data is added (Journel and
+ * too, and the prediction of the residuals (data minus drawn observations) is added (Journel and
  * Huijbregts, 1978). */
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lower bounds of distances are sums in another order than distances. */
+/* Lower bounds of distances are summed in another order than the distances. */
 static const double slack = 1.0 - 1e-12;
 
 static double *record_at(const scl_tree *tree, size_t i) {
@@ -98,7 +98,8 @@ static void split_below(scl_tree *tree, size_t node, size_t leaf, size_t count) 
   split_below(tree, 2 * node + 2, leaf + count / 2, count / 2);
 }
 
-/* The nodes of one level are split by threads: below it, each with all that is under it. */
+/* The nodes of one level are split by threads: below that level, each thread splits whole
+ * subtrees. */
 typedef struct {
   scl_tree *tree;
   size_t nodes; /* of the level */

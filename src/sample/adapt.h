@@ -37,7 +37,7 @@ double scl_adapt_final(const scl_adaptation *a);
 size_t scl_adapt_rows(int warmup);
 /* Adds the position of iteration i and its gradient; true if a window ends with it. */
 bool scl_adapt_observe(scl_adaptation *a, int i, const double *q, const double *g);
-/* Whether `n` is what so many iterations leave; `waits`: at the end of a window. */
+/* Whether `n` is the number of positions after this iteration; `waits`: at the end of a window. */
 bool scl_adapt_consistent(const scl_adaptation *a, int done, bool waits);
 /* Adds the positions of another window, the `part`-th of `parts`, counted from 0. Of a metric of
  * low rank each part gives every `parts`-th of its positions in place of those of `a`. */

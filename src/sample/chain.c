@@ -100,8 +100,8 @@ static bool set_metric(scl_chain *c, const double *inverse) {
   return scl_metric_factor(d, c->factor);
 }
 
-/* From the positions of its window. A matrix that rounding makes indefinite keeps its diagonal
- * only. */
+/* Sets the metric from the positions of the window. If rounding makes the matrix indefinite, only
+ * its diagonal is used. */
 static void take_metric(scl_chain *c) {
   const scl_adaptation *window = &c->adapt;
   const size_t d = c->options.dimension;
@@ -122,7 +122,7 @@ static void take_metric(scl_chain *c) {
   }
 }
 
-/* Of a chain with the same options. */
+/* The metric of a chain with the same options. */
 static void copy_metric(scl_chain *c, const scl_chain *from) {
   const size_t d = c->options.dimension, rank = c->options.rank;
   scl_assign(c, c->scale, from->scale);
@@ -301,7 +301,8 @@ static void end_window(scl_chain *c) {
 
 enum { FEW_ITERATIONS = 20, SOME_ITERATIONS = 100 };
 
-/* Counts the iteration; whether most have failed, where that is asked. */
+/* Counts the iteration; returns whether most have failed, at the iterations where that is
+ * checked. */
 static bool mostly_failed(scl_chain *c) {
   const int warmup = c->options.warmup, total = warmup + c->options.iter;
   const int since = c->done <= warmup ? c->done : c->done - warmup;
@@ -338,7 +339,7 @@ static scl_status end_transition(scl_chain *c) {
   return SCL_OK;
 }
 
-/* In the order of the chains, for equal bits. */
+/* In the order of the chains, so that results have the same bits. */
 scl_status scl_chains_pool(scl_chain *const *chain, int count) {
   for (int k = 0; k < count; k++) {
     const bool fits = chain[k]->stop == SCL_CHAIN_WAITS && chain[k]->done == chain[0]->done &&
@@ -399,7 +400,7 @@ static scl_status answer(scl_chain *c, double value, const double *gradient) {
   return receive(c, gradient != NULL ? value : -INFINITY, c->answer + 1);
 }
 
-/* A chain that asks for nothing takes nothing. */
+/* A chain that waits for no evaluation takes no result. */
 static bool rests(const scl_chain *c) {
   return c->stop == SCL_CHAIN_ENDED || c->stop == SCL_CHAIN_WAITS;
 }
@@ -411,7 +412,7 @@ scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient,
   return SCL_OK;
 }
 
-/* What a result means that is not all finite. */
+/* The consequence of a result that is not finite throughout. */
 static scl_status take_unusual(scl_chain *c) {
   const double value = c->answer[0];
   bool nan = isnan(value);

@@ -7,11 +7,11 @@
  *
  * NUTS is the multinomial sampler with the generalised criterion (Betancourt, 2017,
  * arXiv:1701.02434, appendix A), with the further checks across the halves of each tree that Stan
- * has had since 2.21. tests/testthat/helper-sample-chain.R is the same in R; both make the same
- * draws, bit for bit, of the same values.
+ * has had since 2.21. tests/testthat/helper-sample-chain.R is the same in R; given the same values,
+ * both make the same draws, bit for bit.
  *
  * A chain is a state machine that asks for one evaluation after another. So it can stop between any
- * two and go on later. */
+ * two and continue later. */
 #ifndef SCL_SAMPLE_CHAIN_H
 #define SCL_SAMPLE_CHAIN_H
 
@@ -56,17 +56,16 @@ typedef enum {
                      end, or of those after it, at each hundredth and at the end */
 } scl_chain_stop;
 
-/* Goes on until `iterations` are done, `seconds` are over, or the chain stops before. A status of
- * the target ends it at the point that failed: the same call goes on from there. */
+/* Goes on until `iterations` are done, `seconds` are over, or the chain stops before. If the target
+ * fails, its status is returned, and the same call continues from that point. */
 scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
                          scl_chain_stop *out);
 /* The result at the point in place of the target's. gradient NULL: the point has density zero,
  * since it cannot be evaluated if the value is NaN. SCL_E_MEMORY. */
 scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient,
                             scl_chain_stop *out);
-/* Sets the inverse metric of chains that wait, from the positions in the windows of all; they go
- * on.
- */
+/* Sets the inverse metric of chains that wait, from the positions in the windows of all; they
+ *continue. /
 scl_status scl_chains_pool(scl_chain *const *chain, int count);
 /* Time counts between a start of the clock and its stop, and in scl_chain_run(). */
 void scl_chain_clock(scl_chain *c, bool runs);
@@ -95,7 +94,7 @@ typedef struct {
 } scl_chain_group;
 scl_status scl_chain_groups_run(const scl_chain_group *group, int groups, double seconds);
 
-/* What there is so far; borrowed. */
+/* The state and the results so far; borrowed. */
 enum { SCL_CHAIN_FIGURES = 7 };
 typedef struct {
   size_t dimension;
@@ -119,9 +118,9 @@ typedef struct {
 } scl_chain_view;
 scl_chain_view scl_chain_view_of(const scl_chain *c);
 
-/* The image of a chain, with which another process goes on: the same draws follow. Valid for chains
- * of the same options on machines with the same numbers. SCL_E_ARGUMENT for other bytes, which
- * leave the chain as it was. */
+/* The image of a chain, from which another process continues with the same draws. Valid for chains
+ * with the same options on machines with the same formats of numbers. SCL_E_ARGUMENT for other
+ * bytes, which leave the chain as it was. */
 size_t scl_chain_image_size(const scl_chain *c);
 void scl_chain_save(const scl_chain *c, void *image);
 scl_status scl_chain_restore(scl_chain *c, const void *image, size_t bytes);

@@ -1,5 +1,5 @@
 /* The image of a chain: a head, its numbers one by one, its vectors, and a digest of all of them.
- * What follows from the options is not in it: the chain that goes on has the same ones. */
+ * It does not contain what follows from the options, which the continuing chain shares. */
 #include <stdint.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static void count(place *p, size_t *x, size_t most) {
   *x = (size_t)wide;
 }
 
-/* Numbers that must be those of the chain. */
+/* Numbers that must agree with the chain. */
 static void same(place *p, double right) {
   double x = right;
   number(p, &x);
@@ -184,7 +184,7 @@ static bool consistent(const scl_chain *c) {
          c->leapfrog == c->size - 1 + c->leaf;
 }
 
-/* Whether the vectors at this place are all there and can be used. */
+/* Whether the vectors at this position are complete and valid. */
 static bool sound_vectors(place p, const scl_chain *c) {
   const size_t memory = scl_chain_vectors(&c->options) * sizeof *c->memory;
   scl_chain_view v = scl_chain_view_of(c);

@@ -69,7 +69,8 @@ void scl_lowrank_times(const scl_lowrank *m, bool transposed, const double *rest
   for (size_t k = 0; k < d && !transposed; k++) to[k] *= m->scale[k];
 }
 
-/* ---- small matrices, by column; in this order of operations, for equal bits ----------------- */
+/* ---- small matrices, by column; the order of operations is fixed, for equal bits
+ * ----------------- */
 
 /* to <- a b', for m x d and n x d. */
 static void times(size_t m, size_t n, size_t d, const double *a, const double *b, double *to) {
@@ -82,8 +83,7 @@ static void times(size_t m, size_t n, size_t d, const double *a, const double *b
   }
 }
 
-/* Columns made orthonormal, each by two rounds; their number without those that depend on others.
- */
+/* Orthonormalises columns, each in two rounds, and drops dependent ones; returns their number. /
 static size_t orthonormal(size_t d, size_t columns, double *v) {
   size_t kept = 0;
   for (size_t j = 0; j < columns; j++) {
@@ -160,7 +160,7 @@ static bool mean_of(size_t k, const double *a, double *b, double *s, double *roo
 
 /* ---- the estimate --------------------------------------------------------------------------- */
 
-/* Eigenvectors that are looked for: of each matrix, whatever the largest rank. */
+/* The number of eigenvectors computed of each matrix, whatever the largest rank. */
 static size_t space(size_t d, size_t n, size_t most) {
   return scl_min(scl_min(most > USUAL_SPACE ? most : USUAL_SPACE, d), n / 4);
 }
@@ -248,7 +248,7 @@ static bool counts(double value) {
   return value > CUTOFF || (value > 0.0 && value < 1.0 / CUTOFF);
 }
 
-/* The eigenpairs that count, the furthest from 1 first: eigenvalues on the diagonal of s. */
+/* The eigenpairs to use, with eigenvalues (on the diagonal of s) furthest from 1 first. */
 static size_t choose(size_t k, const double *s, const double *z, size_t most, double *value,
                      double *across) {
   size_t kept = 0;

@@ -19,7 +19,7 @@ typedef struct {
   double *rank;               /* as a double, so that all is one block */
   double *value;              /* Lambda */
   double *vector, *transpose; /* U, by column and by row */
-  double *weight, *product;   /* Lambda^1/2 - 1; for the moment */
+  double *weight, *product;   /* Lambda^1/2 - 1; temporary */
 } scl_lowrank;
 
 /* The number of doubles of all but `scale`, and the metric that is kept there. */
@@ -32,7 +32,7 @@ void scl_lowrank_set(const scl_lowrank *m, size_t rank, const double *values,
 void scl_lowrank_times(const scl_lowrank *m, bool transposed, const double *restrict x,
                        double *restrict to);
 
-/* The number of doubles that scl_lowrank_fit() works in. */
+/* The number of doubles in the workspace of scl_lowrank_fit(). */
 size_t scl_lowrank_work(size_t d, size_t n, size_t most);
 /* Estimates the metric from n > 1 positions and their gradients, in columns, which are
  * overwritten. */

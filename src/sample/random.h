@@ -1,6 +1,6 @@
 /* Streams of random numbers: those of R's generator "L'Ecuyer-CMRG" (L'Ecuyer, 1999, Operations
  * Research 47: MRG32k3a) with normal numbers by inversion, so that chains in C and in R draw the
- * same ones. */
+ * same numbers. */
 #ifndef SCL_SAMPLE_RANDOM_H
 #define SCL_SAMPLE_RANDOM_H
 

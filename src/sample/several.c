@@ -11,8 +11,8 @@ static double seconds_now(void) {
   return 1e-6 * (double)scl_clock_us();
 }
 
-/* What a run with this status says of a chain: the caller judges points that cannot be evaluated.
- */
+/* The outcome for a chain of a run with this status: the caller judges points that cannot be
+ *evaluated. /
 static scl_status judge(scl_status status, scl_chain_stop *stop) {
   if (status == SCL_OK || status == SCL_E_INTERRUPT) return status;
   *stop = SCL_CHAIN_ASKS;
@@ -65,7 +65,7 @@ static void run_some(void *arg, int part, int parts) {
   scl_thread_share(0);
 }
 
-/* What went wrong in any thread. The message of a member's error is in its own record. */
+/* The error of any thread. The message of a member's error is in its own record. */
 static scl_status status_of(atomic_int *any) {
   const scl_status status = (scl_status)atomic_load(any);
   if (status == SCL_OK) return SCL_OK;
@@ -124,7 +124,7 @@ typedef struct {
   bool shares; /* x: of two runs */
 } lockstep;
 
-/* Points of chains from `first` on; the last chain's fills what is left. */
+/* Points of chains from `first` on; the last chain's point fills the remaining columns. */
 static void gather(const lockstep *l, int first, double *x) {
   const size_t d = l->dimension;
   for (size_t k = 0; k < l->vectors; k++) {
@@ -202,7 +202,7 @@ static scl_status take_all(const lockstep *l, scl_chain_stop *stop) {
   return status_of(&t.status);
 }
 
-/* Whether a chain has something to say. */
+/* Whether a chain has stopped or reached its goal. */
 static bool pauses(const lockstep *l, int first, int end) {
   bool pause = false;
   for (int k = first; k < end; k++)
@@ -210,7 +210,7 @@ static bool pauses(const lockstep *l, int first, int end) {
   return pause;
 }
 
-/* One evaluation of each, or some of a trajectory. */
+/* One evaluation for each chain, or several points of its trajectory. */
 static scl_status advance(const lockstep *l, bool *pause) {
   scl_status status = SCL_OK;
   for (int first = 0; first < l->count && status == SCL_OK; first += (int)l->vectors) {

@@ -27,7 +27,7 @@ struct scl_chain {
   scl_chain_stop stop;
   double *memory; /* all vectors */
 
-  double *q, *g, lp; /* where the chain is */
+  double *q, *g, lp; /* the position of the chain, its gradient and log density */
   double *at, *p;    /* the point to be evaluated, and the momentum on the way there */
   double *answer;    /* value and gradient */
   /* Of the momentum: square roots of the inverse metric; or its factor (sample/metric.h), or one
@@ -52,7 +52,7 @@ struct scl_chain {
   scl_phase_point proposal;
   double proposal_lp, proposal_energy;
   scl_subtree *node;  /* finished ones on the left, one for each level */
-  double *sum, *room; /* momenta of the subtree that ends here; and for the moment */
+  double *sum, *room; /* momenta of the subtree that ends here; and a temporary one */
 
   int iteration, done, rejections;
   int failures, warmup_failures, failed_iterations; /* as in scl_chain_view */
@@ -111,7 +111,7 @@ static inline void scl_full_step(const scl_chain *c, const double *from) {
   }
 }
 
-enum { SCL_LARGEST_ERROR = 1000 }; /* of the energy, from which on a trajectory is divergent */
+enum { SCL_LARGEST_ERROR = 1000 }; /* of the energy, above which a trajectory is divergent */
 
 enum { SCL_LOOK_AT_CLOCK = 4 }; /* evaluations, or requests, between looks */
 
@@ -121,9 +121,10 @@ scl_status scl_chain_take(scl_chain *c);
 /* ---- points evaluated in advance (sample/walk.c) --------------------------------------------- */
 /* Points of the trajectories in progress, by scl_target.walk, of chains that are evaluated
  * together. A chain does not depend on them: it takes a point if that is, bit for bit, the one that
- * it asks for. Where the device rounds otherwise, which shows at once, there are none any more. */
+ * it asks for. If the device rounds differently, which is noticed at once, no more are
+ * evaluated. */
 typedef struct scl_ahead scl_ahead;
-/* For so many chains like this one. *out is NULL without memory, or if there is nothing to gain. */
+/* For `count` chains like this one. *out is NULL without memory, or if there is nothing to gain. */
 void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *target,
                      scl_ahead **out);
 void scl_ahead_end(scl_ahead *a); /* accepts NULL */

@@ -14,7 +14,7 @@ static inline double scl_sum_of_products(size_t n, const double *a, const double
   return (double)sum;
 }
 
-/* Whether both of a and b have a positive product with c; the sums side by side hide the latency of
+/* Whether both of a and b have a positive product with c; two interleaved sums hide the latency of
  * an addition. */
 static inline bool scl_both_positive(size_t n, const double *a, const double *b, const double *c) {
   long double first = 0.0L, second = 0.0L;

@@ -95,7 +95,7 @@ static scl_status finish(const scl_likelihood_target *l, const double *x, size_t
   return SCL_OK;
 }
 
-/* What to do of an evaluation: all of it, or one of its two calls. */
+/* The part of an evaluation to run: all of it, or one of its two calls. */
 enum { WHOLE = -1, BEGIN, END };
 
 static scl_status evaluate(const scl_likelihood_target *l, int what, int slot, const double *x,
@@ -172,8 +172,8 @@ static scl_status walk_likelihood(void *self, const scl_walk *w, size_t *valid) 
   return status;
 }
 
-/* From so many chains on, if they have so many elements of X together, an evaluation takes longer
- * than the commands of another one. */
+/* With at least this many chains, and this many elements of X times chains, an evaluation takes
+ * longer than the commands of another one. */
 enum { OVERLAP_CHAINS = 32, OVERLAP_ELEMENTS = 1 << 25 };
 
 scl_target scl_target_likelihood(scl_likelihood_target *l) {

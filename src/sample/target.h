@@ -6,9 +6,9 @@
 #include "program/program.h"
 
 /* Points of leapfrog trajectories, one of each of `vectors` chains: the first is given with the
- * momentum half a step before it, the others are steps apart, but from number `turn` on they go on
- * from a second start. `record` gets for each point, and in it for each chain, 2 d + 1 numbers: log
- * density, gradient, and the next point but for the last. */
+ * momentum half a step before it, the others are steps apart, but from number `turn` on they
+ * continue from a second start. `record` gets for each point, and in it for each chain, 2 d + 1
+ * numbers: log density, gradient, and the next point but for the last. */
 typedef struct {
   size_t points, vectors;
   const double *start; /* d x vectors: position, momentum, step; and those of the second start */
@@ -29,7 +29,7 @@ typedef struct {
   size_t most;
   double wait;
   /* NULL; or `run` in two calls, of which end() waits and gets the same points: evaluations of two
-   * slots may run at once. Worth it from so many vectors on. */
+   * slots may run at once. Faster from this number of vectors on. */
   scl_status (*begin)(void *self, int slot, const double *x, size_t vectors);
   scl_status (*end)(void *self, int slot, const double *x, size_t vectors, double *to);
   size_t overlaps_from;
@@ -39,8 +39,9 @@ typedef struct {
 scl_target scl_target_program(scl_program *p);
 scl_target scl_target_evaluator(scl_evaluator *e, size_t dimension);
 
-/* A likelihood with coefficients as they are in the vector, plus a program of the whole vector:
- * priors and Jacobians. All vectors are evaluated in one pass over the likelihood's data. */
+/* A likelihood whose coefficients are untransformed parts of the vector, plus a program of the
+ * whole vector: priors and Jacobians. All vectors are evaluated in one pass over the likelihood's
+ * data. */
 enum { SCL_TARGET_ALPHA, SCL_TARGET_BETA, SCL_TARGET_AUX, SCL_TARGET_PARTS };
 typedef struct {
   scl_glm *glm;         /* of a family with one linear predictor; borrowed, as the program */

@@ -1,6 +1,6 @@
 /* Transitions of the no-U-turn sampler: multinomial sampling from a trajectory that doubles until
- * it turns. The recursion is unrolled: c->node holds the finished subtrees on the left of the point
- * reached, one for each level, as the ones in the binary digits of the number of points. */
+ * it turns. The recursion is unrolled: c->node holds the finished subtrees to the left of the
+ * current point: one for each binary digit 1 of the number of points. */
 #include <math.h>
 
 #include "sample/state.h"

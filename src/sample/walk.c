@@ -1,11 +1,11 @@
 /* Points of trajectories evaluated in advance: a transition is queued on a device as a whole.
  *
- * A chain goes on from one point on the right or the left end of its trajectory, in an order that
- * only its random numbers decide, so it is known before any density is: that of a transition of
- * three doublings may be right, left, left, right, right, right, right. The points of either side
- * are one leapfrog trajectory each, which a device walks one after the other, from two starts. What
- * is not known is where the transition ends. It is expected to be as long as the shorter one of the
- * chain's last two; points beyond its end are evaluated in vain.
+ * A chain extends its trajectory on the right or the left end, in an order that only its random
+ * numbers decide, so it is known before any density is: that of a transition of three doublings may
+ * be right, left, left, right, right, right, right. The points of either side are one leapfrog
+ * trajectory each, which a device walks one after the other, from two starts. The end of the
+ * transition is unknown. It is expected to be as long as the shorter one of the chain's last two;
+ * points beyond its end are evaluated in vain.
  *
  *     left     -2 <- -1 <- [start] -> 1 -> 2 -> 3 -> 4 -> 5     right
  *                          the points asked for: 1, -1, -2, 2, 3, 4, 5
@@ -36,7 +36,7 @@ struct scl_ahead {
   lane *lane;
   double *start, *record; /* as in scl_walk */
   size_t *turn, *valid;
-  scl_random stream; /* what a chain's stream will give */
+  scl_random stream; /* the future numbers of a chain's stream */
   bool filled;
 };
 
@@ -81,8 +81,7 @@ void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *ta
 
 /* ---- how many points ------------------------------------------------------------------------ */
 
-/* The points that the chain will ask for in any case but for a turn or a divergence, this one
- * included. */
+/* The points that the chain will request unless it turns or diverges, this one included. */
 static size_t points_left(const scl_chain *c) {
   if (c->stage == SCL_STAGE_LEAF) return (size_t)(c->size - c->leaf);
   if (c->stage == SCL_STAGE_STATIC) return (size_t)(c->options.leapfrogs - c->leapfrog);
@@ -95,7 +94,7 @@ static int steps_of(const scl_chain *c, int back) {
   return (int)c->figures[(size_t)(c->done - 1 - back) * SCL_CHAIN_FIGURES + STEPS];
 }
 
-/* The points that it will probably ask for. */
+/* The points that it will probably request. */
 static size_t points_wanted(const scl_chain *c) {
   const size_t left = points_left(c);
   if (c->stage != SCL_STAGE_LEAF || c->done < 2) return left;
@@ -104,8 +103,8 @@ static size_t points_wanted(const scl_chain *c) {
   return more > 0 && (size_t)more > left ? (size_t)more : left;
 }
 
-/* So many points that the time for each that is needed is least: a request takes as long as `wait`
- * evaluations, and all chains are evaluated as often. */
+/* The number of points with the least expected time for each useful one: a request takes as long as
+ * `wait` evaluations, and all chains are evaluated equally often. */
 static size_t points_together(const scl_ahead *a, size_t count) {
   size_t best = 1;
   double rate = 0.0;
@@ -127,7 +126,7 @@ static int side_of(const scl_chain *c) {
   return c->direction > 0.0;
 }
 
-/* Of `points` points the number of those on the side where the chain is. */
+/* Of `points` points the number of those on the chain's current side. */
 static scl_status count_this_side(scl_ahead *a, const scl_chain *c, size_t points, size_t *out) {
   const double *u;
   size_t left = points_left(c);
@@ -141,12 +140,12 @@ static scl_status count_this_side(scl_ahead *a, const scl_chain *c, size_t point
     if ((u[0] > 0.5) == side_of(c)) *out += here;
     left += here;
   }
-  if (left < points) *out += points - left; /* of no use, as the tree ends here */
+  if (left < points) *out += points - left; /* without use, as the tree ends here */
   return SCL_OK;
 }
 
-/* Where the chain's trajectory begins, and where it goes on when it turns. The operations of
- * sample/state.h, for equal bits. */
+/* Where the chain's trajectory begins, and where it continues on the other side. The operations are
+ * those of sample/state.h, for equal bits. */
 static void write_starts(scl_ahead *a, const scl_chain *c, size_t lane) {
   const size_t part = a->vectors * a->d;
   double *to = a->start + lane * a->d;
