@@ -1,5 +1,6 @@
 /* Calls of the engine as steps of a routine. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "program/compile.h"
 #include "program/scan.h"
@@ -8,32 +9,17 @@ static scl_status block_of(scl_compiling *c, int v, int k, size_t m, size_t n, s
   return scl_storage_block(c, scl_tape_operand(&c->lowered.tape, v, k), m, n, out);
 }
 
-static scl_status fill_matmul(scl_compiling *c, int v, scl_routine_step *s) {
-  const size_t *at = c->lowered.tape.value[v].at;
-  s->flag[0] = at[3] != 0;
-  s->flag[1] = at[4] != 0;
-  SCL_TRY(block_of(c, v, 0, at[s->flag[0] ? 1 : 0], at[s->flag[0] ? 0 : 1], &s->a));
-  return block_of(c, v, 1, at[s->flag[1] ? 2 : 1], at[s->flag[1] ? 1 : 2], &s->b);
-}
-
 /* X' r, or X b of several vectors, that shares no kernel. */
 static scl_status fill_apart(scl_compiling *c, int v, scl_routine_step *s) {
   const scl_value *value = &c->lowered.tape.value[v];
-  const size_t m = value->at[0], k = value->at[1];
+  const bool adjoint = value->kind == SCL_VALUE_MATVEC_ADJOINT;
+  const size_t m = value->at[0], k = value->at[1], n = value->at[adjoint ? 3 : 2];
   s->kind = SCL_VALUE_MATMUL;
-  s->flag[0] = value->kind == SCL_VALUE_MATVEC_ADJOINT;
-  const size_t n = value->at[s->flag[0] ? 3 : 2];
-  SCL_TRY(block_of(c, v, s->flag[0] ? 1 : 0, m, k, &s->a));
-  SCL_TRY(block_of(c, v, s->flag[0] ? 0 : 1, s->flag[0] ? m : k, n, &s->b));
+  s->at[3] = adjoint;
+  SCL_TRY(block_of(c, v, adjoint ? 1 : 0, m, k, &s->a));
+  SCL_TRY(block_of(c, v, adjoint ? 0 : 1, adjoint ? m : k, n, &s->b));
   SCL_TRY(scl_storage_make(c, v));
-  return scl_storage_block(c, v, s->flag[0] ? k : m, n, &s->dst);
-}
-
-static scl_status fill_lu_solve(scl_compiling *c, int v, scl_routine_step *s) {
-  const size_t *at = c->lowered.tape.value[v].at;
-  s->flag[0] = at[2] != 0;
-  SCL_TRY(block_of(c, v, 0, at[0] * (at[0] + 1), 1, &s->a));
-  return block_of(c, v, 1, at[0], at[1], &s->b);
+  return scl_storage_block(c, v, adjoint ? k : m, n, &s->dst);
 }
 
 static size_t index_columns(const scl_value *v) {
@@ -42,19 +28,21 @@ static size_t index_columns(const scl_value *v) {
                                                 : 1;
 }
 
-/* Fills the step of a gather or a scatter. */
-static scl_status fill_indexed(scl_compiling *c, int v, size_t columns, scl_routine_step *s) {
+static scl_status fill_indexed(scl_compiling *c, int v, scl_routine_step *s) {
   const scl_tape *t = &c->lowered.tape;
   const scl_value *value = &t->value[v];
   const int data = (int)value->at[0];
   const size_t length = scl_tape_length(t, scl_tape_operand(t, v, 0));
+  const size_t columns = index_columns(value);
   SCL_TRY(block_of(c, v, 0, length / columns, columns, &s->a));
   if (value->kind == SCL_VALUE_SCATTER || value->kind == SCL_VALUE_SCATTER_COLUMNS) {
-    return scl_resident_groups(c->data, data, value->at[1], &s->b, &s->more, &s->most);
+    SCL_TRY(scl_resident_groups(c->data, data, value->at[1], &s->b, &s->more, &s->most));
+  } else {
+    SCL_TRY(scl_resident_numbers(c->data, data, &s->b));
+    c->data->of[data].is_index = true;
   }
-  SCL_TRY(scl_resident_numbers(c->data, data, &s->b));
-  c->data->of[data].is_index = true;
-  return SCL_OK;
+  SCL_TRY(scl_storage_make(c, v));
+  return scl_storage_block(c, v, value->length / columns, columns, &s->dst);
 }
 
 static scl_status fill_scan(scl_compiling *c, int v, scl_routine_step *s) {
@@ -79,63 +67,21 @@ static scl_status fill_scan(scl_compiling *c, int v, scl_routine_step *s) {
 
 /* The blocks of a call, in the shapes that its operation sees. */
 static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
-  const scl_tape *t = &c->lowered.tape;
-  const scl_value *value = &t->value[v];
-  const size_t *at = value->at;
-  size_t rows = value->length, columns = 1;
-  switch (value->kind) {
-  case SCL_VALUE_GATHER:
-  case SCL_VALUE_SCATTER:
-  case SCL_VALUE_GATHER_COLUMNS:
-  case SCL_VALUE_SCATTER_COLUMNS:
-    columns = index_columns(value);
-    rows = value->length / columns;
-    SCL_TRY(fill_indexed(c, v, columns, s));
-    break;
-  case SCL_VALUE_CUMSUM:
-    s->flag[0] = at[2] != 0;
-    rows = at[0];
-    columns = at[1];
-    SCL_TRY(block_of(c, v, 0, rows, columns, &s->a));
-    break;
-  case SCL_VALUE_MATMUL:
-    SCL_TRY(fill_matmul(c, v, s));
-    rows = at[0];
-    columns = at[2];
-    break;
-  case SCL_VALUE_TRI_SOLVE:
-    SCL_TRY(block_of(c, v, 0, at[0], at[0], &s->a));
-    SCL_TRY(block_of(c, v, 1, at[0], at[1], &s->b));
-    s->flag[0] = at[2] != 0;
-    s->flag[1] = at[3] != 0;
-    rows = at[0];
-    columns = at[1];
-    break;
-  case SCL_VALUE_LU:
-    SCL_TRY(block_of(c, v, 0, at[0], at[0], &s->a));
-    break;
-  case SCL_VALUE_LU_SOLVE:
-    SCL_TRY(fill_lu_solve(c, v, s));
-    rows = at[0];
-    columns = at[1];
-    break;
-  case SCL_VALUE_CHOL:
-    s->more =
-        scl_block_part(c->routine->out, c->routine->results + (size_t)c->routine->factors, 0, 1, 1);
-    c->routine->vector[c->routine->factors++] = at[1];
-    SCL_TRY(block_of(c, v, 0, at[0], at[0], &s->a));
-    rows = columns = at[0];
-    break;
-  default: /* CHOL_ADJOINT, TRIANGLE */
-    SCL_TRY(block_of(c, v, 0, at[0], at[0], &s->a));
-    if (value->operands > 1) SCL_TRY(block_of(c, v, 1, at[0], at[0], &s->b));
-    s->flag[0] = at[1] == 1;
-    s->flag[1] = at[1] == 2;
-    rows = columns = at[0];
-    break;
+  const scl_value *value = &c->lowered.tape.value[v];
+  scl_block *block[] = {&s->a, &s->b};
+  memcpy(s->at, value->at, sizeof s->at);
+  for (int k = 0; k < value->operands; k++) {
+    const scl_value_shape shape = scl_value_shape_of(s->kind, value->at, k);
+    SCL_TRY(block_of(c, v, k, shape.rows, shape.columns, block[k]));
   }
+  if (s->kind == SCL_VALUE_CHOL) {
+    scl_routine *r = c->routine;
+    s->more = scl_block_part(r->out, r->results + (size_t)r->factors, 0, 1, 1);
+    r->vector[r->factors++] = value->at[1];
+  }
+  const scl_value_shape result = scl_value_shape_of(s->kind, value->at, SCL_OF_RESULT);
   SCL_TRY(scl_storage_make(c, v));
-  return scl_storage_block(c, v, rows, columns, &s->dst);
+  return scl_storage_block(c, v, result.rows, result.columns, &s->dst);
 }
 
 scl_status scl_add_call(scl_compiling *c, int v) {
@@ -143,7 +89,18 @@ scl_status scl_add_call(scl_compiling *c, int v) {
   if (c->lowered.tape.value[v].length == 0) return SCL_OK;
   SCL_TRY(scl_routine_add(c->routine, &s));
   s->kind = (scl_value_kind)c->lowered.tape.value[v].kind;
-  if (s->kind == SCL_VALUE_MATVEC || s->kind == SCL_VALUE_MATVEC_ADJOINT)
+  switch (s->kind) {
+  case SCL_VALUE_MATVEC:
+  case SCL_VALUE_MATVEC_ADJOINT:
     return fill_apart(c, v, s);
-  return s->kind == SCL_VALUE_SCAN ? fill_scan(c, v, s) : fill_call(c, v, s);
+  case SCL_VALUE_GATHER:
+  case SCL_VALUE_SCATTER:
+  case SCL_VALUE_GATHER_COLUMNS:
+  case SCL_VALUE_SCATTER_COLUMNS:
+    return fill_indexed(c, v, s);
+  case SCL_VALUE_SCAN:
+    return fill_scan(c, v, s);
+  default:
+    return fill_call(c, v, s);
+  }
 }

@@ -1,31 +1,6 @@
 /* Checks the operands and attributes of values that come from outside. */
 #include "program/facts.h"
 
-/* The length that operand k must have; SIZE_MAX where any will do. */
-static size_t length_wanted(scl_value_kind kind, const size_t *at, int k) {
-  switch (kind) {
-  case SCL_VALUE_BROADCAST:
-    return at[2] != 0 ? at[1] : at[0];
-  case SCL_VALUE_TRANSPOSE:
-  case SCL_VALUE_REDUCE:
-  case SCL_VALUE_CUMSUM:
-    return at[0] * at[1];
-  case SCL_VALUE_MATMUL:
-    return k == 0 ? at[0] * at[1] : at[1] * at[2];
-  case SCL_VALUE_CHOL:
-  case SCL_VALUE_CHOL_ADJOINT:
-  case SCL_VALUE_TRIANGLE:
-  case SCL_VALUE_LU:
-    return at[0] * at[0];
-  case SCL_VALUE_LU_SOLVE:
-    return k == 0 ? at[0] * (at[0] + 1) + 2 : at[0] * at[1];
-  case SCL_VALUE_TRI_SOLVE:
-    return k == 0 ? at[0] * at[0] : at[0] * at[1];
-  default:
-    return SIZE_MAX;
-  }
-}
-
 static bool index_fits(const scl_tape *t, size_t data, size_t limit) {
   if (data >= (size_t)t->data_used) return false;
   const scl_tape_data *d = &t->data[data];
@@ -68,8 +43,8 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
   if (wanted != SCL_MANY_OPERANDS && wanted != operands) return false;
   for (int k = 0; k < operands; k++) {
     if (operand[k] < 0 || operand[k] >= t->values) return false;
-    const size_t length = length_wanted(kind, at, k);
-    if (length != SIZE_MAX && length != scl_tape_length(t, operand[k])) return false;
+    const scl_value_shape s = scl_value_shape_of(kind, at, k);
+    if (s.rows != SIZE_MAX && s.rows * s.columns != scl_tape_length(t, operand[k])) return false;
   }
   const size_t x = operands > 0 ? scl_tape_length(t, operand[0]) : 0;
   switch (kind) {

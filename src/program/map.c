@@ -281,27 +281,15 @@ static int map_solve(mapping *m, int v) {
   return scl_tape_call(m->to, (scl_value_kind)value.kind, whole(m, l), whole(m, b), all);
 }
 
-/* A kind without a rule: the vectors are evaluated one after another. */
+/* Of program/values.def. A kind without a rule: the vectors are evaluated one after another. */
 typedef int rule(mapping *m, int v);
 static rule *const rules[SCL_VALUE_KINDS] = {
-    [SCL_VALUE_PARAMETER] = map_parameter,
-    [SCL_VALUE_DATA] = of_each, /* this and numbers are never wide */
-    [SCL_VALUE_NUMBER] = of_each,
-    [SCL_VALUE_APPLY] = map_apply,
-    [SCL_VALUE_BROADCAST] = map_broadcast,
-    [SCL_VALUE_TRANSPOSE] = of_each,
-    [SCL_VALUE_PART] = map_part,
-    [SCL_VALUE_REDUCE] = map_reduce,
-    [SCL_VALUE_GATHER] = map_gather,
-    [SCL_VALUE_SCATTER] = map_scatter,
-    [SCL_VALUE_CONCAT] = map_concat,
-    [SCL_VALUE_CUMSUM] = map_cumsum,
-    [SCL_VALUE_MATMUL] = map_matmul,
-    [SCL_VALUE_CHOL] = of_each,
-    [SCL_VALUE_TRI_SOLVE] = map_solve,
-    [SCL_VALUE_LU] = of_each,
-    [SCL_VALUE_LU_SOLVE] = map_solve,
-    [SCL_VALUE_TRIANGLE] = of_each,
+#define NONE NULL
+#define SCL_VALUE(NAME, name, how, operands, attributes, a, b, result, reverse, run, vectors, ...) \
+  vectors,
+#include "program/values.def"
+#undef SCL_VALUE
+#undef NONE
 };
 
 bool scl_tape_can_map(const scl_tape *t) {

@@ -47,6 +47,11 @@ static void reverse_broadcast(scl_reverse *r, int value, int g) {
   }
 }
 
+static void reverse_transpose(scl_reverse *r, int value, int g) {
+  const size_t *at = r->t->value[value].at;
+  scl_share_whole(r, scl_tape_operand(r->t, value, 0), scl_tape_transpose(r->t, g, at[1], at[0]));
+}
+
 /* Elements i .. i + m - 1, j .. j + n - 1 of a matrix with `rows` rows, as indices. */
 static int part_indices(scl_tape *t, const size_t *at) {
   const size_t m = at[3], n = at[4];
@@ -120,6 +125,13 @@ static void reverse_reduce(scl_reverse *r, int value, int g) {
     g = scl_tape_times(t, scl_tape_over(t, g, beside(t, &v, count)), reached);
   }
   scl_share_whole(r, x, g);
+}
+
+static void reverse_cumsum(scl_reverse *r, int value, int g) {
+  const scl_value v = r->t->value[value];
+  g = scl_tape_fill(r->t, g, v.length);
+  scl_share_whole(r, scl_tape_operand(r->t, value, 0),
+                  scl_tape_cumsum(r->t, g, v.at[0], v.at[1], v.at[2] == 0));
 }
 
 static void reverse_matmul(scl_reverse *r, int value, int g) {
@@ -284,72 +296,21 @@ static void reverse_scan(scl_reverse *r, int value, int g) {
   }
 }
 
-static void refuse_again(scl_tape *t) {
-  if (t->status == SCL_OK) {
-    t->status = scl_fail_argument("f", "the gradient of a Cholesky factor's gradient was asked "
-                                       "for, but the program was not made for it");
-  }
+static void refuse_again(scl_reverse *r, int value, int g) {
+  (void)value, (void)g;
+  scl_tape_fail(r->t, scl_fail_argument("f", "the gradient of a Cholesky factor's gradient was "
+                                             "asked for, but the program was not made for it"));
 }
 
-static void reverse_value(scl_reverse *r, int value, int g) {
-  scl_tape *t = r->t;
-  const scl_value v = t->value[value];
-  const int x = v.operands > 0 ? scl_tape_operand(t, value, 0) : NONE;
-  switch ((scl_value_kind)v.kind) {
-  case SCL_VALUE_APPLY:
-    reverse_apply(r, value, g);
-    break;
-  case SCL_VALUE_BROADCAST:
-    reverse_broadcast(r, value, g);
-    break;
-  case SCL_VALUE_TRANSPOSE:
-    scl_share_whole(r, x, scl_tape_transpose(t, g, v.at[1], v.at[0]));
-    break;
-  case SCL_VALUE_PART:
-    reverse_part(r, value, g);
-    break;
-  case SCL_VALUE_REDUCE:
-    reverse_reduce(r, value, g);
-    break;
-  case SCL_VALUE_GATHER:
-  case SCL_VALUE_SCATTER:
-  case SCL_VALUE_GATHER_COLUMNS:
-  case SCL_VALUE_SCATTER_COLUMNS:
-    reverse_indexed(r, value, g);
-    break;
-  case SCL_VALUE_CONCAT:
-    reverse_concat(r, value, g);
-    break;
-  case SCL_VALUE_CUMSUM:
-    g = scl_tape_fill(t, g, v.length);
-    scl_share_whole(r, x, scl_tape_cumsum(t, g, v.at[0], v.at[1], v.at[2] == 0));
-    break;
-  case SCL_VALUE_MATMUL:
-    reverse_matmul(r, value, g);
-    break;
-  case SCL_VALUE_CHOL:
-    reverse_chol(r, value, g);
-    break;
-  case SCL_VALUE_TRI_SOLVE:
-    reverse_tri_solve(r, value, g);
-    break;
-  case SCL_VALUE_TRIANGLE:
-    reverse_triangle(r, value, g);
-    break;
-  case SCL_VALUE_LU:
-  case SCL_VALUE_LU_SOLVE:
-  case SCL_VALUE_SCAN:
-    (v.kind == SCL_VALUE_LU         ? reverse_lu
-     : v.kind == SCL_VALUE_LU_SOLVE ? reverse_lu_solve
-                                    : reverse_scan)(r, value, g);
-    break;
-  case SCL_VALUE_CHOL_ADJOINT:
-    refuse_again(t);
-    break;
-  default:
-    break; /* leaves; program/lower.c makes the others, of what is differentiated */
-  }
-}
+/* Of program/values.def. */
+typedef void reverse_rule(scl_reverse *r, int value, int g);
+static reverse_rule *const rules[SCL_VALUE_KINDS] = {
+#define NONE NULL
+#define SCL_VALUE(NAME, name, how, operands, attributes, a, b, result, reverse, ...) reverse,
+#include "program/values.def"
+#undef SCL_VALUE
+#undef NONE
+};
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
@@ -403,7 +364,7 @@ int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again) {
     if (p->kind == SCL_VALUE_PARAMETER) {
       scl_share_some(&r, all, (scl_partial){g, NONE, p->at[0], p->length, NONE});
     } else {
-      reverse_value(&r, v, g);
+      if (rules[p->kind] != NULL) rules[p->kind](&r, v, g);
     }
   }
   if (t->status == SCL_OK) {

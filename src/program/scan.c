@@ -390,10 +390,7 @@ scl_status scl_scan_check(const scl_scan_body *body) {
   SCL_TRY(body->tape.status);
   for (int v = 0; v < body->tape.values; v++) {
     const scl_value *p = &body->tape.value[v];
-    const bool made = p->kind == SCL_VALUE_MATVEC || p->kind == SCL_VALUE_MATVEC_ADJOINT ||
-                      p->kind == SCL_VALUE_GATHER_COLUMNS || p->kind == SCL_VALUE_SCATTER_COLUMNS ||
-                      p->kind == SCL_VALUE_CHOL_ADJOINT;
-    if (made || p->kind == SCL_VALUE_SCAN ||
+    if (!scl_scan_has_code((scl_value_kind)p->kind) ||
         (p->kind == SCL_VALUE_PARAMETER && !within_a_port(s, p))) {
       return scl_fail_argument("f", "the step of a scan has values that do not fit");
     }

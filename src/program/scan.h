@@ -18,6 +18,9 @@ void scl_scan_shares(scl_tape *t, int value, int g, const bool *active, scl_grad
  * there are too many. */
 scl_status scl_scan_code_make(const scl_scan_body *body, scl_scan_code **out);
 
+/* Whether steps may have values of this kind. */
+bool scl_scan_has_code(scl_value_kind kind);
+
 /* Whether a step from outside matches its ports: SCL_E_ARGUMENT naming "f". */
 scl_status scl_scan_check(const scl_scan_body *body);
 

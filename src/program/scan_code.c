@@ -293,22 +293,20 @@ static void put_lu_solve(scalars *w, int value, int *to) {
   }
 }
 
-/* GATHER, SCATTER, CONCAT: put_moved(). Steps have no others. */
+/* Of program/values.def. */
 typedef void put_rule(scalars *w, int value, int *to);
 static put_rule *const rules[SCL_VALUE_KINDS] = {
-    [SCL_VALUE_PARAMETER] = put_leaf,    [SCL_VALUE_DATA] = put_leaf,
-    [SCL_VALUE_NUMBER] = put_leaf,       [SCL_VALUE_APPLY] = put_apply,
-    [SCL_VALUE_BROADCAST] = put_view,    [SCL_VALUE_TRANSPOSE] = put_view,
-    [SCL_VALUE_PART] = put_view,         [SCL_VALUE_REDUCE] = put_reduce,
-    [SCL_VALUE_CUMSUM] = put_cumsum,     [SCL_VALUE_MATMUL] = put_product,
-    [SCL_VALUE_CHOL] = put_chol,         [SCL_VALUE_TRI_SOLVE] = put_tri_solve,
-    [SCL_VALUE_TRIANGLE] = put_triangle, [SCL_VALUE_LU] = put_lu,
-    [SCL_VALUE_LU_SOLVE] = put_lu_solve,
+#define NONE NULL
+#define SCL_VALUE(NAME, name, how, operands, attributes, a, b, result, reverse, run, vectors,      \
+                  scalars)                                                                         \
+  scalars,
+#include "program/values.def"
+#undef SCL_VALUE
+#undef NONE
 };
 
-static void put_value(scalars *w, int value, int *to) {
-  put_rule *rule = rules[w->from->value[value].kind];
-  (rule != NULL ? rule : put_moved)(w, value, to);
+bool scl_scan_has_code(scl_value_kind kind) {
+  return rules[kind] != NULL;
 }
 
 /* ---- all values ----------------------------------------------------------------------------- */
@@ -354,7 +352,7 @@ static scl_status fill_elements(scalars *w, int result) {
     if (w->idle != NULL && w->idle->guard == v + 1) {
       w->element[v][0] = zero(w);
     } else {
-      put_value(w, v, w->element[v]);
+      rules[w->from->value[v].kind](w, v, w->element[v]);
     }
     SCL_TRY(w->to.status);
     if (w->to.values >= MOST_OPERATIONS) return too_many();

@@ -7,12 +7,31 @@
 
 const scl_value_row scl_values[SCL_VALUE_KINDS] = {
 #define MANY SCL_MANY_OPERANDS
-#define SCL_VALUE(NAME, name, operands, attributes, how)                                           \
+#define SCL_VALUE(NAME, name, how, operands, attributes, ...)                                      \
   {#name, operands, attributes, SCL_IS_##how},
 #include "program/values.def"
 #undef SCL_VALUE
 #undef MANY
 };
+
+scl_value_shape scl_value_shape_of(scl_value_kind kind, const size_t *at, int k) {
+#define BY(rows, columns)                                                                          \
+  (scl_value_shape) {                                                                              \
+    rows, columns                                                                                  \
+  }
+#define ANY BY(SIZE_MAX, 1)
+  switch (kind) {
+#define SCL_VALUE(NAME, name, how, operands, attributes, a, b, result, ...)                        \
+  case SCL_VALUE_##NAME:                                                                           \
+    return k == SCL_OF_RESULT ? result : k == 0 ? a : k == 1 ? b : ANY;
+#include "program/values.def"
+#undef SCL_VALUE
+  default:
+    return ANY;
+  }
+#undef ANY
+#undef BY
+}
 
 void scl_tape_begin(scl_tape *t) {
   memset(t, 0, sizeof *t);
@@ -311,10 +330,10 @@ int scl_tape_matmul(scl_tape *t, int a, int b, size_t m, size_t k, size_t n, boo
 
 int scl_tape_call(scl_tape *t, scl_value_kind kind, int a, int b, const size_t *at) {
   const int operand[] = {a, b};
-  const size_t n = at[0];
-  scl_value v = {.kind = (uint8_t)kind, .operands = scl_values[kind].operands, .length = n * n};
-  if (kind == SCL_VALUE_TRI_SOLVE || kind == SCL_VALUE_LU_SOLVE) v.length = n * at[1];
-  if (kind == SCL_VALUE_LU) v.length = n * (n + 1) + 2;
+  const scl_value_shape shape = scl_value_shape_of(kind, at, SCL_OF_RESULT);
+  scl_value v = {.kind = (uint8_t)kind,
+                 .operands = scl_values[kind].operands,
+                 .length = shape.rows * shape.columns};
   memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
   return scl_tape_add_value(t, v, operand);
 }

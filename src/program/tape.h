@@ -35,6 +35,14 @@ typedef struct {
 } scl_value_row;
 extern const scl_value_row scl_values[SCL_VALUE_KINDS];
 
+/* The shape of operand k, or of the result for k = SCL_OF_RESULT, by the attributes; rows are
+ * SIZE_MAX where these do not say it. */
+enum { SCL_OF_RESULT = -1 };
+typedef struct {
+  size_t rows, columns;
+} scl_value_shape;
+scl_value_shape scl_value_shape_of(scl_value_kind kind, const size_t *at, int k);
+
 typedef struct {
   uint8_t kind;  /* scl_value_kind */
   uint8_t op;    /* of an APPLY: scl_op; of a REDUCE: scl_reduction */

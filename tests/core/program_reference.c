@@ -321,40 +321,23 @@ double program_slope(program_nodes *l, int output, const double *x, const double
 /* ---- adding --------------------------------------------------------------------------------- */
 
 static size_t length_of(const program_nodes *l, const program_node *v) {
-  const size_t *at = v->at;
+  const scl_value_shape shape = scl_value_shape_of((scl_value_kind)v->kind, v->at, SCL_OF_RESULT);
   size_t length = 1;
+  if (shape.rows != SIZE_MAX) return shape.rows * shape.columns;
   switch (v->kind) {
-  case SCL_VALUE_PARAMETER:
-  case SCL_VALUE_DATA:
-  case SCL_VALUE_SCATTER:
-    return at[1];
-  case SCL_VALUE_NUMBER:
-    return 1;
   case SCL_VALUE_APPLY:
     for (int k = 0; k < v->operands; k++) {
       if (operand_length(l, v, k) != 1) length = operand_length(l, v, k);
     }
     return length;
-  case SCL_VALUE_PART:
-    return at[3] * at[4];
   case SCL_VALUE_REDUCE:
-    return at[2] == 0 ? 1 : at[at[2] - 1];
+    return v->at[2] == 0 ? 1 : v->at[v->at[2] - 1];
   case SCL_VALUE_GATHER:
-    return l->data_length[at[0]];
-  case SCL_VALUE_CONCAT:
+    return l->data_length[v->at[0]];
+  default: /* CONCAT */
     length = 0;
     for (int k = 0; k < v->operands; k++) length += operand_length(l, v, k);
     return length;
-  case SCL_VALUE_MATMUL:
-    return at[0] * at[2];
-  case SCL_VALUE_CHOL:
-  case SCL_VALUE_CHOL_ADJOINT:
-  case SCL_VALUE_TRIANGLE:
-    return at[0] * at[0];
-  case SCL_VALUE_LU:
-    return at[0] * (at[0] + 1) + 2;
-  default:
-    return at[0] * at[1];
   }
 }
 
