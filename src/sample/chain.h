@@ -65,7 +65,7 @@ scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations,
 scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient,
                             scl_chain_stop *out);
 /* Sets the inverse metric of chains that wait, from the positions in the windows of all; they
- *continue. /
+ * continue. */
 scl_status scl_chains_pool(scl_chain *const *chain, int count);
 /* Time counts between a start of the clock and its stop, and in scl_chain_run(). */
 void scl_chain_clock(scl_chain *c, bool runs);

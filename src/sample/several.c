@@ -12,7 +12,7 @@ static double seconds_now(void) {
 }
 
 /* The outcome for a chain of a run with this status: the caller judges points that cannot be
- *evaluated. /
+ * evaluated. */
 static scl_status judge(scl_status status, scl_chain_stop *stop) {
   if (status == SCL_OK || status == SCL_E_INTERRUPT) return status;
   *stop = SCL_CHAIN_ASKS;

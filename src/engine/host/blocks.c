@@ -9,7 +9,7 @@
 #include "base/threads.h"
 
 /* Operations of one call: about a quarter of a second of one core, and large enough that a product
- * of blocks is as fast as the whole. Many cores need larger ones. */
+ * of blocks is as fast as the whole product. Many cores need larger blocks. */
 static _Atomic double most_work;
 enum { ALIGN = 192 }; /* a multiple of the block sizes of BLAS kernels */
 

@@ -17,7 +17,7 @@
 enum {
   BLOCK = 512,            /* rows, at most */
   POLL = 64,              /* blocks between two polls */
-  HALVINGS = 10,          /* of a step: then R looks closer */
+  HALVINGS = 10,          /* of a step: then R's solver takes over */
   WORTH_A_TEAM = 1000000, /* multiplications */
   LINK_COST = 30          /* of a row, in multiplications */
 };

@@ -50,9 +50,9 @@ typedef struct {
   int steps;
 } scl_irls;
 
-/* *found: whether the search converged. It does not where it needs care: means that are not valid
- * at the start, steps that must become small, columns that are collinear or nearly so. Results are
- * then undefined. SCL_E_MEMORY, SCL_E_INTERRUPT. */
+/* *found: whether the search converged. It does not in difficult cases, which R's solver handles:
+ * invalid means at the start, steps that must become small, columns that are collinear or nearly
+ * so. Results are then undefined. SCL_E_MEMORY, SCL_E_INTERRUPT. */
 scl_status scl_host_irls(scl_irls *at, bool *found);
 
 #endif

@@ -11,10 +11,10 @@ enum {
   SMALLEST = 4096,
   LARGE = 4 << 20,    /* from here on with large pages, where the system has them */
   CLASSES = 4 * 24,   /* up to 64 GiB */
-  USUALLY = 64 << 20, /* kept; garbage before a collection is about as much (base/buffer.c) */
+  USUALLY = 64 << 20, /* kept; about the amount of garbage before a collection (base/buffer.c) */
 };
 
-/* Before the numbers: what malloc() gave. Of a block that is kept, in its place: the next one. */
+/* Precedes the numbers: the address that malloc() returned. In a kept block: the next block. */
 typedef union {
   void *start;
   double *next;

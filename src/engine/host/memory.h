@@ -11,12 +11,12 @@
 
 /* At least this many bytes, aligned to a cache line; NULL if there is no memory. */
 double *scl_host_memory_get(size_t bytes);
-/* `bytes`: as it was asked for. Accepts NULL. */
+/* `bytes`: as requested. Accepts NULL. */
 void scl_host_memory_return(double *memory, size_t bytes);
 /* Bytes that are kept. */
 size_t scl_host_memory_kept(void);
 void scl_host_memory_clear(void); /* frees it */
-/* From now on keeps at most so many bytes; for tests. */
+/* From now on keeps at most this many bytes; for tests. */
 void scl_host_memory_limit(size_t most);
 
 #endif

@@ -21,7 +21,7 @@ enum {
   TILE = 16384,         /* elements of a tile */
   ACROSS_ROWS = 256,    /* rows of a tile if an operand is read across columns */
   TALL = 65536,         /* rows of a tile of a reduction by columns, at most */
-  WIDE_TILES = 16,      /* tiles beside each other in a reduction by rows, at most */
+  WIDE_TILES = 16,      /* tiles side by side in a reduction by rows, at most */
   SMALL = 1024,         /* numbers in blocks that need no memory of their own, */
   FEW = 2,              /* and of a reduction */
   DEAR = 4,             /* the work of a function, in additions, at least */
@@ -45,7 +45,7 @@ typedef struct {
   double *block;                /* those of all threads */
   totals total[SCL_PLAN_OUTPUTS];
   double few[SCL_PLAN_OUTPUTS][FEW]; /* their memory if they are short */
-  size_t length; /* of each: a number for each tile, row or column and tiles beside it */
+  size_t length; /* of each: a number for each tile, or row or column of a tile */
   _Atomic size_t next;
   _Atomic bool stop; /* the user asks to */
 } job;
@@ -202,7 +202,7 @@ static double combine_numbers(const thread *t, const scl_output *o, double u, do
 
 /* A block to one number by halves. */
 static double fold_block(const thread *t, const scl_output *o, const double *x) {
-  double *to = t->block + (size_t)t->j->slots * t->j->stride; /* the last one is for this */
+  double *to = t->block + (size_t)t->j->slots * t->j->stride; /* the last block is for this */
   memcpy(to, x, t->n * sizeof *x);
   for (size_t n = t->n; n > 1;) {
     const size_t half = (n + 1) / 2;

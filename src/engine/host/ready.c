@@ -1,6 +1,6 @@
-/* Plans that are run again and again (engine/host/plan.c runs any plan, once): what does not change
- * between runs is found beforehand. What remains is a list of numbers to compute, which do not
- * depend on the element, and a list of loops over blocks of rows, in the order of the steps. */
+/* Plans that are run repeatedly (engine/host/plan.c runs any plan, once): whatever does not change
+ * between runs is prepared beforehand. A run then computes a list of numbers that do not depend on
+ * the element, and a list of loops over blocks of rows, in the order of the steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,8 +165,8 @@ static const double *leaf_at(const scl_leaf *l) {
   return ((const scl_host_buffer *)l->buffer)->data + l->at;
 }
 
-/* Where a step goes that is computed for each element: to an output that stores it, if there is
- * one. */
+/* The destination of a step that is computed for each element: an output that stores it, if there
+ * is one. */
 static double *place_of(making *m, int step, bool *moves) {
   for (int k = 0; k < m->p->outputs; k++) {
     const scl_output *o = &m->p->output[k];

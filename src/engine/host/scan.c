@@ -1,9 +1,9 @@
 /* Recursions on the host (engine/plan/scan.h).
  *
  * A thread takes some sequences, its lanes, through all steps, a tile of steps at a time. A
- * register holds a number for each step and lane of the tile, those of one step beside each other,
- * or one number for all. What does not depend on the state is computed for the whole tile at once,
- * then the new states step by step, then the rest for the whole tile. */
+ * register holds a number for each step and lane of the tile, those of one step next to each other,
+ * or one number for all. Operations that do not depend on the state are computed for the whole tile
+ * at once, then the new states step by step, then the rest for the whole tile. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

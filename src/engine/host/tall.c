@@ -78,7 +78,7 @@ scl_status scl_host_gram(scl_context *ctx, scl_block a, scl_block w, scl_block c
   const double *weight = scl_host_at(w);
   (void)ctx;
   *done = a.ld == a.nrow && c.ld == a.ncol;
-  for (size_t i = 0; i < a.nrow && *done; i++) *done = weight[i] >= 0.0; /* it takes their roots */
+  for (size_t i = 0; i < a.nrow && *done; i++) *done = weight[i] >= 0.0; /* of its roots */
   if (!*done) return SCL_OK;
   return scl_host_weighted_gram(scl_host_at(a), a.nrow, a.ncol, weight, scl_host_at(c));
 }

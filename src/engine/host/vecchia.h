@@ -1,4 +1,4 @@
-/* A block of Vecchia's approximation on the host: what vecchia.c and vecchia_covariance.c share. */
+/* A block of Vecchia's approximation on the host: shared by vecchia.c and vecchia_covariance.c. */
 #ifndef SCL_ENGINE_HOST_VECCHIA_H
 #define SCL_ENGINE_HOST_VECCHIA_H
 

@@ -5,8 +5,8 @@
 
 static const lanes zero = {0};
 
-/* The noise of quiet neighbours, by their variance: with smooth covariances, draws from draws would
- * grow without it. */
+/* The noise of quiet neighbours, relative to their variance: with smooth covariances, draws
+ * conditioned on draws would diverge without it. */
 static const double quiet_noise = 1e-10;
 
 void scl_vecchia_read(block *v, const double *record, size_t row, int w, bool real, bool quiet) {

@@ -29,7 +29,7 @@ typedef struct {
 
 enum { SCL_COVARIANCE_MOST_FACTORS = 16 }; /* of one product */
 
-/* What the engines' functions work on. */
+/* The arguments of the engines' functions. */
 struct scl_covariance_pass {
   const scl_covariance *kernel;
   scl_block x1, x2; /* observations in rows; x2 is x1 when symmetric */
@@ -54,8 +54,8 @@ static inline int scl_covariance_count(const scl_covariance *kernel) {
   return 2 * kernel->terms + kernel->entries + 1;
 }
 
-/* What it consists of, as covariance_has() of covariance_functions.h reads it: its types, and
- * whether there are products of several terms. */
+/* The parts of a covariance function, as covariance_has() of covariance_functions.h reads them: its
+ * types, and whether there are products of several terms. */
 unsigned scl_covariance_kinds(const scl_covariance *kernel);
 /* The same and more: one of the four sets of basic types; basic and short types; all but those with
  * Bessel functions; everything. */

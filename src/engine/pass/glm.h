@@ -10,7 +10,7 @@
 #include "kernels/include/glm_families.h" /* scl_glm_family */
 #include "kernels/include/glm_task.h"
 
-/* What an engine keeps between the evaluations of a likelihood, and how the last one ended. */
+/* The state of an engine between the evaluations of a likelihood, and how the last one ended. */
 typedef struct {
   scl_block work; /* made by the engine when it has no buffer or is too small; the likelihood
                      releases it */
@@ -34,10 +34,10 @@ typedef struct scl_glm_pass {
   bool row_alpha, row_aux;    /* one for each row and predictor, or row and vector */
   bool gradient;              /* the derivatives by beta are wanted */
   bool weighted;              /* each observation's terms are multiplied by its weight */
-  /* 0; or, of vectors with one alpha each and no auxiliary parameter, so many evaluations, each
-   * but the first a leapfrog step after the last (kernels/include/leapfrog.h). Alpha and beta are
-   * the positions, behind them are the other numbers of the walk. The results are those of the last
-   * evaluation, and behind them are the records of the others. */
+  /* 0; or, for vectors with one alpha each and no auxiliary parameter, the number of evaluations,
+   * each but the first a leapfrog step after the previous one (kernels/include/leapfrog.h). Alpha
+   * and beta are the positions, behind them are the other numbers of the walk. The results are
+   * those of the last evaluation, and behind them are the records of the others. */
   size_t points;
   const double *parameters; /* in host memory, laid out as scl_glm_layout says */
   double *results;          /* likewise; d_beta undefined unless wanted */

@@ -9,7 +9,7 @@ enum { NONE = -1 };
  * (engine/cl/glm/layouts.h): 13 with two rows each, and their sums, are 78 of 168 registers. */
 enum { ITEMS = 128, MOST_COLUMNS = 13 };
 
-/* Columns from which matrix instructions are worth it, and their group and tile. */
+/* Columns from which matrix instructions are faster, and their group and tile. */
 enum { MATRIX_LEAST = 11, WARP_ITEMS = 32, WARP_ROWS = 16 };
 
 /* The one leaf that all products are of, or NONE; the larger number of products on one side. */

@@ -24,10 +24,9 @@ typedef struct {
 } scl_pass_layout;
 
 /* Whether a plan with products X' r is a pass; it becomes one. `mma`: by matrix instructions, where
- * these are worth it. Call it before scl_plan_end(). */
+ * these are faster. Call it before scl_plan_end(). */
 bool scl_plan_become_pass(scl_plan *plan, bool mma);
-/* Whether matrix instructions, if the device has them, make a pass that is quicker or none
- * without. */
+/* Whether matrix instructions, if the device has them, make the pass faster, or possible at all. */
 bool scl_plan_wants_mma(const scl_plan *plan);
 scl_pass_layout scl_plan_pass_layout(const scl_plan *plan);
 size_t scl_pass_items(const scl_pass_layout *l); /* of a group */

@@ -1,5 +1,5 @@
-/* Plans of lazy arithmetic: what one pass over m x n elements computes. The graph and operations on
- * blocks make them, engines run them (base/engine.h: expr).
+/* Plans of lazy arithmetic: the computation of one pass over m x n elements. The graph and
+ * operations on blocks make plans, engines run them (base/engine.h: expr).
  *
  * A plan has steps in order, each a number for each element, and outputs that store or reduce some
  * of them. It does not depend on the graph that it was made from. Its structure (everything but
@@ -143,7 +143,7 @@ bool scl_plan_has_tiles(const scl_plan *plan);
 enum { SCL_PLAN_KEY = 8192 };
 size_t scl_plan_key(const scl_plan *plan, unsigned char *to);
 /* OpenCL C of a plan (engine/plan/source.c); free() it. The kernel `expr` and, if the plan has
- * reductions, `expr_final`; engine/cl/elementwise/plan.c says what their work-items do. */
+ * reductions, `expr_final`; engine/cl/elementwise/plan.c describes their work-items. */
 scl_status scl_plan_source(const scl_plan *plan, char **out);
 /* Kernels that were compiled in this process. */
 void scl_plan_count_built(void);

@@ -73,7 +73,7 @@ typedef struct {
   double *constant;
   scl_scan_operation *operation; /* by phase, each after those that it needs */
   int *result;                   /* registers of the new state, of sums and of outs */
-  uint64_t serial;               /* no two are alike in a process */
+  uint64_t serial;               /* unique within a process */
   char *source;                  /* OpenCL C, made when a device first needs it */
 } scl_scan_code;
 

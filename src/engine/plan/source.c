@@ -103,7 +103,7 @@ static void put_head(scl_writer *w) {
           "the numbers of the expression; r are\n"
           " * the results%s. */\n",
           p->n > 1 ? ", by columns along dimension 1" : "; there is one column",
-          scl_plan_reduces(p) ? ", p what each group leaves of a reduction" : "");
+          scl_plan_reduces(p) ? ", p the partial results of the groups" : "");
   scl_put(w, "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"
              "#pragma OPENCL FP_CONTRACT OFF /* the same bits, in one kernel or in several */\n\n");
   if (scl_plan_is_special(p)) {

@@ -38,7 +38,7 @@ enum { SCL_PUT_BATCH = 4 };
 void scl_put_inputs(scl_writer *w);
 /* A leaf's element at (i, j) as an expression, zero where it must not be read. */
 void scl_put_load(scl_writer *w, int leaf);
-/* Whether (i, j) is inside each rectangle; and what is done there. */
+/* Whether (i, j) is inside each rectangle; and the statements for that case. */
 void scl_put_rectangles(scl_writer *w, const char *indent);
 void scl_put_element(scl_writer *w, const char *indent);
 /* The pragma before a loop over some elements of a work-item. */

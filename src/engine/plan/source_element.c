@@ -1,4 +1,4 @@
-/* The parts of generated OpenCL C that loop over elements, and what is done for each. */
+/* The parts of generated OpenCL C that loop over elements, and the statements for each. */
 #include <stdio.h>
 
 #include "engine/plan/source.h"

@@ -97,7 +97,7 @@ static void put_begin(scl_writer *w) {
   put_loads(w, "  ", false);
 }
 
-/* The steps, with the names that scl_put_element() has; then what they leave. */
+/* The steps, with the names of scl_put_element(); then their results. */
 static void put_vector(scl_writer *w) {
   const scl_plan *p = w->p;
   bool stores = false;

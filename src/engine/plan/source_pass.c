@@ -10,9 +10,9 @@
  *  tile 2  |    |    |    |    |    |     3  the steps, a work-item a row
  *          +----+----+----+----+----+     4  += X' slopes, from the same registers
  *
- * What the groups leave: number r of all results of group g at part_at + r * groups + g; totals
- * come first, then the columns of each product. The second kernel adds them in the order of the
- * groups, a group of work-items for each result. */
+ * The partial results of the groups: number r of all results of group g is at part_at + r * groups
+ * + g; totals come first, then the columns of each product. The second kernel adds them in the
+ * order of the groups, a group of work-items for each result. */
 #include <stdio.h>
 
 #include "engine/plan/pass.h"
@@ -155,7 +155,7 @@ static void put_sums(scl_writer *w) {
           products, totals);
 }
 
-/* Where result `at` of the group goes. */
+/* The destination of result `at` of the group. */
 static void put_results(scl_writer *w, bool products) {
   const char *results = products ? "n * p" : "n";
   for (int k = 0; k < w->p->outputs; k++) {
@@ -168,7 +168,7 @@ static void put_results(scl_writer *w, bool products) {
 
 void scl_put_pass_sums(scl_writer *w) {
   const scl_plan *p = w->p;
-  scl_put(w, "\n/* Adds what the groups left, in their order, a group for each result. */\n"
+  scl_put(w, "\n/* Adds the results of the groups, in their order, a group for each result. */\n"
              "__kernel void expr_final(const int groups, const int n, const int p,\n"
              "                         __global const real *restrict part, const long part_at");
   for (int k = 0; k < p->outputs; k++) {

@@ -105,11 +105,10 @@ void scl_put_row_body(scl_writer *w) {
 void scl_put_final(scl_writer *w) {
   const scl_plan *p = w->p;
   char total[16], at[16], number[32], number_at[48];
-  scl_put(
-      w,
-      "\n/* Combines what the groups left, in their order: `parts` numbers for each of `results`.\n"
-      " * Items along dimension 0 share a result. */\n"
-      "__kernel void expr_final(const long results, const int parts");
+  scl_put(w, "\n/* Combines the results of the groups, in their order: `parts` numbers for each of "
+             "`results`.\n"
+             " * Items along dimension 0 share a result. */\n"
+             "__kernel void expr_final(const long results, const int parts");
   for (int k = 0; k < p->numbers; k++) scl_put(w, ", const real c%d", k);
   for (int k = 0; k < p->outputs; k++) {
     if (!p->output[k].reduces) continue;

@@ -1,6 +1,5 @@
-/* What is transferred, and in which pieces: the packed form of a matrix
- * (inst/kernels/include/packed.h) cut into spans that fit a piece of staging memory, and the host's
- * copies between a span and a matrix. */
+/* The packed form of a matrix (inst/kernels/include/packed.h) cut into spans that fit a piece of
+ * staging memory, and the host's copies between a span and a matrix. */
 #ifndef SCL_ENGINE_TRANSFER_PACKED_H
 #define SCL_ENGINE_TRANSFER_PACKED_H
 

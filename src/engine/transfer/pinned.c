@@ -126,7 +126,7 @@ void scl_pinned_start_threads(scl_pinned_copy *copy) {
   scl_team_begin(copy->team, copy_blocks, copy);
 }
 
-/* A little at a time: other threads wait for the owner's other work. */
+/* In small parts: other threads wait for the owner's other work. */
 bool scl_pinned_help(scl_pinned_copy *copy) {
   size_t most = copy->team != NULL ? OWNER_BYTES / sizeof(double) : copy->block;
   return copy_step(copy, &copy->owner, most) == MOVED;

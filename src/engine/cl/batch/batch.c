@@ -76,7 +76,7 @@ static bool is_tiny(const scl_batch_pass *p) {
   return p->m <= 16 || p->n <= 16;
 }
 
-/* By matrix instructions, for results of any size, a tile to a warp. */
+/* By matrix instructions, for results of any size, one tile for each warp. */
 static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
   const bool tiny = is_tiny(p);
   size_t tile = tiny ? 16 : 32, warp = 32;
@@ -91,7 +91,7 @@ static size_t strips_of(const scl_batch_pass *p) {
   return scl_ceil_div(p->m > p->n ? p->m : p->n, 16);
 }
 
-/* The same, a result to a group. */
+/* By matrix instructions, one result for each group. */
 static scl_status launch_product_groups(scl_cl_op *op, const scl_batch_pass *p) {
   const size_t strips = strips_of(p), items = 32 * strips;
   return launch_product_kernel(op, group_kernels[strips], scl_cl_range_1(p->batch * items, items),

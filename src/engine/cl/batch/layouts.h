@@ -5,7 +5,7 @@
  * tables (engine/cl/batch/batch.c), which takes the first that is large enough.
  *
  * Elimination with pivoting takes one warp a group, or as few as the registers allow, so that many
- * groups hide the chain of a step; the others are as measured (bench/NOTES.md). */
+ * groups hide the chain of a step; the others were chosen by measurement (bench/NOTES.md). */
 #ifndef SCL_ENGINE_CL_BATCH_LAYOUTS_H
 #define SCL_ENGINE_CL_BATCH_LAYOUTS_H
 

@@ -1,7 +1,7 @@
 /* Covariance matrices and their reverse mode on the device: covariance.cl, covariance_adjoint.cl,
  * covariance_inputs.cl. They are built for the types of the covariance function at hand: that takes
  * an NVIDIA driver a third to half of the time that all types take, and the kernels need fewer
- * registers. On a CPU device sets of types are rounded, so that there are four of them. */
+ * registers. On a CPU device only four sets of types are distinguished. */
 #include "engine/cl/covariance/plan.h"
 #include "engine/cl/linalg/linalg.h"
 #include "engine/cl/runtime/launch.h"
@@ -12,7 +12,7 @@
 #include "kernels/include/covariance_groups.h"
 
 enum {
-  MOST_GROUPS_GPU = 2048, /* of the adjoint: what a large GPU holds at once */
+  MOST_GROUPS_GPU = 2048, /* of the adjoint: as many as a large GPU runs at once */
   MOST_GROUPS_CPU = 64,
   MOST_SUMS = 40 /* derivatives of one launch: 20 kB of local memory */
 };
@@ -95,7 +95,7 @@ scl_status scl_cl_gp_prepare(scl_context *ctx, const struct scl_covariance_pass 
   scl_cl_context *cl = (scl_cl_context *)ctx;
   scl_cl_program list[4 + SCL_CL_FACTOR_PROGRAMS];
   int count = 0;
-  if (cl->cpu) return SCL_OK; /* its driver compiles later, and by threads of its own */
+  if (cl->cpu) return SCL_OK; /* its driver compiles later, on its own threads */
   if (gradient) {
     scl_cl_covariance_select(ctx, SCL_CL_PROGRAM_covariance_adjoint, pass->kernel);
     list[count++] = SCL_CL_PROGRAM_covariance_adjoint;

@@ -5,7 +5,7 @@
 #include "engine/cl/runtime/cl.h"
 #include "engine/pass/covariance.h"
 
-/* In the format of kernels/include/covariance_plan.h; how many numbers that takes. */
+/* In the format of kernels/include/covariance_plan.h; returns how many numbers that takes. */
 size_t scl_cl_covariance_plan_size(const scl_covariance *kernel);
 void scl_cl_covariance_plan(const scl_covariance *kernel, double *plan);
 

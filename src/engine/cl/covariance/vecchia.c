@@ -89,8 +89,9 @@ static version choose(const struct scl_vecchia_pass *pass, bool small) {
   return versions[pass->grouped][what][small];
 }
 
-/* Local memory, in numbers: what the kernel declares, its sums, and x, which holds coordinates,
- * later columns of z. Grouped ones: coordinates, columns of z and what information needs. */
+/* Local memory, in numbers: the kernel's declarations, its sums, and x, which holds coordinates,
+ * later columns of z. Grouped kernels: coordinates, columns of z and the vectors of the
+ * information. */
 typedef struct {
   size_t items, declared, sums, x;
   size_t together; /* members whose information is computed at the same time */
@@ -113,7 +114,7 @@ static size_t moved_size(const struct scl_vecchia_pass *pass, size_t rows, size_
 static layout plan_grouped(const struct scl_vecchia_pass *pass, size_t rows, size_t most) {
   bool derivatives = pass->what == SCL_VECCHIA_DERIVATIVES;
   layout l = {.items = GROUPED_ITEMS, .sums = GROUPED_ITEMS * scl_vecchia_results(pass)};
-  /* a tile, a panel, what is published, four numbers for each row, columns w and b */
+  /* a tile, a panel, published values, four numbers for each row, columns w and b */
   l.declared = 32 * 33 + (rows > 32 ? 32 * 34 : 2) + 2 * 34 + 4 * rows;
   if (derivatives) l.declared += 32 * 18;
   l.x = rows * (pass->p + (derivatives ? pass->combined : pass->columns));

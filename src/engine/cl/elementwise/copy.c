@@ -92,7 +92,7 @@ scl_status scl_cl_gather(scl_context *ctx, scl_block rows, scl_block columns, sc
                                            .all_columns = columns.buffer == NULL};
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
-  /* An unused block still needs some buffer. */
+  /* An unused block needs a buffer too. */
   return scl_cl_op_end(
       &op, scl_launch_elementwise_gather(&op, range_over(dst.nrow, dst.ncol), &selection,
                                          scl_in_at(selection.all_rows ? src : rows),

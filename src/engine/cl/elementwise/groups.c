@@ -45,7 +45,7 @@ scl_status scl_cl_group_sums(scl_context *ctx, scl_block starts, scl_block order
   if (dst.nrow == 0) return SCL_OK;
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
-  /* An unused block still needs some buffer. */
+  /* An unused block needs a buffer too. */
   if (order.buffer == NULL) order = src = starts;
   if (order.nrow <= SHORT * dst.nrow && most <= MOST_SHORT) {
     const scl_cl_range range = scl_cl_range_1(scl_round_up(dst.nrow, ITEMS_SHORT), ITEMS_SHORT);

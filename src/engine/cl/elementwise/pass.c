@@ -1,4 +1,4 @@
-/* Passes on a device: the groups, the launches, and whether programs should be made of passes. */
+/* Passes on a device: the groups, the launches, and whether programs should use passes. */
 #include "engine/cl/elementwise/plan.h"
 
 #include <stdlib.h>
@@ -6,19 +6,20 @@
 #include "base/threads.h"
 #include "engine/plan/pass.h"
 
-/* Work-items that add what the groups left. */
+/* Work-items that add the partial sums of the groups. */
 enum { FINAL_ITEMS = 64 };
 
-/* STATCL_ROW_PASS: 0 has X read twice, for comparison; from 2 on, so many groups of a unit. */
+/* STATCL_ROW_PASS: 0 has X read twice, for comparison; from 2 on, the number of groups of a
+ * unit. */
 static size_t wanted(void) {
   const char *text = scl_env("STATCL_ROW_PASS");
   return text != NULL ? (size_t)strtoul(text, NULL, 10) : 1;
 }
 
 /* Groups of a unit: one more than its registers hold would wait for a whole pass. On an NVIDIA GPU
- * a unit has 65,536, in steps of 8 for a work-item. What ptxas needs for a logistic likelihood, in
- * tenths: for a column, its rows and its sums; other operands, and calls of special functions, take
- * more. */
+ * a unit has 65,536, in steps of 8 for a work-item. Registers that ptxas uses for a logistic
+ * likelihood, in tenths: for a column, its rows and its sums; other operands, and calls of special
+ * functions, take more. */
 enum {
   UNIT_REGISTERS = 65536,
   STEPS_TENTHS = 440,
@@ -31,8 +32,8 @@ enum {
   MOST_GROUPS = 5
 };
 
-/* The same by matrix instructions, as measured: groups share the local memory of a unit, and with
- * few vectors and steps its registers hold most groups. */
+/* Groups of a unit by matrix instructions, as measured: groups share the local memory of a unit,
+ * and with few vectors and steps its registers hold most groups. */
 enum {
   UNIT_LOCAL = 228 << 10,
   GROUP_LOCAL = 1024, /* the driver's share */

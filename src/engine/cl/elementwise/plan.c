@@ -3,8 +3,8 @@
  *
  * Without reductions a work-item has one row and some columns, at a fixed stride. A reduction
  * leaves one number for each group (or, by rows and by columns, for each group and result), and a
- * second launch combines these in their order. How many there are depends on the shape and on the
- * device alone, so that sums are the same bits in every run. */
+ * second launch combines these in their order. Their number depends on the shape and on the device
+ * alone, so that sums are the same bits in every run. */
 #include "engine/cl/elementwise/plan.h"
 
 #include "engine/cl/runtime/tune.h"
@@ -75,8 +75,8 @@ static layout tile_layout(const scl_cl_context *cl, const scl_plan *p) {
   return l;
 }
 
-/* The number of groups that share a result, at most `worth`: the one that fills the device best in
- * at most WAVES rounds, because a last round of few groups leaves units idle. */
+/* The number of groups that share a result, at most `worth`: the number that fills the device best
+ * in at most WAVES rounds, because a last round of few groups leaves units idle. */
 static size_t choose_parts(size_t groups, size_t worth, size_t resident) {
   size_t best = 1;
   double fill = 0.0;

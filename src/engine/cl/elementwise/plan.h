@@ -5,7 +5,7 @@
 #include "engine/cl/runtime/cl.h"
 #include "engine/plan/plan.h"
 
-/* The arguments that a kernel has: those that did not change need not be set again. */
+/* The current arguments of a kernel: unchanged ones need not be set again. */
 enum { SCL_CL_KEPT_ARGUMENTS = 48 };
 typedef struct {
   uint64_t

@@ -135,7 +135,7 @@ scl_status scl_cl_expr_find(scl_cl_context *cl, const scl_plan *plan,
       return SCL_OK;
     }
   }
-  /* A full cache is emptied. Commands that are under way keep their kernels. */
+  /* A full cache is emptied. Commands in progress keep their kernels. */
   if (cl->exprs->entries == MOST_ENTRIES) empty_cache(cl->exprs);
   entry *e = calloc(1, sizeof *e + length);
   if (e == NULL) return scl_fail_memory(sizeof *e + length, 0, "the kernels in use");

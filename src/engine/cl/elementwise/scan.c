@@ -85,7 +85,7 @@ static scl_status get_entry(scl_cl_context *cl, scl_scan_code *code, entry **out
   entry *e = find_entry(cl, code);
   if (e == NULL) {
     for (e = cl->scans; e != NULL; e = e->next) entries++;
-    /* Commands that are under way keep their kernels. */
+    /* Commands in progress keep their kernels. */
     if (entries == MOST_ENTRIES) scl_cl_scans_free(cl);
     const size_t bytes = strlen(code->source) + 1;
     e = calloc(1, sizeof *e);

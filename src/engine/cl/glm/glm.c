@@ -28,7 +28,7 @@ typedef struct {
   size_t parts; /* of the parameter vectors, each with groups of its own */
   size_t results, residuals, slopes, partials, scratch, total;
   bool finish, keeps_residuals;
-  bool quick;     /* so short that an event would cost more than waiting in the driver */
+  bool quick;     /* so short that an event takes longer than waiting in the driver */
   bool few;       /* the parameters come with the launch */
   int64_t record; /* of one evaluation: where its leapfrog steps go, or -1 */
   int point;      /* to which they lead */
@@ -234,7 +234,7 @@ static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass 
                               (int)s->predictors, (int)s->n, (int)s->p, scl_out(pass->d_x));
 }
 
-/* From one evaluation to the next, where the pass has not done it. */
+/* The step from one evaluation to the next, unless the pass has made it. */
 static scl_status launch_leapfrog(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   const size_t numbers = s->vectors * (1 + s->p);
   if (s->finish || s->record < 0) return SCL_OK;

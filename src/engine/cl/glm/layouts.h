@@ -10,9 +10,9 @@
 /* LAYOUT(NAME, family, layout, predictors of a row, row lanes, lanes, columns of a work-item, rows
  * of a work-item, finish, groups a unit, groups a unit of a lean family); the first two are passed
  * through. The driver uses the first that is large enough. A unit gets as many groups as its
- * registers hold at the same time: one more would wait for a whole pass. On an NVIDIA GPU a quarter
- * of a unit has 16,384 registers; a work-item may have at most 128 where the unit has 16 warps, 168
- * where it has 12, 255 where it has 8. */
+ * registers hold at the same time: a further one would wait for a whole pass. On an NVIDIA GPU a
+ * quarter of a unit has 16,384 registers; a work-item may have at most 128 where the unit has 16
+ * warps, 168 where it has 12, 255 where it has 8. */
 #define SCL_GLM_LAYOUTS(LAYOUT, NAME, family)                                                      \
   LAYOUT(NAME, family, 10f, 1, 128, 1, 10, 2, 1, 3, 3)                                             \
   LAYOUT(NAME, family, 10, 1, 128, 1, 10, 2, 0, 3, 3)                                              \

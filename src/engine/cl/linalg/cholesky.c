@@ -142,9 +142,9 @@ static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
   return factor_columns(f, at + left, width - left);
 }
 
-/* Whether matrix instructions can factor the panels. Builds what a factor of this order will need,
- * all at the same time. If there are more rows than the groups of a panel can take, the program for
- * solves is needed. */
+/* Whether matrix instructions can factor the panels. Builds the programs for a factor of this
+ * order, all at the same time. If there are more rows than the groups of a panel can take, the
+ * program for solves is needed. */
 static scl_status prepare_programs(scl_cl_op *op, size_t n, bool *usable) {
   static const scl_cl_program list[] = {SCL_CL_PROGRAM_cholesky_mma,
                                         SCL_CL_PROGRAM_gemm_mma_tiny_nt,
@@ -179,7 +179,7 @@ int scl_cl_factor_programs(scl_cl_context *cl, size_t n, bool inverse, scl_cl_pr
   const size_t half = scl_ceil_div(n, PANEL_ORDER) / 2 * PANEL_ORDER, rest = n - half;
   int count = 0;
   if (!scl_cl_may_try_mma(cl)) return 0;
-  /* those that take longest come first, as some have to wait */
+  /* the slowest builds come first, as some have to wait */
   if (inverse) {
     list[count++] = choose_product(cl, n, n, n, true, SCL_UPPER, SCL_LOWER_HALF);
     if (half > 0) list[count++] = choose_product(cl, rest, half, rest, false, SCL_LOWER, SCL_ALL);
@@ -257,7 +257,7 @@ scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst) {
 }
 
 /* S = 1/2 inv(L)' Q inv(L), where Q is the lower triangle of L' tril(Lbar) with its mirror image:
- * halving the diagonal and adding the transpose leaves the diagonal as it is. */
+ * halving the diagonal and adding the transpose does not change the diagonal. */
 static scl_status adjoint_leaf(scl_cl_op *op, scl_block l, scl_block s, scl_block work) {
   size_t n = l.nrow;
   scl_block lower = scl_block_part(work, 0, 0, n, n), adjoint = scl_block_part(work, 0, n, n, n);

@@ -214,7 +214,7 @@ static scl_status prepare_sweep(reverse_sweep *r) {
                                   r->l_adj, r->s, &first);
 }
 
-/* Whether matrix instructions can do the solves. Builds what the sweep will need, all at the same
+/* Whether matrix instructions can do the solves. Builds the programs of the sweep, all at the same
  * time. Its products have portable tiles too. */
 static scl_status prepare_programs(scl_cl_context *cl, size_t n, bool *usable) {
   static const scl_cl_program list[] = {

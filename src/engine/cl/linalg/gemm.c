@@ -417,7 +417,7 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
 }
 
 /* Whether to transpose A first, as the large tiles of matrix instructions do not take A': the copy
- * costs a few hundredths of what they save. */
+ * takes a few per cent of the time that they save. */
 static bool pays_to_transpose_a(scl_cl_op *op, const scl_cl_product *p) {
   return p->trans_a == SCL_TRANS && preferred_tile(op, p) == SCL_CL_TILE_MMA_SMALL &&
          count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES;

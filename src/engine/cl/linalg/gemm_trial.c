@@ -8,8 +8,8 @@
 /* More stages than the ring of any tile holds, and a part of one. */
 enum { DEPTH = 83 };
 
-/* C = alpha op(A) op(B) + beta F, and what else is written. A and B are parts of one square X of
- * order `order`, F of its transpose. */
+/* C = alpha op(A) op(B) + beta F, and further results. A and B are parts of one square X of order
+ * `order`, F of its transpose. */
 typedef struct {
   size_t m, n, order;
   bool trans_a, trans_b;

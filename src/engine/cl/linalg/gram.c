@@ -6,8 +6,9 @@
 #include "kernels/include/gemm.h"
 #include "kernels/include/gram.h"
 
-/* Layouts by the columns that they hold, and groups of them that fit on a unit: whatever registers
- * a driver gives to a work-item, 255 at most. A group more would wait for a whole pass. */
+/* Layouts by the columns that they hold, and groups of them that fit on a unit: for any number of
+ * registers that a driver may give to a work-item, at most 255. A further group would wait for a
+ * whole pass. */
 static const struct {
   const scl_kernel_gram_mma *kernel;
   size_t columns, items, each_unit;
@@ -16,8 +17,8 @@ static const struct {
                {&scl_k_gram_mma_104, 104, 128, 2},
                {&scl_k_gram_mma_128, 128, 128, 2}};
 
-/* Fewest rows of a part; below so many rows, or elements of a narrow matrix, products by tiles are
- * as fast, unless X would have to be multiplied by weights first. */
+/* The least number of rows of a part; with fewer rows, or elements of a narrow matrix, products by
+ * tiles are as fast, unless X would have to be multiplied by weights first. */
 enum { LEAST_ROWS = 128, WORTH_ROWS = 4096, WORTH_NARROW = 3000000, NARROW = 32 };
 
 static bool is_worth_it(scl_block x, scl_block w) {

@@ -42,7 +42,7 @@ typedef enum {
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *product, scl_cl_tile tile);
 
-/* What a program of the product by matrix instructions computes (engine/cl/linalg/gemm.c). */
+/* The product that a program of matrix instructions computes (engine/cl/linalg/gemm.c). */
 typedef struct {
   scl_cl_tile tile;
   size_t m, n; /* of the tile */
@@ -61,7 +61,7 @@ scl_cl_program scl_cl_product_choice(scl_cl_context *cl, const scl_cl_product *p
 scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *first,
                                   const scl_cl_product *second);
 
-/* The flag of the only triangle of op(A) that is not zero, `lower` or `upper`; 0: neither. */
+/* The flag of the only nonzero triangle of op(A), `lower` or `upper`; 0: neither. */
 int scl_cl_view_flag(scl_view view, scl_trans trans, int lower, int upper);
 
 /* A product with few columns, Y = op(A) X (engine/cl/linalg/gemm_thin.c). Element (i, c) of X is
@@ -99,7 +99,7 @@ static inline bool scl_cl_aligned(scl_block b) {
 
 /* ---- substitution by matrix instructions, blocks of PANEL_ORDER ------------------------------ */
 /* engine/cl/linalg/triangular_mma.c */
-/* A temporary for so many packed blocks. */
+/* A temporary for `count` packed blocks. */
 scl_status scl_cl_packed_create(scl_cl_op *op, size_t blocks, scl_block *out);
 
 /* Packs all diagonal blocks of a triangular t, for triangular_mma.cl. */
@@ -153,9 +153,9 @@ scl_status scl_cl_substitute_in(scl_cl_op *op, const scl_cl_substitution *substi
  * they do on the diagonal of a matrix; above the diagonal only blocks of order PANEL_ORDER are
  * written. Needs matrix instructions. The same launches copy the lower triangles of the diagonal
  * blocks of `src`, a matrix of the same order, to those of `copy`, with zeros above, and then
- * compute `beside`, a product with a transposed A. */
+ * compute `also`, a product with a transposed A. */
 scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst,
-                                    scl_block src, scl_block copy, const scl_cl_product *beside);
+                                    scl_block src, scl_block copy, const scl_cl_product *also);
 
 /* A solve as scl_cl_trsm_in for few right-hand sides (engine/cl/linalg/triangular_vector.c): M x =
  * b, with M = T or T', for the `rhs` right-hand sides of b, whose unknowns lie `step` apart, one

@@ -52,11 +52,11 @@ static scl_status invert_leaves(const inversion *v) {
 /* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s
  * p; the second block of the last pair has order s2 <= s. Of a lower T, Y = X22, Z = X11, D = T11
  * and the new block is X21; of an upper one Y = X11, Z = X22, D = T22, and it is X12. `work` and
- * `work_d` hold s x s elements a pair. `beside` is another product for the first launch, or NULL.
+ * `work_d` hold s x s elements a pair. `also` is another product for the first launch, or NULL.
  */
 static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t, scl_block dst,
                                scl_block work, scl_block work_d, bool correct,
-                               const scl_cl_product *beside) {
+                               const scl_cl_product *also) {
   size_t n = t.nrow, pairs = scl_ceil_div(n - s, 2 * s);
   size_t s2 = scl_min(s, n - (pairs - 1) * 2 * s - s);
   size_t step_t = 2 * s * (t.ld + 1), step = 2 * s * (dst.ld + 1);
@@ -79,7 +79,7 @@ static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t,
   p.step_b = step_t;
   p.step_c = s * s;
   p.k_last = lower ? s2 : s;
-  SCL_TRY(beside != NULL ? scl_cl_product_pair_in(op, beside, &p) : scl_cl_product_in(op, &p));
+  SCL_TRY(also != NULL ? scl_cl_product_pair_in(op, also, &p) : scl_cl_product_in(op, &p));
 
   /* X21 = -W Z */
   scl_cl_product q = p;
@@ -121,30 +121,30 @@ static size_t workspace_for_pairs(size_t n, size_t first, size_t end) {
   return most;
 }
 
-/* From leaves to blocks of order `block`; `beside`, unless NULL, is computed with the last step. */
+/* From leaves to blocks of order `block`; `also`, unless NULL, is computed with the last step. */
 static scl_status double_by_products(const inversion *v, size_t block, bool correct,
-                                     const scl_cl_product *beside) {
+                                     const scl_cl_product *also) {
   size_t end = scl_min(block, v->n), size = workspace_for_pairs(v->n, v->leaf, end);
-  if (size == 0) return beside != NULL ? scl_cl_product_in(v->op, beside) : SCL_OK;
+  if (size == 0) return also != NULL ? scl_cl_product_in(v->op, also) : SCL_OK;
   scl_block work;
   SCL_TRY(scl_cl_temporary(v->op, size, correct ? 2 : 1, &work));
   scl_block second = correct ? scl_block_part(work, 0, 1, size, 1) : work;
   scl_status status = SCL_OK;
   for (size_t s = v->leaf; s < end && status == SCL_OK; s *= 2)
     status = invert_pairs(v->op, v->lower, s, v->t, v->x, work, second, correct,
-                          2 * s >= end ? beside : NULL);
+                          2 * s >= end ? also : NULL);
   scl_buffer_release(work.buffer);
   return status;
 }
 
 scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst,
-                                    scl_block src, scl_block copy, const scl_cl_product *beside) {
+                                    scl_block src, scl_block copy, const scl_cl_product *also) {
   inversion v = {.op = op, .lower = true, .n = t.nrow, .leaf = PANEL_ORDER, .t = t, .x = dst};
   scl_status status;
   SCL_GO(scl_cl_packed_create(op, scl_ceil_div(t.nrow, PANEL_ORDER), &v.packed));
   SCL_GO(scl_cl_pack_and_copy_in(op, true, true, t, v.packed, block, src, copy));
   SCL_GO(invert_leaves(&v));
-  SCL_GO(double_by_products(&v, block, false, beside));
+  SCL_GO(double_by_products(&v, block, false, also));
 done:
   scl_buffer_release(v.packed.buffer);
   return status;

@@ -73,7 +73,7 @@ done:
   return scl_cl_op_end(op, status);
 }
 
-/* `host`: T, X and what comes back. */
+/* `host`: T, X and the results. */
 static scl_status try_side(scl_cl_context *cl, bool copies, bool right, double *host, bool *good) {
   const size_t square = (size_t)ORDER * ORDER, sides = (size_t)ORDER * SIDES;
   double *t = host, *x = t + square, *result = x + sides;

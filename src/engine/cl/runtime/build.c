@@ -1,10 +1,9 @@
 /* Compilation: the build log of a program that fails, and the time that drivers take.
  *
  * The driver's call blocks, for a second or more if the kernel is large. It is therefore made by
- * threads that live no longer than it, while the caller checks whether the user wants to stop and
- * whether it is time to show a message. A build that has begun is completed, but no further one is
- * started. Several programs are built side by side, which saves a third of the time on an NVIDIA
- * driver. */
+ * threads that end with it, while the caller checks whether the user wants to stop and whether it
+ * is time to show a message. A build that has begun is completed, but no further one is started.
+ * Several programs are built side by side, which saves a third of the time on an NVIDIA driver. */
 #include <ctype.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,7 +19,8 @@ static bool in_path(char c) {
   return isalnum((unsigned char)c) || (c != '\0' && strchr("_-+.~/\\:", c) != NULL);
 }
 
-/* Copies text without the folders of absolute paths: they say where a user's files are. */
+/* Copies text without the folders of absolute paths, which would reveal where a user's files
+ * are. */
 static void copy_log(const char *from, char *to, size_t room) {
   char *end = to + room - 1;
   char before = ' ';
@@ -69,8 +69,8 @@ enum { OPTIONS_ROOM = 160 };
 static void write_options(const scl_cl_context *cl, char options[OPTIONS_ROOM]) {
   const bool pocl =
       cl->info.type == SCL_DEVICE_CPU && strstr(cl->info.platform, "Portable") != NULL;
-  /* Kernels for GPUs on a CPU device (STATCL_GPU_KERNELS=1): optimising, POCL 3.1 moves stores out
-   * of their guards, which writes past the end of matrices. */
+  /* Kernels for GPUs on a CPU device (STATCL_GPU_KERNELS=1): with optimisation POCL 3.1 moves
+   * stores out of their guards, which writes past the end of matrices. */
   const char *device = cl->cpu ? " -D SCL_CPU=1" : pocl ? " -cl-opt-disable" : "";
   const char *small = cl->small_mma ? " -D SCL_MMA_8=1" : "";
   const char *mma = cl->emulated_mma ? " -D SCL_MMA_EMULATED=1" : "";
@@ -83,7 +83,7 @@ enum { STRETCH_ENDS_US = 2000000 };
 
 static struct {
   uint64_t spent, ended;
-  uint64_t since; /* of a build that is under way; 0: none is */
+  uint64_t since; /* of a build in progress; 0: none */
   char name[sizeof((scl_context *)0)->label];
 } stretch;
 
@@ -93,7 +93,7 @@ static void begin_build(const scl_cl_context *cl, uint64_t start) {
   snprintf(stretch.name, sizeof stretch.name, "%s", cl->base.label);
 }
 
-/* A check for interrupts meanwhile may have built something too, and ended the period. */
+/* A check for interrupts may also have built something in the meantime, and ended the period. */
 static void end_build(uint64_t start) {
   stretch.ended = scl_clock_us();
   stretch.spent += stretch.ended - start;
@@ -169,7 +169,7 @@ typedef struct {
   const char *options;
   scl_cl_build *build;
   int count;
-  atomic_int next; /* the first build that nobody has taken */
+  atomic_int next; /* the first build that no thread has taken */
 } build_list;
 
 /* Whether a program from a file can be used; it then replaces the one to build. */

@@ -270,8 +270,8 @@ scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, const scl_c
 scl_status scl_cl_op_end(scl_cl_op *op, scl_status status);
 
 /* For a command that the caller enqueues itself in op->queue, with op->wait and op->waits: where to
- * put its event, or NULL if none is needed; and, once it is enqueued, what records it. The second
- * takes ownership of the event, which may be NULL. */
+ * put its event, or NULL if none is needed; and, once it is enqueued, the function that records it.
+ * The second takes ownership of the event, which may be NULL. */
 cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event);
 void scl_cl_op_took(scl_cl_op *op, cl_event event);
 
@@ -284,7 +284,7 @@ scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue);
  * interrupts; returns the error of a failed command. */
 scl_status scl_cl_wait(scl_cl_context *cl, cl_event event);
 scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count);
-/* Sends what the driver has gathered, so that the device can start, if there is anything new. */
+/* Flushes the queue if it has new commands, so that the device can start. */
 scl_status scl_cl_flush(scl_cl_context *cl, int queue);
 /* Waits in the driver, without polling for interrupts, for all commands of a queue: cheaper than an
  * event, for work that takes less than a millisecond. */
@@ -305,7 +305,7 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
 void scl_cl_glm_force(const char *name);
 const char *scl_cl_glm_wanted(void); /* that layout, or NULL */
 const char *scl_cl_glm_layout(size_t i);
-/* What a program of a pass is for: the layout holds so many predictors and columns. */
+/* The numbers of predictors and columns that the layout of a pass's program holds. */
 typedef struct {
   scl_glm_family family;
   const char *layout;

@@ -88,7 +88,8 @@ static scl_status declare_and_order(scl_cl_op *op, scl_cl_kernel which, const vo
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
-/* Local memory that a driver adds for itself and counts to the kernel, beyond what it promises. */
+/* Local memory that a driver adds for itself and counts to the kernel, beyond its documented
+ * amount. */
 enum { DRIVER_LOCAL_BYTES = 256 };
 
 /* Some drivers end the process where others give an error, so the limits are checked here. */

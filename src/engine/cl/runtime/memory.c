@@ -9,19 +9,19 @@
  * one queue, its home, have used it: it is reused as a temporary of that queue.
  *
  * memory.kept is the memory obtained from the driver beyond the live buffers: the buffers of the
- * pool, and whatever is not live in slabs. */
+ * pool, and the parts of slabs that are not live. */
 #include "engine/cl/runtime/cl.h"
 
 #include <stdlib.h>
 
 #include "engine/cl/runtime/private.h"
 
-enum { POOL_SHARE = 32 }; /* of the device's memory, one part in so many is kept */
+enum { POOL_SHARE = 32 }; /* of the device's memory, this fraction (its inverse) is kept */
 /* A matrix that stays alive can keep a whole slab. Therefore slabs are small compared with the
  * memory, and no more than a part of it. Drivers are fast with buffers below the smallest part. */
 enum { SLAB_MOST = 128 << 20, SLAB_SHARE = 256, SLABS_SHARE = 4, PARTS = 8 };
 enum { PART_LEAST = 1 << 20, ALIGNMENT = 4096 };
-enum { LOOKS = 32 }; /* at so many buffers of the pool, for one that is not in use */
+enum { LOOKS = 32 }; /* the number of buffers of the pool that are examined for an idle one */
 
 /* On a CPU device memory is the host's, and its allocator is fast. */
 static size_t pool_limit(const scl_cl_context *cl) {

@@ -59,7 +59,7 @@ scl_status scl_device_set_packed_kernels(const char *text) {
 static char *read_stream(FILE *stream) {
   if (fseek(stream, 0, SEEK_END) != 0) return NULL;
   long size = ftell(stream);
-  const long most = 64L << 20; /* a folder can be opened, and says that it is longer */
+  const long most = 64L << 20; /* a folder can be opened, and reports a larger size */
   if (size < 0 || size > most || fseek(stream, 0, SEEK_SET) != 0) return NULL;
   char *text = malloc((size_t)size + 2);
   if (text == NULL) return NULL;
@@ -169,7 +169,7 @@ done:
   return status;
 }
 
-/* Keeps what was built, unless somebody else has built it meanwhile. */
+/* Keeps the built program, unless another call has built it in the meantime. */
 static void keep_program(scl_cl_context *cl, scl_cl_program which, cl_program program) {
   if (cl->program[which] == NULL) {
     cl->program[which] = program;
@@ -259,8 +259,8 @@ scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel 
 }
 
 /* ---- selections ------------------------------------------------------------------------------ */
-/* A program may be built for a part of what its sources hold, as the call at hand needs it. One
- * build is in use at a time; others are kept aside with their kernels, until there are too many. */
+/* A program may be built from a part of its sources, as the current call needs it. One build is in
+ * use at a time; others are kept aside with their kernels, until there are too many. */
 enum { MOST_KEPT = 16, MOST_KERNELS = 2 }; /* builds of all programs; kernels of such a program */
 
 typedef struct {
@@ -291,7 +291,7 @@ static void free_kept(scl_cl_context *cl) {
   cl->kept = NULL;
 }
 
-/* The build in use and `other` change places. */
+/* Exchanges the build in use and `other`. */
 static void exchange(scl_cl_context *cl, scl_cl_program which, kept_build *other) {
   kept_build now = {which, cl->kinds[which], cl->program[which], {NULL}, {0}, {0}};
   for (int k = 0, i = 0; k < SCL_CL_KERNELS && i < MOST_KERNELS; k++) {

@@ -1,5 +1,5 @@
-/* Operations: the choice of a queue, what to wait for, the counts on buffers. Marks, and waiting.
- */
+/* Operations: the choice of a queue, the events to wait for, the counts on buffers. Marks, and
+ * waiting. */
 #include "engine/cl/runtime/cl.h"
 
 #include <stdarg.h>
@@ -102,8 +102,8 @@ scl_status scl_cl_flush(scl_cl_context *cl, int queue) {
   return SCL_OK;
 }
 
-/* Makes sure that a mark covers the first `count` commands. The flush sends what the driver has
- * gathered, so that the mark can be waited for. */
+/* Makes sure that a mark covers the first `count` commands. The flush submits the commands, so that
+ * the mark can be waited for. */
 static scl_status mark_count(scl_cl_context *cl, int queue, uint64_t count) {
   if (has_mark(cl, queue, count)) return SCL_OK;
   SCL_TRY(enqueue_mark(cl, queue));
@@ -125,7 +125,7 @@ static scl_status update_progress_of(scl_cl_context *cl, int queue) {
   return SCL_OK;
 }
 
-/* Errors are left to those who wait. */
+/* Errors are returned by calls that wait. */
 void scl_cl_update_progress(scl_cl_context *cl) {
   for (int q = 0; q < SCL_CL_QUEUES; q++) {
     cl_int state = CL_QUEUED;

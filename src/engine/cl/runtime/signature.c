@@ -1,4 +1,4 @@
-/* Signatures of kernels as tables, and their comparison with what the driver has built. */
+/* Signatures of kernels as tables, and their comparison with the built kernels. */
 #include "engine/cl/runtime/signature.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ const scl_cl_signature scl_cl_signatures[SCL_CL_KERNELS] = {
 };
 
 /* ---- what the driver has built --------------------------------------------------------------- */
-/* What one parameter of the built kernel must be. */
+/* The expected properties of one parameter of the built kernel. */
 typedef struct {
   const scl_cl_parameter *row;
   cl_kernel_arg_address_qualifier address;

@@ -4,8 +4,8 @@
  * driver. It holds a head and the driver's binary. A binary reaches a driver only if the head, the
  * length and the digest of the contents are right, as damaged ones crash drivers. Files are written
  * under a temporary name and renamed, so that other processes see complete ones only. A file that
- * cannot be read or written is no error: the program is built from its source. What is no plain
- * file of this user's stays as it is. */
+ * cannot be read or written is no error: the program is built from its source. Anything but a plain
+ * file of this user is left unchanged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -135,7 +135,7 @@ static unsigned piece_of(const transfer *t, size_t number) {
   return (unsigned)((t->first + number) % SCL_CL_PIECES);
 }
 
-/* What a command of the span enqueued now needs to know. */
+/* The arguments of a command of the current span. */
 typedef struct {
   scl_cl_op *op;
   cl_command_queue queue;

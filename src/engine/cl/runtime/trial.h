@@ -1,8 +1,8 @@
-/* Trials of programs with matrix instructions, one for each row of trials.def: what they share, and
- * where they are. A trial launches the program's kernels on small matrices of this context and
- * compares with the host's results; `right` is untouched on failure. Matrices are small because an
- * emulation runs the trials too: somewhat more than a tile in each direction, and more steps along
- * a sum than a ring holds. */
+/* Trials of programs with matrix instructions, one for each row of trials.def: shared functions,
+ * and the trials' files. A trial launches the program's kernels on small matrices of this context
+ * and compares with the host's results; `right` is untouched on failure. Matrices are small because
+ * an emulation runs the trials too: somewhat more than a tile in each direction, and more steps
+ * along a sum than a ring holds. */
 #ifndef SCL_ENGINE_CL_RUNTIME_TRIAL_H
 #define SCL_ENGINE_CL_RUNTIME_TRIAL_H
 
