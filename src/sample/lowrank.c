@@ -83,7 +83,8 @@ static void times(size_t m, size_t n, size_t d, const double *a, const double *b
   }
 }
 
-/* Orthonormalises columns, each in two rounds, and drops dependent ones; returns their number. /
+/* Orthonormalises columns, each in two rounds, and drops dependent ones; returns their number.
+ */
 static size_t orthonormal(size_t d, size_t columns, double *v) {
   size_t kept = 0;
   for (size_t j = 0; j < columns; j++) {
