@@ -1,4 +1,4 @@
-/* Lazy arithmetic: what is computed together, in which order, and how it is printed. */
+/* Lazy arithmetic: which nodes are computed together, in which order, and how they are printed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,8 @@ static bool takes_values(const scl_node *node) {
   return node->kind == SCL_NODE_CALL || node->kind == SCL_NODE_MATVEC;
 }
 
-/* Adds the nodes that must be leaves before `node` can be planned, but not what they need in turn.
+/* Adds the nodes that must be leaves before `node` can be planned, but not those that these need in
+ * turn.
  */
 static scl_status find_first(scl_node *node, const scl_node *domain, uint64_t stamp,
                              node_list *first) {
@@ -193,7 +194,8 @@ static scl_status force_transposed(scl_context *ctx, scl_node *node, uint64_t st
   return SCL_OK;
 }
 
-/* Whether that pays. Only kernels that store all elements transpose through tiles in local memory.
+/* Whether that is faster. Only kernels that store all elements transpose through tiles in local
+ * memory.
  */
 static bool must_force_transposed(const scl_context *ctx, const scl_plan *plan) {
   return scl_traits(ctx)->prefers_transposed_copy && scl_plan_reduces(plan) &&

@@ -4,7 +4,7 @@
 #include "graph/graph.h"
 #include "ops/operation.h"
 
-/* Which index of an element (i, j) of the plan the row or column of a node follows. */
+/* The index of an element (i, j) of the plan that determines the row or column of a node. */
 typedef enum { FROM_NOTHING = 0, FROM_I, FROM_J } origin;
 
 /* The node's element for element (i, j): its row is `row` (i, j or 0) + row_at, its column

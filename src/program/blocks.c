@@ -2,8 +2,8 @@
  * does not couple the parameters of its terms with each other; a nonlinear function couples all
  * parameters that its operands depend on. So an element is *coupled* if some use of it is
  * nonlinear, or if it goes into a sum that is coupled: then all that it depends on is one block.
- * Values are visited twice, upwards for what depends on chosen parameters, and downwards for what
- * is coupled. */
+ * Values are visited twice: upwards to find the elements that depend on chosen parameters,
+ * downwards to find the coupled ones. */
 #include "program/blocks.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { DEPENDS = 1, COUPLED = 2 };
 typedef struct {
   const scl_tape *t;
   bool upwards;
-  size_t others; /* stands for all that does not depend on chosen parameters */
+  size_t others; /* stands for all elements that do not depend on chosen parameters */
   bool *live;    /* the output needs the value, which depends on chosen parameters */
   size_t *first; /* its first element; elements before are those of parameters, and of others */
   unsigned char *flag; /* of each element */
@@ -185,7 +185,7 @@ static void use_product(search *w, int value) {
   }
 }
 
-/* Columns of x, of m numbers each, apart; all else is shared. */
+/* Columns of x, of m numbers each, are separate; everything else is shared. */
 static void use_columns(search *w, int value, int x, size_t m, size_t n) {
   for (size_t j = 0; j < n; j++) {
     const range to = {value, j * m, m}, from = {x, j * m, m};
@@ -213,7 +213,7 @@ static void use_solve(search *w, int value) {
   }
 }
 
-/* Sequences are apart, but for what they share. */
+/* Sequences are separate, except for shared inputs. */
 static void use_scan(search *w, int value) {
   const scl_value *v = &w->t->value[value];
   const scl_scan_shape *s = &w->t->body[v->at[0]]->shape;
@@ -286,7 +286,7 @@ static void use_value(search *w, int value) {
   case SCL_VALUE_SCAN:
     use_scan(w, value);
     break;
-  default: /* factors and the like: of few operands */
+  default: /* factors and the like: they have few operands */
     use_everything(w, value);
     break;
   }

@@ -16,7 +16,7 @@ typedef struct {
   scl_schedule schedule;
   scl_block input;
   scl_location *at;           /* of each value that has storage of its own, once it is made */
-  int *last_use;              /* the last group that reads it, or one after all */
+  int *last_use;              /* the last group that reads it, or one after the last group */
   int *reader, *first_reader; /* values that read it: from first_reader[v] on */
   int *step;                  /* of each value in the plan at hand, or -1 */
   int *list_of;               /* of each value: the list of values that is planned together */
@@ -35,9 +35,9 @@ scl_status scl_storage_begin(scl_compiling *c);
 void scl_storage_end(scl_compiling *c);
 /* Storage for a value that is about to be computed. */
 scl_status scl_storage_make(scl_compiling *c, int value);
-/* After group g: what no later group reads may be taken by others. */
+/* After group g: storage that no later group reads may be reused. */
 scl_status scl_storage_release(scl_compiling *c, int group);
-/* Where a stored value is, data and parts included. */
+/* The location of a stored value, data and parts included. */
 scl_status scl_storage_find(scl_compiling *c, int value, scl_location *out);
 /* The same as a column-major matrix. */
 scl_status scl_storage_block(scl_compiling *c, int value, size_t m, size_t n, scl_block *out);

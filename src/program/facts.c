@@ -36,7 +36,7 @@ static bool assume(scl_tape *t, int data, unsigned property) {
 
 /* ---- symmetric matrices --------------------------------------------------------------------- */
 
-/* Pairs that are looked at; a matrix that needs more is called unsymmetric. */
+/* The number of pairs that are examined; a matrix that needs more counts as unsymmetric. */
 enum { MOST_PAIRS = 1000 };
 
 typedef struct {

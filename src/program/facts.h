@@ -1,5 +1,5 @@
-/* What is true of a value whatever the parameters are: by its operations, and by the numbers of its
- * data, on which a program then relies. */
+/* Properties of a value for all parameters: they follow from its operations, and from the numbers
+ * of its data, on which a program then relies. */
 #ifndef SCL_PROGRAM_FACTS_H
 #define SCL_PROGRAM_FACTS_H
 
@@ -17,9 +17,9 @@ bool scl_tape_is_symmetric(scl_tape *t, int value, size_t n);
 /* Whether the value has finite numbers for all parameters. False if that is not found out. */
 bool scl_tape_is_finite(scl_tape *t, int value);
 
-/* Where a derivative may be exactly 0. A choice, comparisons and places without a share make zeros;
- * parameters and data may be zero themselves; products, sums and views pass zeros on. Zeros to
- * which a function only tends, such as exp(-800), are not among these. */
+/* Where a derivative may be exactly 0. Choices, comparisons and elements without a share make
+ * zeros; parameters and data may be zero themselves; products, sums and views pass zeros on. Zeros
+ * to which a function only tends, such as exp(-800), are not among these. */
 enum { SCL_ZERO_BY_CHOICE = 1, SCL_ZERO_BY_VALUE = 2 };
 unsigned scl_tape_zeros(scl_tape *t, const scl_value *v, const int *operand);
 

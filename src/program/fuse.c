@@ -16,7 +16,7 @@ typedef struct {
 
 /* ---- leaves --------------------------------------------------------------------------------- */
 
-/* How a view steps through its operand, for the elements of p. */
+/* The strides of a view in its operand, for the elements of p. */
 static void steps_of_view(const scl_value *v, const scl_plan *p, size_t *at, size_t *step_i,
                           size_t *step_j) {
   switch (v->kind) {
@@ -133,14 +133,14 @@ static scl_status add_value(scl_compiling *c, const run *r, scl_plan *p, int v, 
   return SCL_OK;
 }
 
-/* Whether something outside of the run reads a value, a view of it included. */
+/* Whether a value, or a view of it, is read outside of the run. */
 static bool is_read_outside(const scl_compiling *c, const run *r, int v) {
   const scl_tape *t = &c->lowered.tape;
   if (c->lowered.holder[v] != NONE) return true;
   for (int k = c->first_reader[v]; k < c->first_reader[v + 1]; k++) {
     const int reader = c->reader[k];
     if (!in_run(c, r, reader)) return true;
-    /* A single element next to many is read from memory. */
+    /* A single element among longer values is read from memory. */
     if (t->value[v].length == 1 && r->group->elements != 1) return true;
   }
   return false;
@@ -255,7 +255,7 @@ static scl_status fuse(scl_compiling *c, run r) {
 }
 
 /* Whether the device's matrix instructions are to be used: their trial is run only for a plan that
- * would be quicker. */
+ * would be faster. */
 static scl_status may_use_mma(scl_context *ctx, const scl_plan *p, bool *mma) {
   *mma = false;
   if (ctx->engine->pass_mma == NULL || !scl_plan_wants_mma(p)) return SCL_OK;
@@ -274,7 +274,8 @@ static scl_status fuse_pass(scl_compiling *c, run r, bool *done) {
   return status;
 }
 
-/* Products that only a pass computes beside others: X' r, and X b of several vectors. */
+/* Products that only a pass computes together with other values: X' r, and X b of several
+ * vectors. */
 static bool needs_pass(const scl_value *v) {
   return v->kind == SCL_VALUE_MATVEC_ADJOINT || (v->kind == SCL_VALUE_MATVEC && v->at[2] > 1);
 }

@@ -107,7 +107,7 @@ static void take_transposed(const scl_tape *t, scl_value *v, int *operand, int k
   operand[k] = scl_tape_operand(t, operand[k], 0);
 }
 
-/* Whether a kernel may have X b and X' r of so many rows of X; it is data. */
+/* Whether a kernel may have X b and X' r of data X with this number of rows. */
 static bool may_pass(const lowering *w, int x, size_t rows, size_t columns, size_t vectors) {
   const scl_tape *t = &w->to->tape;
   return rows >= w->pass.rows && columns <= w->pass.columns && vectors <= w->pass.vectors &&
@@ -153,7 +153,7 @@ static bool has_matvec(const scl_tape *t, int matrix, size_t columns) {
   return false;
 }
 
-/* X' r, where r is made beside X b: in the same kernel, if program/fuse.c finds that possible. */
+/* X' r where r is made of X b: in the same kernel, if program/fuse.c finds that possible. */
 static void become_adjoint(const lowering *w, scl_value *v, int *operand) {
   const scl_tape *t = &w->to->tape;
   const size_t m = v->at[1], k = v->at[0], n = v->at[2];

@@ -1,5 +1,5 @@
-/* From a tape to values that can be scheduled: dead values are removed, and every operand is where
- * its user can read it. Between the files of src/program. */
+/* From a tape to values that can be scheduled: dead values are removed, and every operand is stored
+ * where its user can read it. Between the files of src/program. */
 #ifndef SCL_PROGRAM_LOWER_H
 #define SCL_PROGRAM_LOWER_H
 
@@ -16,8 +16,8 @@ typedef struct {
   int result;     /* a concat of the outputs */
 } scl_lowered;
 
-/* Products X b and X' r of data with at least so many rows, at most so many columns, and at most so
- * many vectors b may share a kernel; no columns: none do. */
+/* The numbers of rows (at least), of columns and of vectors b (at most) with which products X b and
+ * X' r of data may share a kernel; no columns: none do. */
 typedef struct {
   size_t rows, columns, vectors;
 } scl_pass_limits;

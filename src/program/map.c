@@ -1,6 +1,7 @@
 /* A value that depends on parameters is wide: it has a copy for each vector. The copies are one
- * value, column k being that of vector k (`whole`), or one value for each vector (`each`); the
- * other form is made when it is needed. A value that does not depend on parameters stays single.
+ * value, column k being that of vector k (`whole`), or one value for each vector (`per_vector`);
+ * the other form is made when it is needed. A value that does not depend on parameters stays
+ * single.
  *
  * Each kind has a rule for its wide values. If several vectors can be computed at once (elementwise
  * operations, reductions by column, one product for all vectors), the value is made whole;
@@ -15,8 +16,8 @@ enum { NONE = -1 };
 
 typedef struct {
   bool wide;
-  int whole; /* NONE: not made yet */
-  int each;  /* where its values begin in the list; NONE: not made yet */
+  int whole;      /* NONE: not made yet */
+  int per_vector; /* where its values begin in the list; NONE: not made yet */
 } copies;
 
 typedef struct {
@@ -40,7 +41,7 @@ static size_t length_of(const mapping *m, int v) {
 
 /* ---- both forms ----------------------------------------------------------------------------- */
 
-/* Room for a value for each vector, as `each` of v. */
+/* Room for a value for each vector, as `per_vector` of v. */
 static bool reserve(mapping *m, int v) {
   const int more = (int)m->vectors;
   if (m->used + more > m->room) {
@@ -53,29 +54,29 @@ static bool reserve(mapping *m, int v) {
     m->list = list;
     m->room = room;
   }
-  m->of[v].each = m->used;
+  m->of[v].per_vector = m->used;
   m->used += more;
   return true;
 }
 
 static int whole(mapping *m, int v) {
   copies *c = &m->of[v];
-  if (c->whole == NONE) c->whole = scl_tape_concat(m->to, (int)m->vectors, m->list + c->each);
+  if (c->whole == NONE) c->whole = scl_tape_concat(m->to, (int)m->vectors, m->list + c->per_vector);
   return c->whole;
 }
 
 /* The value of vector k. */
-static int each(mapping *m, int v, size_t k) {
+static int per_vector(mapping *m, int v, size_t k) {
   copies *c = &m->of[v];
   if (!c->wide) return c->whole;
-  if (c->each == NONE) {
+  if (c->per_vector == NONE) {
     const size_t length = length_of(m, v);
     if (!reserve(m, v)) return 0;
     for (size_t i = 0; i < m->vectors; i++) {
-      m->list[c->each + (int)i] = scl_tape_part(m->to, c->whole, i * length, length);
+      m->list[c->per_vector + (int)i] = scl_tape_part(m->to, c->whole, i * length, length);
     }
   }
-  return m->list[c->each + (int)k];
+  return m->list[c->per_vector + (int)k];
 }
 
 static bool is_wide(const mapping *m, int v) {
@@ -87,18 +88,18 @@ static int operand_of(const mapping *m, int v, int k) {
 }
 
 /* The same operation on other operands. */
-static int again(mapping *m, scl_value v, const int *operand) {
+static int repeat_on(mapping *m, scl_value v, const int *operand) {
   return scl_tape_add_value(m->to, v, operand);
 }
 
 static int of_each(mapping *m, int v) {
   if (!reserve(m, v)) return NONE;
-  const int first = m->of[v].each;
+  const int first = m->of[v].per_vector;
   for (size_t k = 0; k < m->vectors; k++) {
     scl_value value = *value_of(m, v);
-    for (int i = 0; i < value.operands; i++) m->operand[i] = each(m, operand_of(m, v, i), k);
+    for (int i = 0; i < value.operands; i++) m->operand[i] = per_vector(m, operand_of(m, v, i), k);
     if (value.kind == SCL_VALUE_CHOL) value.at[1] = k + 1;
-    m->list[first + (int)k] = again(m, value, m->operand);
+    m->list[first + (int)k] = repeat_on(m, value, m->operand);
   }
   return NONE;
 }
@@ -118,11 +119,11 @@ static int map_parameter(mapping *m, int v) {
                            .at = {from * m->vectors, size * m->vectors},
                            .length = size * m->vectors};
   const size_t part[] = {size, at[0] - from, 0, at[1], m->vectors};
-  return scl_tape_block_part(m->to, again(m, block, NULL), part);
+  return scl_tape_block_part(m->to, repeat_on(m, block, NULL), part);
 }
 
 /* An operand of the same operation as a wide value of `length` numbers. */
-static int beside(mapping *m, int x, size_t length) {
+static int align(mapping *m, int x, size_t length) {
   if (!is_wide(m, x)) {
     const bool one = length == 1 || length_of(m, x) == 1;
     return one ? whole(m, x) : scl_tape_broadcast(m->to, whole(m, x), length, m->vectors, false);
@@ -135,7 +136,7 @@ static int map_apply(mapping *m, int v) {
   const scl_value *value = value_of(m, v);
   int operand[3];
   for (int k = 0; k < value->operands; k++) {
-    operand[k] = beside(m, operand_of(m, v, k), value->length);
+    operand[k] = align(m, operand_of(m, v, k), value->length);
   }
   return scl_tape_apply(m->to, (scl_op)value->op, value->operands, operand);
 }
@@ -307,7 +308,7 @@ void scl_parameter_blocks_end(scl_parameter_blocks *b) {
   b->count = 0;
 }
 
-/* A block begins at each parameter that no recorded part has in common with the parameter before
+/* A block begins at each parameter that is in no recorded part together with the parameter before
  * it. */
 static scl_status find_blocks(const scl_tape *t, size_t parameters, scl_parameter_blocks *b) {
   size_t *start = calloc(parameters + 2, sizeof *start);
@@ -338,7 +339,7 @@ static void map_value(mapping *m, int v) {
     c->wide = c->wide || is_wide(m, operand_of(m, v, k));
     m->operand[k] = m->of[operand_of(m, v, k)].whole;
   }
-  c->whole = c->wide ? rules[value->kind](m, v) : again(m, *value, m->operand);
+  c->whole = c->wide ? rules[value->kind](m, v) : repeat_on(m, *value, m->operand);
 }
 
 static scl_status begin(mapping *m) {

@@ -1,5 +1,5 @@
-/* What a program keeps for several parameter vectors at once (program/map.h): routines over its
- * data. Between the files of src/program. */
+/* A program's routines for several parameter vectors at once (program/map.h), over its data.
+ * Between the files of src/program. */
 #ifndef SCL_PROGRAM_MAPPED_H
 #define SCL_PROGRAM_MAPPED_H
 

@@ -189,10 +189,10 @@ scl_status scl_program_run(scl_program *p, const double *x, bool gradient, doubl
   return scl_routine_run(gradient ? &p->gradient : &p->value, to);
 }
 
-/* Numbers from which a command of their own takes less time than a copy. */
+/* The number of elements from which a separate command takes less time than a copy. */
 enum { LONG_PART = 1 << 14 };
 
-/* Puts parameters next to each other, but for long ones, and uploads them. */
+/* Puts parameters next to each other, except for long ones, and uploads them. */
 static scl_status upload_parts(const scl_program *p, size_t count, const scl_program_part *part) {
   size_t from = 0, at = 0;
   for (size_t k = 0; k <= count; k++) {

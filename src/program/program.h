@@ -35,8 +35,8 @@ typedef struct {
 scl_status scl_program_run_parts(scl_program *p, size_t count, const scl_program_part *part,
                                  double *value);
 
-/* A copy of a program's memory, over the same data: threads beside each other have one each. Valid
- * as long as the program. */
+/* A copy of a program's memory, over the same data: concurrent threads have one each. Valid as long
+ * as the program. */
 typedef struct scl_evaluator scl_evaluator;
 /* NULL if the engine does not wait for its work, or if results could depend on the number of
  * threads. SCL_E_MEMORY. */
@@ -68,7 +68,7 @@ bool scl_program_is_mapped(const scl_program *p, size_t vectors);
 typedef struct {
   size_t parameters;
   int values;          /* of the function */
-  int gradient_values; /* of its gradient besides */
+  int gradient_values; /* of its gradient, in addition */
   int kernels, calls;  /* of value and gradient */
   uint64_t bytes;      /* on the engine */
 } scl_program_facts;

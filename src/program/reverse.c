@@ -89,9 +89,9 @@ static void reverse_concat(scl_reverse *r, int value, int g) {
   }
 }
 
-/* x, one number for each row, for each column or for all, repeated to the elements of v's
+/* x, one number for each row, for each column or for all, repeated over the elements of v's
  * operand. */
-static int beside(scl_tape *t, const scl_value *v, int x) {
+static int spread_over(scl_tape *t, const scl_value *v, int x) {
   if (v->at[2] == SCL_TOTAL) return x;
   return scl_tape_broadcast(t, x, v->at[0], v->at[1], v->at[2] == SCL_BY_COLUMN);
 }
@@ -104,8 +104,8 @@ static int product_of_others(scl_tape *t, const scl_value *v, int x) {
   const int zero = scl_tape_number(t, 0.0), one = scl_tape_number(t, 1.0);
   const int is_zero = scl_tape_binary(t, SCL_OP_EQ, x, zero);
   const int filled = scl_tape_ifelse(t, is_zero, one, x);
-  const int zeros = beside(t, v, scl_tape_reduce(t, SCL_REDUCE_SUM, is_zero, m, n, margin));
-  const int rest = beside(t, v, scl_tape_reduce(t, SCL_REDUCE_PROD, filled, m, n, margin));
+  const int zeros = spread_over(t, v, scl_tape_reduce(t, SCL_REDUCE_SUM, is_zero, m, n, margin));
+  const int rest = spread_over(t, v, scl_tape_reduce(t, SCL_REDUCE_PROD, filled, m, n, margin));
   /* 0 if there are more zeros than the element itself. */
   const int alone = scl_tape_binary(t, SCL_OP_EQ, zeros, is_zero);
   return scl_tape_ifelse(t, alone, scl_tape_binary(t, SCL_OP_DIV, rest, filled), zero);
@@ -115,14 +115,14 @@ static void reverse_reduce(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const int x = scl_tape_operand(t, value, 0);
-  if (scl_tape_length(t, g) != 1 || v.op != SCL_REDUCE_SUM) g = beside(t, &v, g);
+  if (scl_tape_length(t, g) != 1 || v.op != SCL_REDUCE_SUM) g = spread_over(t, &v, g);
   if (v.op == SCL_REDUCE_PROD) {
     g = scl_tape_times(t, g, product_of_others(t, &v, x));
   } else if (v.op != SCL_REDUCE_SUM) { /* an extreme: shared by all elements that reach it */
-    const int reached = scl_tape_binary(t, SCL_OP_EQ, x, beside(t, &v, value));
+    const int reached = scl_tape_binary(t, SCL_OP_EQ, x, spread_over(t, &v, value));
     const int count =
         scl_tape_reduce(t, SCL_REDUCE_SUM, reached, v.at[0], v.at[1], (scl_margin)v.at[2]);
-    g = scl_tape_times(t, scl_tape_over(t, g, beside(t, &v, count)), reached);
+    g = scl_tape_times(t, scl_tape_over(t, g, spread_over(t, &v, count)), reached);
   }
   scl_share_whole(r, x, g);
 }
@@ -242,7 +242,7 @@ static int lu_solve(scl_tape *t, int lu, int b, size_t n, size_t k, bool transpo
   return scl_tape_call(t, SCL_VALUE_LU_SOLVE, lu, b, at);
 }
 
-/* For log |det A| only: users of the factor pass their shares to A itself. */
+/* For log |det A| only: values that use the factor pass their shares to A itself. */
 static void reverse_lu(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const size_t n = t->value[value].at[0];

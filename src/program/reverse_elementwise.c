@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
   scl_tape *t;
-  const char *at; /* what is still to be read */
+  const char *at; /* the rest of the text */
   int value, g;
   bool skips; /* a branch that is not taken: nothing is recorded */
 } reader;
@@ -212,7 +212,7 @@ static part read_branch(reader *f, bool taken) {
   return x;
 }
 
-/* A test that is a number takes one branch. A share has none beside it but 0. */
+/* A test that is a number selects one branch. The other branch of a share can only be 0. */
 static part read_choice(reader *f) {
   const part test = read_comparison(f);
   if (!take(f, "?")) return test;

@@ -1,6 +1,6 @@
-/* Products with the derivative g of what follows. Where g is 0, the share of an operand is 0, even
- * if the operation's own derivative is not finite there: a branch of ifelse() that was not taken
- * has no influence, whatever its numbers are.
+/* Products with the derivative g of the value's result. Where g is 0, the share of an operand is 0,
+ * even if the operation's own derivative is not finite there: a branch of ifelse() that was not
+ * taken has no influence, whatever its numbers are.
  *
  * A product with a number that overflows is 0 wherever g is. At a pole, such as that of log(x) at
  * 0, g may tend to 0 as the derivative tends to infinity: exp(log(x)) has the derivative 1 there.
@@ -64,9 +64,9 @@ int scl_tape_factor(scl_tape *t, int g, int x) {
   return scl_tape_ifelse(t, scl_tape_unary(t, SCL_OP_IS_FINITE, x), x, scl_tape_number(t, 0.0));
 }
 
-/* By g, the share g d or g / d is d or 1 / d: it counts as 0 where that is not finite and g was
- * masked, as it may meet other zeros on its way. `again` is the derivative of what follows the
- * share. */
+/* The derivative of the share g d or g / d with respect to g is d or 1 / d. It counts as 0 where
+ * that is not finite and g was masked, since it may be multiplied by other zeros later. `again` is
+ * the derivative with respect to the share. */
 int scl_tape_times_again(scl_tape *t, int again, int g, int d) {
   if (t->status != SCL_OK || !has_zeros(t, g, SCL_ZERO_BY_CHOICE))
     return scl_tape_times(t, again, d);

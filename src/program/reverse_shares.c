@@ -1,6 +1,6 @@
-/* Shares of derivatives. Those of a whole value are added as they come. Shares of some of its
- * elements, from parts and gathers, are collected, and added in one pass when the value is visited:
- * a thousand uses x[1], ..., x[1000] cost one pass over x, not a thousand. */
+/* Shares of derivatives. Those of a whole value are added at once. Shares of some of its elements,
+ * from parts and gathers, are collected, and added in one pass when the value is visited: a
+ * thousand uses x[1], ..., x[1000] cost one pass over x, not a thousand. */
 #include "program/reverse.h"
 
 #include <stdlib.h>

@@ -27,7 +27,7 @@ typedef struct {
 void scl_residents_end(scl_residents *r);
 /* The first `count` data of others, where they are resident. */
 scl_status scl_residents_share(scl_residents *r, const scl_residents *others, int count);
-/* Notes on which properties of the tape's data a program relies. */
+/* Records the properties of the tape's data on which a program relies. */
 scl_status scl_residents_assume(scl_residents *r);
 /* SCL_E_ARGUMENT if new numbers for data `index` lack such a property. */
 scl_status scl_residents_check(const scl_residents *r, int index, const double *numbers,
@@ -71,14 +71,14 @@ scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block in
                             const int *output, scl_routine *out);
 void scl_routine_end(scl_routine *r);
 
-/* Room for one more step; and a buffer to release with the routine, which takes the reference over,
+/* Room for one more step; and a buffer to release with the routine, which takes over the reference,
  * also on failure. */
 scl_status scl_routine_add(scl_routine *r, scl_routine_step **out);
 scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer);
 
 uint64_t scl_routine_bytes(const scl_routine *r);
 
-/* What the engine needs to run its plans again and again; once all steps are there. */
+/* Prepares the engine's plans for repeated runs; called when all steps are there. */
 scl_status scl_routine_ready(scl_routine *r);
 
 /* The same steps over memory of their own; `input` is replaced. Not with recursions, whose sums

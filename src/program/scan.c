@@ -1,5 +1,5 @@
 /* Derivatives of scans. For a step s' = f(s, x, c) with outputs o, and the derivatives s'^ and o^
- * of what follows, reverse mode on the step alone gives s^, x^ and this step's share of c^.
+ * with respect to these, reverse mode on the step alone gives s^, x^ and this step's share of c^.
  * Therefore the derivative is a scan too, from the last step to the first: its state is s^, its
  * outputs are x^, its sums are c^, and its inputs are x, c, o^ and the states that the scan itself
  * has kept. */

@@ -1,4 +1,5 @@
-/* Steps of SCAN values: their derivatives, and what engines run. Between the files of src/program.
+/* Steps of SCAN values: their derivatives, and the code that engines run. Between the files of
+ * src/program.
  */
 #ifndef SCL_PROGRAM_SCAN_H
 #define SCL_PROGRAM_SCAN_H

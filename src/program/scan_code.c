@@ -36,7 +36,7 @@ static int multiply(scalars *w, int a, int b) {
   return scl_tape_binary(&w->to, SCL_OP_MUL, a, b);
 }
 
-/* In idle steps products with the guard vanish, and it chooses. */
+/* In idle steps the guard is 0: products with it vanish, and choices by it are made. */
 static int operate(scalars *w, const scl_value *v, const int *x) {
   const bool idle = w->idle != NULL, share = v->op == SCL_OP_TIMES || v->op == SCL_OP_OVER;
   if (idle && (v->op == SCL_OP_MUL || v->op == SCL_OP_TIMES)) return multiply(w, x[0], x[1]);
@@ -220,8 +220,8 @@ static int choose(scalars *w, int test, int yes, int no) {
   return yes == no ? yes : scl_tape_ifelse(&w->to, test, yes, no);
 }
 
-/* Rows k and i of an n x 2n matrix change places if i has the larger pivot; the sign of the
- * determinant after that. */
+/* Exchanges rows k and i of an n x 2n matrix if i has the larger pivot; the sign of the determinant
+ * after that. */
 static int order_rows(scalars *w, int *a, size_t n, size_t k, size_t i, int sign) {
   const int larger =
       scl_tape_binary(&w->to, SCL_OP_LT, scl_tape_unary(&w->to, SCL_OP_ABS, a[k + k * n]),

@@ -5,8 +5,8 @@
  * at the same stage. Values over the same elements that read each other at one stage form a group.
  * So derivatives, which read what the values read, mostly share the values' kernel.
  *
- * All elements of a kernel have one shape, and all its reductions one margin. Where values
- * disagree, one waits for the next stage and reads the other from memory. */
+ * All elements of a kernel have one shape, and all its reductions one margin. Where they conflict,
+ * one value waits for the next stage and reads the other from memory. */
 #include "program/schedule.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static int readable(const scheduling *s, int v) {
   return scl_how(&s->t->value[v]) == SCL_IS_LEAF ? 0 : s->stage[v] + 1;
 }
 
-/* Whether operand x of v may be computed in v's kernel, which has so many elements. */
+/* Whether operand x of v may be computed in v's kernel, which has `elements` elements. */
 static bool may_join(const scheduling *s, int v, int x, size_t elements) {
   return s->t->value[v].kind != SCL_VALUE_MATVEC && scl_how(&s->t->value[x]) == SCL_IS_STEP &&
          scl_tape_length(s->t, x) == elements;
@@ -137,8 +137,9 @@ static void schedule_all(scheduling *s) {
 
 /* ---- passes ---------------------------------------------------------------------------------
  *
- * X' r shares a kernel with X b if r and X b have one stage. So what r is made of, X b too, waits
- * until r can be made. Where r needs what reads all of X b, both are apart. */
+ * X' r shares a kernel with X b if r and X b have one stage. So all values from which r is
+ * computed, X b too, wait until r can be computed. If one of them needs all of X b, the two
+ * products have separate kernels. */
 
 static bool is_adjoint(const scheduling *s, int v) {
   return s->t->value[v].kind == SCL_VALUE_MATVEC_ADJOINT;
@@ -156,7 +157,7 @@ static int stage_of_slopes(const scheduling *s, const int *asap, int adjoint) {
   return stage;
 }
 
-/* What the r of X' r is made of waits for this stage. */
+/* The values from which the r of X' r is computed wait for this stage. */
 static void wait_for(scheduling *s, int adjoint, int stage, bool *reached) {
   const int r = scl_tape_operand(s->t, adjoint, 0);
   memset(reached, 0, (size_t)r + 1);

@@ -7,7 +7,7 @@
 /* A call of the engine, or values over the same elements that one kernel computes. */
 typedef struct {
   int first, count; /* in the schedule's list of values */
-  int stage;        /* all that it reads was computed in earlier ones */
+  int stage;        /* everything that it reads was computed in earlier ones */
   size_t elements;  /* 0: a call */
   size_t rows;      /* of the elements, or 0 where their shape does not matter */
   scl_margin margin;

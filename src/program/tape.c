@@ -247,7 +247,7 @@ int scl_tape_block_part(scl_tape *t, int x, const size_t *at) {
     const size_t from = at[1] + at[2] * at[0];
     const scl_value *v = &t->value[x];
     if (v->kind == SCL_VALUE_PARAMETER || v->kind == SCL_VALUE_PART) {
-      /* A part of a part: of a vector, as all that is cut without gaps. */
+      /* A part of a part without gaps is a part of a vector. */
       if (v->kind == SCL_VALUE_PARAMETER) {
         const scl_value p = {
             .kind = SCL_VALUE_PARAMETER, .at = {v->at[0] + from, length}, .length = length};

@@ -1,5 +1,5 @@
-/* Elementwise values and sums: operations on numbers are done here, and what has a simpler form
- * gets that. */
+/* Elementwise values and sums: operations on numbers are computed here, and values with a simpler
+ * form get that form. */
 #include <math.h>
 
 #include "program/tape.h"
@@ -26,7 +26,7 @@ int scl_tape_apply(scl_tape *t, scl_op op, int count, const int *operand) {
   return scl_tape_add_value(t, v, operand);
 }
 
-/* Simplified values are the same bits, but for the sign of NaN. */
+/* Simplified values have the same bits, except for the sign of NaN. */
 
 static bool is_op(const scl_tape *t, int value, scl_op op) {
   return t->value[value].kind == SCL_VALUE_APPLY && t->value[value].op == op;

@@ -30,7 +30,7 @@ static SEXP reported_new(bool resident, size_t each, size_t batch) {
   return result;
 }
 
-/* What all entries with operands do before and after the operation itself. */
+/* The work of all entries with operands before and after the operation itself. */
 typedef struct {
   SEXP result;
   scl_mat *in[3], *out;

@@ -13,7 +13,7 @@
 #include "engine/pass/glm_batch.h"
 #include "ops/glm_batch.h"
 
-enum { TEAM_FROM = 1 << 18 }; /* numbers that are worth threads */
+enum { TEAM_FROM = 1 << 18 }; /* numbers from which threads are used */
 
 static scl_team *team_for(R_xlen_t n) {
   const int threads = n < TEAM_FROM ? 1 : scl_copy_threads();

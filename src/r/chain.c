@@ -8,17 +8,14 @@
  *       seed: .Random.seed of "L'Ecuyer-CMRG"
  *   r_chain_place(chain, centre, jitter): the new start, near the centre
  *   r_chain_step(chain, value, gradient, iterations): takes the result at the chain's point, whose
- *       gradient may be NULL; the next point, or scl_chain_stop if the chain stops or so many
- *       iterations are done
- *   r_chain_clock(chain, runs)
- *   r_chains_run(chains, targets, counts, vectors, goals, seconds): scl_chain_stop of each of a
+ *       gradient may be NULL; the next point, or scl_chain_stop if the chain stops or has done this
+ *   many iterations r_chain_clock(chain, runs) r_chains_run(chains, targets, counts, vectors,
+ *   goals, seconds): scl_chain_stop of each of a
  *       list of chains: the first counts[1] of them over the first target, vectors[1] at once, and
- *       so on (scl_chain_groups_run()); get_target() says what a target is
- *   r_chains_pool(chains): chains that wait for each other go on (scl_chains_pool())
- *   r_target_run(target, x): value and gradient
- *   r_chain_state(chain, all): a list; with draws and figures in columns if `all`
- *   r_chain_save(chain): its image, a raw vector
- *   r_chain_restore(chain, image) */
+ *       so on (scl_chain_groups_run()); get_target() describes a target r_chains_pool(chains):
+ *   chains that wait for each other continue (scl_chains_pool()) r_target_run(target, x): value and
+ *   gradient r_chain_state(chain, all): a list; with draws and figures in columns if `all`
+ *   r_chain_save(chain): its image, a raw vector r_chain_restore(chain, image) */
 #include "r/entries.h"
 #include "r/pointer.h"
 #include "r/program.h"
@@ -168,7 +165,7 @@ done:
 
 typedef struct {
   scl_target target;
-  scl_program *beside;
+  scl_program *program;
   scl_likelihood_target likelihood;
 } r_target;
 
@@ -180,7 +177,7 @@ static scl_status get_likelihood(SEXP handle, SEXP at, r_target *out) {
   const int *number = INTEGER_RO(at);
   l->glm = r_glm_usable(handle);
   if (l->glm == NULL) return scl_fail(SCL_E_STALE, "the likelihood was made in another session");
-  l->program = out->beside;
+  l->program = out->program;
   l->dimension = (size_t)number[0];
   for (int k = 0; k < SCL_TARGET_PARTS; k++) {
     l->at[k] = (size_t)number[1 + 2 * k];
@@ -192,20 +189,20 @@ static scl_status get_likelihood(SEXP handle, SEXP at, r_target *out) {
     return bad_chain();
   }
   out->target = scl_target_likelihood(l);
-  out->beside = NULL;
+  out->program = NULL;
   return SCL_OK;
 }
 
 /* list(program, likelihood, at): one of the first two may be NULL. */
 static scl_status get_target(SEXP x, r_target *out) {
   if (TYPEOF(x) != VECSXP || XLENGTH(x) < 3) return bad_chain();
-  *out = (r_target){.beside = NULL};
-  if (VECTOR_ELT(x, 0) != R_NilValue) SCL_TRY(r_program_get(VECTOR_ELT(x, 0), &out->beside));
+  *out = (r_target){.program = NULL};
+  if (VECTOR_ELT(x, 0) != R_NilValue) SCL_TRY(r_program_get(VECTOR_ELT(x, 0), &out->program));
   if (VECTOR_ELT(x, 1) != R_NilValue) {
     return get_likelihood(VECTOR_ELT(x, 1), VECTOR_ELT(x, 2), out);
   }
-  if (out->beside == NULL) return bad_chain();
-  out->target = scl_target_program(out->beside);
+  if (out->program == NULL) return bad_chain();
+  out->target = scl_target_program(out->program);
   return SCL_OK;
 }
 
@@ -239,7 +236,7 @@ static scl_status get_groups(SEXP targets, SEXP counts, SEXP vectors, scl_chain 
     group[g].chain = chain + first;
     group[g].count = count;
     group[g].target = &t[g].target;
-    group[g].beside = t[g].beside;
+    group[g].program = t[g].program;
     group[g].vectors = (size_t)INTEGER_RO(vectors)[g];
     first += count;
   }

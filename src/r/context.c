@@ -88,7 +88,7 @@ SEXP r_devices(void) {
   return columns;
 }
 
-/* How the package was built and what the loader said; never raises. */
+/* How the package was built, and the loader's result; never raises. */
 SEXP r_build_info(void) {
   const char *names[] = {"opencl", "loader", "reason", ""};
   SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));

@@ -42,7 +42,7 @@ typedef struct {
 /* Names of auxiliary parameters, in the order of scl_glm_aux. */
 static const char *const aux_names[] = {"", "sigma", "phi", "cuts"};
 
-/* One bit for each name asked for. */
+/* One bit for each requested name. */
 static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *out) {
   const char *aux = aux_names[GLM_FAMILY_AUX(family)];
   const char *const name[] = {"alpha", "beta", "x", aux, "y"};
@@ -67,7 +67,7 @@ static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *ou
   return SCL_OK;
 }
 
-/* `aux` holds sigma, phi and cuts: the family's one must be there, no other may be. */
+/* `aux` holds sigma, phi and cuts: that of the family must be given, and no other. */
 static scl_status read_aux(arguments *at, const SEXP *aux) {
   scl_glm_aux kind = GLM_FAMILY_AUX(at->family);
   const char *family = scl_glm_family_name(at->family);
@@ -115,7 +115,7 @@ static scl_status read_shape(arguments *at) {
 }
 
 /* One number for all, one for each predictor or vector (`each` of them), or one for each row of
- * each. The core refuses all else. */
+ * each. The core refuses other lengths. */
 static void read_auxiliary(arguments *at, int which, size_t each, bool by_row) {
   SEXP x = at->given[which];
   size_t numbers = (size_t)XLENGTH(x);

@@ -21,9 +21,9 @@ static const double *numbers_or_null(SEXP x) {
 
 /* ---- reweighted least squares ---------------------------------------------------------------- */
 
-/* list(beta, information, deviance, decrement, iterations), or NULL where the search needs care.
- * `data`: list(y, weights, offset, eta), the second and third of which may be NULL; `task`: the
- * link, the variance, theta, whether the dispersion is known, tolerance, least pivot, most steps.
+/* list(beta, information, deviance, decrement, iterations), or NULL in difficult cases. `data`:
+ * list(y, weights, offset, eta), the second and third of which may be NULL; `task`: the link, the
+ * variance, theta, whether the dispersion is known, tolerance, least pivot, most steps.
  */
 SEXP r_irls(SEXP x, SEXP data, SEXP task) {
   const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");

@@ -18,7 +18,7 @@ const char *r_time_limit(void) {
   return limit;
 }
 
-/* What R does while its jumps are caught. */
+/* The work of R while its jumps are caught. */
 typedef struct {
   SEXP (*run)(void *unused);
   bool stop; /* the user or a time limit wants it */
@@ -30,7 +30,7 @@ static SEXP check_user_interrupt(void *unused) {
   return R_NilValue;
 }
 
-/* R's own collector starts with what is young, but R_gc() collects everything. */
+/* R's own collector starts with young objects, but R_gc() collects everything. */
 static SEXP collect_young(void *unused) {
   static SEXP call = NULL;
   (void)unused;
@@ -105,9 +105,9 @@ static double now(void) {
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Says that kernels are being built when that has taken a second, once for each period in which
- * drivers compile, and at most once a minute: on a busy machine one call may have several periods.
- * True if a handler of the message jumps. */
+/* Announces that kernels are being built when that has taken a second, once for each period in
+ * which drivers compile, and at most once a minute: on a busy machine one call may have several
+ * periods. True if a handler of the message jumps. */
 static bool announce(void) {
   enum { PATIENCE = 1, REST = 60 };
   static double last = -REST;
@@ -137,7 +137,7 @@ SEXP r_jump(void) {
 }
 
 void r_announce(void) {
-  jumped = false; /* one that was not gone on with */
+  jumped = false; /* a jump that was not continued */
   if (announce()) R_ContinueUnwind(r_jump());
 }
 

@@ -56,7 +56,7 @@ typedef struct {
   scl_shape shape;
 } operand;
 
-/* False for what is neither a clMatrix nor a plain number. */
+/* False for values that are neither a clMatrix nor a plain number. */
 static bool read_operand(SEXP x, operand *out) {
   *out = (operand){.value = x};
   if (TYPEOF(x) == S4SXP) {

@@ -6,8 +6,8 @@
  *   r_map_find(known, f, operands)  the one among known functions that is f with these operands, or
  *       NULL. known: a list of list(f, names, count, template, reads, results), `names` and `count`
  *       of the operands; template NULL: f must be traced in each call; reads: a list of
- *       list(symbols, values, environment), what the trace has read, environment NULL: that of f;
- *       results: FALSE if f returns a single value, else the names of its list
+ *       list(symbols, values, environment), the names that the trace has read; environment NULL:
+ *       that of f; results: FALSE if f returns a single value, else the names of its list
  *   r_map_shape(operands)  c(rows, columns, longest operand), or NULL if an operand is no plain
  *       vector or matrix of numbers, or they do not conform
  *   r_map_run(known, operands)  the value of a known function that has a template: base R values
@@ -25,11 +25,12 @@
 
 /* ---- known functions ------------------------------------------------------------------------ */
 
-/* Of identical(): numbers by their bits. The environments of functions do not count. */
+/* The flags of identical(): numbers are compared by their bits, environments of functions are
+ * ignored. */
 enum { BY_BITS = 3 };
 enum { KNOWN_F, KNOWN_NAMES, KNOWN_COUNT, KNOWN_TEMPLATE, KNOWN_READS, KNOWN_RESULTS };
 
-/* What a name means in an environment; R_UnboundValue if nothing. May jump. */
+/* The value of a name in an environment; R_UnboundValue if there is none. May jump. */
 static SEXP meaning(SEXP symbol, SEXP env) {
 #if R_VERSION >= R_Version(4, 5, 0)
   return R_getVarEx(symbol, env, TRUE, R_UnboundValue);

@@ -11,9 +11,9 @@
  * node is asked for (r_node_peek()).
  *
  * The operators do not record in the core at once because a matrix of the core needs a finaliser,
- * which costs R's collector as much as all the rest of an operator, and most intermediate results
- * are never used. R's collector frees a record by itself. Ten operations on columns of 8 elements,
- * on the host engine, in microseconds of processor time, collector included:
+ * which takes R's collector as long as the rest of an operator, and most intermediate results are
+ * never used. R's collector frees a record by itself. Ten operations on columns of 8 elements, on
+ * the host engine, in microseconds of processor time, collector included:
  *
  *                      deferred   recorded at once
  *   ten operations         21             37

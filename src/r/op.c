@@ -10,7 +10,7 @@
  * where       the engine for base R operands (r/glue.h); or a handle, whose context an operation
  *             without operands takes
  *
- * What generated kernels compute is recorded: the result is the handle of a pending matrix, and
+ * Operations of generated kernels are recorded: the result is the handle of a pending matrix, and
  * base R operands are copied. Everything else is computed at once: a handle if an operand is one,
  * else a base R matrix. */
 #include "r/entries.h"

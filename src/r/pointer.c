@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* What an external pointer points to. */
+/* The target of an external pointer. */
 typedef struct {
   const r_pointer_kind *kind;
   void *object;

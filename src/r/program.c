@@ -11,11 +11,11 @@
  *       data: a list of double vectors; parameters: how many numbers; output: a node
  *   r_program_run(program, x, gradient): the value, and the derivatives behind it if `gradient`
  *   r_program_run_vectors(program, x, gradient): the same for each column of the matrix x, as a
- *       column; NULL if the program has to be mapped to so many vectors before
+ *       column; NULL if the program has to be mapped to this number of vectors first
  *   r_program_map(program, nodes, data, output, count): does that, from what it was made of
- *   r_program_is_live(program): FALSE for a handle of another session
- *   r_program_make_second(..., order): the same for second derivatives, or of order 3
- *   r_program_hessian(program, x), r_program_product(program, x, direction): a matrix; it times a
+ *   r_program_is_live(program): FALSE for a handle of another session r_program_make_second(...,
+ *   order): the same for second derivatives, or of order 3 r_program_hessian(program, x),
+ *   r_program_product(program, x, direction): a matrix; it times a
  *       vector
  *   r_program_blocks(nodes, data, output, chosen): for each parameter its block (program/blocks.h);
  *       chosen: a raw vector, 1 for the parameters to be told apart

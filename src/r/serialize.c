@@ -6,8 +6,8 @@
  * makes a matrix of them, on the device then in use (r_keeper_restore()).
  *
  * The first data field of a keeper is the node of its handle (r/handle.c), or NULL until the handle
- * is restored; the second is what was read: a double matrix with the attribute "view", or a string
- * that says why there is none. */
+ * is restored; the second contains what was read from the file: a double matrix with the attribute
+ * "view", or a string with the reason why there is none. */
 #include "r/glue.h"
 #include "r/node.h"
 
@@ -80,7 +80,7 @@ void r_serialize_init(DllInfo *dll) {
 
 /* ---- restoring ------------------------------------------------------------------------------ */
 
-/* Rows, columns and view of what was read, which may be anything. */
+/* Rows, columns and view of the object from the file, which may be anything. */
 static bool read_shape(SEXP values, size_t *m, size_t *n, scl_view *view) {
   SEXP dim = Rf_getAttrib(values, R_DimSymbol);
   SEXP kind = Rf_getAttrib(values, Rf_install("view"));

@@ -74,11 +74,11 @@ void scl_chain_clock(scl_chain *c, bool runs);
  * are over, or all have stopped. A chain whose point could not be evaluated stops with
  * SCL_CHAIN_ASKS. SCL_E_INTERRUPT, SCL_E_MEMORY: the same call goes on.
  *
- * On threads if `beside` is the target's program and its engine waits for its work; NULL: not. In
+ * On threads if `program` is the target's program and its engine waits for its work; NULL: not. In
  * lockstep (`vectors` > 1) so many points are evaluated together, and it returns as soon as one
  * chain reaches its goal or stops. */
 scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *target,
-                          scl_program *beside, size_t vectors, const int *goal, double seconds,
+                          scl_program *program, size_t vectors, const int *goal, double seconds,
                           scl_chain_stop *stop);
 
 /* The same for groups of chains over targets that are computed in different places: side by side, a
@@ -87,7 +87,7 @@ typedef struct {
   scl_chain *const *chain;
   int count;
   const scl_target *target;
-  scl_program *beside;
+  scl_program *program;
   size_t vectors;
   const int *goal;
   scl_chain_stop *stop;

@@ -79,8 +79,9 @@ static int thread_count(int count) {
 }
 
 /* *done: false if the program must run in one thread. */
-static scl_status run_beside(scl_chain *const *chain, int count, scl_program *p, const int *goal,
-                             double seconds, scl_chain_stop *stop, bool *done) {
+static scl_status run_on_threads(scl_chain *const *chain, int count, scl_program *p,
+                                 const int *goal, double seconds, scl_chain_stop *stop,
+                                 bool *done) {
   const int threads = thread_count(count);
   scl_evaluator *own[MOST_THREADS] = {NULL};
   side s = {.chain = chain,
@@ -320,11 +321,11 @@ static scl_status run_lockstep(const lockstep *l, double seconds) {
 }
 
 scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *target,
-                          scl_program *beside, size_t vectors, const int *goal, double seconds,
+                          scl_program *program, size_t vectors, const int *goal, double seconds,
                           scl_chain_stop *stop) {
   if (vectors <= 1) {
     bool done = false;
-    if (beside != NULL) SCL_TRY(run_beside(chain, count, beside, goal, seconds, stop, &done));
+    if (program != NULL) SCL_TRY(run_on_threads(chain, count, program, goal, seconds, stop, &done));
     return done ? SCL_OK : run_in_turn(chain, count, target, goal, seconds, stop);
   }
   const size_t d = target->dimension, share = share_of(target, count, vectors);
@@ -363,7 +364,7 @@ typedef struct {
 } places;
 
 static scl_status run_group(const scl_chain_group *g, double seconds) {
-  return scl_chains_run(g->chain, g->count, g->target, g->beside, g->vectors, g->goal, seconds,
+  return scl_chains_run(g->chain, g->count, g->target, g->program, g->vectors, g->goal, seconds,
                         g->stop);
 }
 
