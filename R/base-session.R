@@ -12,6 +12,8 @@ session$listed_by <- NULL     # process that asked for the devices
 session$opened_by <- NULL     # process that first used a device
 session$tuned <- list()       # measured by cl_tune(), by device id
 session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
+session$built <- character()  # devices and operations, see is_built()
+session$owed <- list()        # seconds on the host that a device would have saved, by operation
 # numbers in force and their sources, by device id (R/base-thresholds.R)
 session$settled <- list()
 
@@ -131,7 +133,10 @@ find_device <- function(spec) {
 #' Choose the engine and the device
 #'
 #' By default statcl uses a GPU with double precision, if there is one, for problems above the sizes
-#' of [cl_thresholds()], and otherwise the host with R's BLAS and LAPACK. `cl_use()` changes this
+#' of [cl_thresholds()], and otherwise the host with R's BLAS and LAPACK. Drivers build kernels at
+#' their first use, which takes seconds: in each session the host computes until a device would have
+#' saved as much time as that takes. A compiled function ([cl_gradient()]) runs where an evaluation
+#' is estimated to take less time; its `print()` shows both estimates. `cl_use()` changes this
 #' for the session, `with_cl()` for one expression. Without them the option `statcl.device` and then
 #' the environment variable `STATCL_DEVICE` name the device; both accept the values of `device`.
 #'
@@ -148,7 +153,7 @@ find_device <- function(spec) {
 #' @param device An id as in [cl_devices()] (`"0:1"`), a row number of that table, a type (`"gpu"`,
 #'   `"cpu"`), a part of a name, `"host"` for none, or `NULL` for the option, the environment
 #'   variable or the default.
-#' @param engine `"auto"` chooses by size for base R input; `"device"` sends everything to the
+#' @param engine `"auto"` chooses by cost; `"device"` sends everything to the
 #'   device (including a CPU OpenCL device, if there is no other); `"host"` uses no device.
 #' @param expr An expression, evaluated with these settings.
 #' @return `cl_use()`: the previous settings, a list for `do.call(cl_use, ...)`, invisibly.
@@ -205,7 +210,10 @@ no_device_reason <- function() {
 
 # `where` for an operation on base R input whose size, in the unit of the threshold `op`, is `size`.
 where_for <- function(op, size) {
-  if (session$engine != "host" && size >= host_limit(op)) mark_opened(current_device()) else -1L
+  if (session$engine == "host") return(-1L)
+  limit <- host_limit(op)
+  if (size < limit || (limit > 0 && !is_worth_building(op, size))) return(-1L)
+  mark_opened(current_device())
 }
 
 # The size from which where_for() chooses the device; Inf: never.

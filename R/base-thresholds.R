@@ -4,11 +4,11 @@
 
 threshold_table <- data.frame(
   op = c("chol", "chol_adjoint", "matmul", "tri_solve", "tri_inverse", "arith", "glm", "glm_wide",
-         "glm_fit", "likelihood", "covariance", "gp", "batch"),
+         "glm_fit", "likelihood", "covariance", "gp", "batch", "program"),
   unit = c("rows", "rows", "harmonic mean of m, n, k", "harmonic mean of n, n, columns", "rows",
            "elements", "rows, to 31 columns", "elements of x, from 32 columns",
            "rows times (columns + 25)", "rows times (columns + 25)", "rows (geometric mean)",
-           "rows", "order cubed times matrices"),
+           "rows", "order cubed times matrices", "microseconds of the host a launch"),
   stringsAsFactors = FALSE)
 
 # The size of products and solves, proportional to the operations for each number transferred.
@@ -16,6 +16,41 @@ harmonic_mean <- function(dim) length(dim) / sum(1 / dim)
 
 # The work of a likelihood on the host: the link of a row takes as long as some 25 products.
 row_work <- function(x) as.numeric(nrow(x)) * (ncol(x) + 25)
+
+# What the first use of a device costs in a session, as drivers build kernels: about how many
+# seconds, and how many the host takes instead for a call (or fit, or search) of a size. A device is
+# used when it would have saved as much as the build takes, so nobody waits for kernels that are not
+# worth it. bench/engines.R prints what builds take.
+first_uses <- list(
+  chol = list(2.5, function(n) 1e-10 * n^3), chol_adjoint = list(3.4, function(n) 3e-10 * n^3),
+  matmul = list(0.5, function(n) 1e-10 * n^3), tri_solve = list(1, function(n) 1e-10 * n^3),
+  tri_inverse = list(1, function(n) 1e-10 * n^3), covariance = list(1, function(n) 2e-8 * n^2),
+  arith = list(0.3, function(n) 1e-8 * n), glm = list(1.5, function(n) 5e-8 * n),
+  glm_wide = list(1.5, function(n) 1e-9 * n), glm_fit = list(1.9, function(n) 1e-8 * n),
+  likelihood = list(1.5, function(n) 2e-7 * n),
+  gp = list(5, function(n) 150 * (2e-10 * n^3 + 2e-8 * n^2)),
+  batch = list(0.5, function(n) 1e-9 * n))
+
+is_worth_building <- function(op, size) {
+  use <- first_uses[[op]]
+  if (is.null(use) || is_built(op) || is_asked_for(op)) return(TRUE)
+  session$owed[[op]] <- sum(session$owed[[op]], use[[2L]](size))
+  if (session$owed[[op]] < build_factor() * use[[1L]]) return(FALSE)
+  note_built(op)
+  TRUE
+}
+
+# Operations whose kernels this session has built for the device in use, or found worth it.
+is_built <- function(op) paste(rep(current_device(), length(op)), op) %in% session$built
+note_built <- function(op) {
+  if (length(op) > 0L) session$built <- union(session$built, paste(current_device(), op))
+}
+
+# Whether the user has set the threshold.
+is_asked_for <- function(op) settle(current_device())$source[[op]] == "option"
+
+# Kept programs are loaded, which takes a tenth of a build.
+build_factor <- function() if (cache_wanted() && length(cache_files()) > 0L) 0.1 else 1
 
 geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 

@@ -8,7 +8,8 @@
 job_program <- function(job, u, answer, id = 1L) {
   kept <- job$compiled
   if (!identical(kept$pid, Sys.getpid())) {
-    target <- compile_density(job$log_density, job$layout, u, answer, isTRUE(job$batch))
+    target <- compile_density(job$log_density, job$layout, u, answer, isTRUE(job$batch),
+                              job$evaluations)
     kept$shares <- if (is.null(job$devices)) list(target) else share_target(target, job, u, answer)
     kept$pid <- Sys.getpid()
   }
@@ -52,10 +53,12 @@ share_copy <- function(target, where, length) {
   target
 }
 
-compile_density <- function(f, layout, u, answer, batch = FALSE) {
+compile_density <- function(f, layout, u, answer, batch = FALSE, evaluations = NULL) {
   tryCatch({
     target <- likelihood_target(f, layout, u, batch)
-    if (is.null(target) && !batch_reads_once(f, batch)) target <- density_program(f, layout, u)
+    if (is.null(target) && !batch_reads_once(f, batch)) {
+      target <- density_program(f, layout, u, evaluations)
+    }
     if (is.null(target)) return(NULL)
     both <- .Call(r_target_run, target, u)
     if (agree(both[1L], answer[[1L]]) && agree(both[-1L], answer[[2L]])) target
@@ -124,12 +127,12 @@ likelihood_places <- function(f, layout) {
 
 agree <- function(x, y) isTRUE(max(abs(x - y)) <= 1e-7 * (1 + max(abs(y))))
 
-density_program <- function(f, layout, u) {
-  where <- density_engine(f)
+density_program <- function(f, layout, u, evaluations) {
+  where <- density_engine(f, evaluations)
   if (is.null(where)) return(NULL)
   state <- environment(f)
   if (inherits(f, "cl_gradient") && length(layout$blocks) == 0L && !is.null(state$program) &&
-        is.null(program_order(state, layout))) {
+        state$where == where && is.null(program_order(state, layout))) {
     return(c(list(program = state$program, likelihood = NULL, at = NULL, where = state$where),
              state$known[[1L]][c("nodes", "data", "output")]))
   }
@@ -153,14 +156,17 @@ trace_program <- function(terms, layout, u, overrides, where) {
 
 most_copied <- 2^28 # bytes of data that are copied for the program
 
-# Where the program runs: where the density is evaluated now; NULL if it cannot be compiled, or its
-# data are too large for another copy of them.
-density_engine <- function(f) {
+# Where the program runs: NULL if it cannot be compiled, or its data are too large for another copy
+# of them. `evaluations`: how many will follow, for a compiled function, whose engine is chosen
+# again; NULL: where it is evaluated now.
+density_engine <- function(f, evaluations = NULL) {
   state <- environment(f)
   if (inherits(f, "cl_gradient")) {
     if (state$retrace || is.null(state$program)) return(NULL)
     bytes <- .Call(r_program_facts, state$program)[["bytes"]]
-    return(if (bytes <= most_copied) state$where)
+    if (bytes > most_copied) return(NULL)
+    if (is.null(state$cost) || is.null(evaluations)) return(state$where)
+    return(choose_engine(state$cost, evaluations, ahead = TRUE)$where)
   }
   if (inherits(f, "cl_likelihood")) {
     info <- .Call(r_glm_info, state$handle)
@@ -170,7 +176,7 @@ density_engine <- function(f) {
   # formulas run on the engine of the other terms
   others <- Filter(function(term) !inherits(term, "formula"), state$terms)
   if (length(others) == 0L) return(-1L)
-  engines <- lapply(others, density_engine)
+  engines <- lapply(others, density_engine, evaluations)
   if (any(lengths(engines) == 0L) || length(unique(engines)) > 1L) NULL else engines[[1L]]
 }
 

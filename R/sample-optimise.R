@@ -103,7 +103,7 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
     answer
   }
   m$many <- function(u) {
-    if (is.null(program$program) || !is.null(program$likelihood) || where_resident() < 0L) {
+    if (is.null(program$program) || !is.null(program$likelihood) || program$where < 0L) {
       return(vapply(seq_len(ncol(u)), function(j) unlist(m$at(u[, j])), numeric(nrow(u) + 1L)))
     }
     m$evaluations <- m$evaluations + ncol(u)

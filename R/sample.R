@@ -272,11 +272,12 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
     abort_argument("pooled", "pooled = TRUE needs workers = 1")
   }
   job$devices <- check_shared_devices(devices, workers)
+  job$evaluations <- points_per_draw * chains * (control$warmup + control$iter)
   job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed)
   if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
                                                                envir = job$checkpoint)
   if (is.null(batch)) {
-    batch <- is.null(workers) && batch_pays(log_density, chains / max(1L, length(job$devices)))
+    batch <- is.null(workers) && batch_pays(job, chains / max(1L, length(job$devices)))
   }
   if (batch) return(run_batch(job))
   if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)
@@ -400,13 +401,19 @@ check_low_rank <- function(x, dimension, rank) {
 
 # Whether lockstep is faster: when reading the data takes longer than R's work around it, or when
 # starting kernels takes most of the time.
-batch_pays <- function(log_density, chains) {
+batch_pays <- function(job, chains) {
   if (chains <= 1L) return(FALSE)
-  if (inherits(log_density, "cl_gradient")) {
-    return(!environment(log_density)$retrace && where_resident() >= 0L)
+  f <- job$log_density
+  if (!inherits(f, "cl_gradient")) return(likelihood_size(f) >= 1e4)
+  if (environment(f)$retrace || host_limit("program") == Inf) return(FALSE)
+  if (is.null(environment(f)$program)) { # records it
+    tryCatch(make_evaluator(f, job$layout, "reject")(job$points[[1L]]), error = function(e) NULL)
   }
-  likelihood_size(log_density) >= 1e4
+  isTRUE(density_engine(f, job$evaluations) >= 0L)
 }
+
+# About how many points a draw visits, for the choice of an engine.
+points_per_draw <- 15
 
 # The number of elements of x in the largest likelihood of the density.
 likelihood_size <- function(f) {

@@ -106,6 +106,7 @@ cl_gradient <- function(f, retrace = FALSE, ...) {
   state$tests <- lapply(state$names, function(name) call("missing", as.name(name)))
   state$variadic <- "..." %in% names(formals(f)) || length(state$names) == 1L
   state$known <- list()
+  state$gain <- 0
   model <- function() NULL
   dots <- "..." %in% names(formals(f))
   formals(model) <- c(formals(f), if (!dots) alist(... = ))
@@ -152,7 +153,8 @@ run_gradient <- function(state, frame, count) {
 }
 
 has_plain_program <- function(state) {
-  !is.null(state$program) && !state$retrace && !state$listed && is.null(state$element_names)
+  !is.null(state$program) && !state$retrace && !state$listed && is.null(state$element_names) &&
+    state$gain == 0
 }
 
 # Compiles the function for a point like this one unless that has been done.
@@ -162,7 +164,7 @@ prepare_point <- function(state, point) {
   if (!live) state$known <- list() # this is a copy in another session
   ready <- live && !state$retrace && same_shapes(point$values, state$shapes) &&
     point$listed == state$listed && same_names(point$values, state$element_names)
-  if (!ready) compile_point(state, point)
+  if (!ready) compile_point(state, point) else if (state$gain > 0) count_evaluation(state)
 }
 
 same_shapes <- function(values, shapes) {
@@ -254,6 +256,7 @@ compile_point <- function(state, point) {
   output <- model_output(state$f, trace)
   if (is.null(output)) {
     state$program <- NULL
+    state$gain <- 0
     state$constant <- as.double(trace$result)
     used <- logical(length(point$values))
     state$nodes <- list(kind = character(), op = character(), args = list())
@@ -264,9 +267,8 @@ compile_point <- function(state, point) {
     used <- used_parameters_of(nodes, reached, lengths(point$values))
     program <- known_program(state, nodes, trace$tape$data, output)
     if (is.null(program)) {
-      state$where <- where_resident()
-      program <- .Call(r_program_make, state$where, nodes, trace$tape$data,
-                       as.double(sum(lengths(point$values))), output)
+      program <- make_program(state, trace$tape, nodes, as.double(sum(lengths(point$values))),
+                              output)
     }
     keep_program(state, program, nodes, trace$tape$data, output)
     state$reached <- reached
@@ -374,7 +376,9 @@ known_program <- function(state, nodes, data, output) {
     old <- state$known[[k]]
     if (old$pid != Sys.getpid() || old$output != output || !identical(old$nodes, nodes)) next
     if (!identical(lengths(old$data), lengths(data))) next
-    if (renew_data(old$program, old$data, data)) return(old$program)
+    if (!renew_data(old$program, old$data, data)) next
+    state$where <- old$where
+    return(old$program)
   }
   NULL
 }
@@ -393,7 +397,8 @@ keep_program <- function(state, program, nodes, data, output) {
   state$program <- program
   state$nodes <- nodes
   same <- vapply(state$known, function(old) identical(old$program, program), NA)
-  entry <- list(program = program, nodes = nodes, data = data, output = output, pid = Sys.getpid())
+  entry <- list(program = program, nodes = nodes, data = data, output = output, pid = Sys.getpid(),
+                where = state$where)
   state$known <- utils::head(c(list(entry), state$known[!same]),
                              if (state$retrace) most_programs else 1L)
 }

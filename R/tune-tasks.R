@@ -80,5 +80,20 @@ tune_tasks <- function() {
     batch = task(function(size, n) {
       a <- array(spd(n), c(n, n, max(1, round(size / n^3))))
       function() cl_batch_inverse(a)
-    }, sizes = 4^(8:15), shapes = list("order 4" = 4, "order 32" = 32)))
+    }, sizes = 4^(8:15), shapes = list("order 4" = 4, "order 32" = 32)),
+    program = task(function(size, shape) {
+      n <- ceiling(size * 800) # in program_cost() the model below has four launches
+      x <- numbers(n, 1L)[, 1L]
+      at <- list()
+      function() {
+        engine <- session$engine
+        if (is.null(at[[engine]])) {
+          at[[engine]] <<- cl_gradient(function(a, b, s) {
+            sum(stats::dnorm(x, a + b * x, exp(s), log = TRUE))
+          })
+        }
+        value <- at[[engine]](a = 0.1, b = 0.2, s = 0.3)
+        c(value, unlist(attr(value, "gradient")))
+      }
+    }, sizes = 2^(0:10)))
 }

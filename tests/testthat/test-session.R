@@ -246,7 +246,7 @@ test_that("building kernels is announced by a message, once per session", {
     expect_identical(result$status, 0L, info = paste(result$output, collapse = "\n"))
     result$output
   }
-  work <- "invisible(cl_gp(1:20, sin(1:20), starts = 1))"
+  work <- "invisible(cl_gp(1:20, sin(1:20), starts = 1, progress = FALSE))"
   heard <- function(code) sprintf(
     "withCallingHandlers(%s, message = function(m) said <<- c(said, conditionMessage(m)))", code)
   output <- run(heard(work), heard("invisible(cl_chol(diag(50)))"))

@@ -113,7 +113,7 @@ test_that("every operation can be measured, and chooses by the unit of its thres
   seen <- numeric()
   assign("where_for", function(op, size) { seen[[op]] <<- size; -1L }, envir = home)
   expect_setequal(names(tasks), threshold_table$op)
-  for (op in names(tasks)) {
+  for (op in setdiff(names(tasks), "program")) { # test-engine-choice.R has that one
     task <- tasks[[op]]
     size <- task$sizes[1L]
     for (shape in names(task$shapes)) {

@@ -1,0 +1,90 @@
+# The engine of a compiled function, by an estimate of what an evaluation costs on each. The
+# estimate's unit is a microsecond; bench/engines.R measures what it is made of.
+
+# About how long a gradient takes on the host, and how many launches, and steps of a scan one after
+# the other, it has on a device. `program`: that of the tape, on any engine.
+program_cost <- function(tape, program) {
+  nodes <- tape$nodes[seq_len(tape$count)]
+  kind <- vapply(nodes, `[[`, "", 1L)
+  at <- function(which) lapply(nodes[kind == which], `[[`, 4L)
+  total <- function(which, work) sum(vapply(at(which), work, 0))
+  elements <- sum(as.numeric(tape$size[seq_len(tape$count)])[!kind %in% c("data", "number")])
+  multiplications <- total("matmul", function(a) prod(a[1:3])) +
+    total("chol", function(a) a[1L]^3) + total("lu", function(a) a[1L]^3) +
+    total("tri_solve", function(a) a[1L]^2 * a[2L]) +
+    total("lu_solve", function(a) a[1L]^2 * a[2L])
+  facts <- .Call(r_program_facts, program)
+  launches <- facts[["kernels"]] + facts[["calls"]]
+  list(host = 1 + 0.02 * sum(kind == "apply") + 6e-4 * elements + 3e-4 * multiplications +
+         0.06 * total("scan", function(a) prod(a[2:3])),
+       launches = launches, steps = total("scan", function(a) a[2L]),
+       kinds = unique(kind[kind %in% names(build_seconds)]))
+}
+
+# The time on the device `where`. In a sampler a device has the next points before it ends one, so
+# that launches take less.
+device_time <- function(cost, where, ahead = FALSE) {
+  launch <- threshold("program", where)
+  launch * cost$launches * (if (ahead) 0.3 else 1) + 0.02 * launch * cost$steps +
+    cost$host * min(1, launch / 100)
+}
+
+# Seconds that a driver takes to build kernels: for each fused one, up to some number as equal ones
+# are built once, and for each kind of call that this session has not built yet.
+build_seconds <- c(chol = 2, tri_solve = 0.5, lu = 1, lu_solve = 0.5, matmul = 0.3, scan = 0.5)
+
+build_time <- function(cost) {
+  if (is_asked_for("program")) return(0)
+  build_factor() *
+    (0.3 * min(cost$launches, 10) + sum(build_seconds[cost$kinds[!is_built(cost$kinds)]]))
+}
+
+# Where to run so many evaluations: list(where, gain). With gain > 0, `where` is the host, a device
+# saves that many microseconds an evaluation, and is worth its build after some more of them.
+choose_engine <- function(cost, evaluations, ahead = FALSE) {
+  limit <- host_limit("program")
+  if (limit == Inf) return(list(where = -1L, gain = 0))
+  where <- current_device()
+  if (limit > 0) {
+    gain <- cost$host - device_time(cost, where, ahead)
+    if (gain <= 0.1 * cost$host) return(list(where = -1L, gain = 0))
+    if (1e-6 * gain * evaluations < build_time(cost)) return(list(where = -1L, gain = gain))
+  }
+  note_built(cost$kinds)
+  list(where = mark_opened(where), gain = 0)
+}
+
+# Makes the program of a new trace, on the engine that it is to run on.
+make_program <- function(state, tape, nodes, length, output) {
+  make <- function(where) .Call(r_program_make, where, nodes, tape$data, length, output)
+  state$gain <- 0
+  state$cost <- NULL
+  if (!host_limit("program") %in% c(0, Inf)) {
+    program <- make(-1L)
+    state$cost <- program_cost(tape, program)
+    choice <- choose_engine(state$cost, 1)
+    state$where <- choice$where
+    state$gain <- choice$gain
+    state$saved <- 0
+    if (state$where < 0L) return(program)
+  } else {
+    state$where <- where_for("program", 0)
+  }
+  make(state$where)
+}
+
+# Counts an evaluation on the host that a device would have done sooner. When all that would have
+# been saved exceeds the time of the build, the program moves there.
+count_evaluation <- function(state) {
+  state$saved <- state$saved + 1e-6 * state$gain
+  if (state$saved < build_time(state$cost)) return(invisible())
+  choice <- choose_engine(state$cost, Inf)
+  state$gain <- 0
+  if (choice$where < 0L) return(invisible())
+  of <- state$known[[1L]]
+  state$where <- choice$where
+  state$program <- .Call(r_program_make, state$where, of$nodes, of$data,
+                         as.double(sum(lengths(state$like))), of$output)
+  state$known <- list()
+  keep_program(state, state$program, of$nodes, of$data, of$output)
+}
