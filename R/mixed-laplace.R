@@ -88,40 +88,22 @@ effects_objective <- function(problem, lambda, fixed, u, aux) {
   list(u = u, rows = rows, value = if (is.nan(value)) Inf else value)
 }
 
-# Newton's method for u, from `u`. NULL without a mode.
+# The mode, from the effects `u`; NULL without one. Where the Hessian is not positive definite, it is
+# without the negative weights.
 effects_mode <- function(problem, theta, fixed, aux, u) {
   model <- problem$model
   lambda <- theta_lambda(model, theta)
-  at <- effects_objective(problem, lambda, fixed, u, aux)
-  if (!is.finite(at$value)) {
-    at <- effects_objective(problem, lambda, fixed, lapply(u, `*`, 0), aux)
-    if (!is.finite(at$value)) return(NULL)
-  }
-  last <- Inf
-  for (i in seq_len(60L)) {
-    w <- at$rows$w
+  at <- function(u) effects_objective(problem, lambda, fixed, u, aux)
+  now <- at(u)
+  if (!is.finite(now$value)) now <- at(lapply(u, `*`, 0))
+  newton_mode(now, function(now, exact) {
+    w <- if (exact) now$rows$w else pmax(now$rows$w, 0)
     f <- mixed_factor(model, mixed_gram(model, w), lambda)
-    exact <- !is.null(f)
-    if (!exact) { # not convex here, but convex without the negative weights
-      f <- mixed_factor(model, mixed_gram(model, pmax(w, 0)), lambda)
-      if (is.null(f)) return(NULL)
-    }
-    slope <- Map(function(v, l, u) v %*% l - u, random_sums(model, at$rows$s), lambda, at$u)
-    step <- mixed_solve(model, f, slope)
-    decrement <- sum(unlist(slope) * unlist(step))
-    if (decrement < 1e-20 * (1 + abs(at$value)) || decrement < 1e-10 && decrement > last / 4) {
-      return(if (exact) c(at, list(f = f, fixed = fixed)))
-    }
-    last <- decrement
-    for (half in 0:25) {
-      new <- effects_objective(problem, lambda, fixed,
-                               Map(function(u, d) u + d / 2^half, at$u, step), aux)
-      if (new$value <= at$value || decrement < 1e-8) break
-    }
-    if (new$value > at$value && decrement >= 1e-8) return(NULL)
-    at <- new
-  }
-  NULL
+    if (is.null(f)) return(NULL)
+    slope <- Map(function(v, l, u) v %*% l - u, random_sums(model, now$rows$s), lambda, now$u)
+    by <- mixed_solve(model, f, slope)
+    list(f = f, by = by, decrement = sum(unlist(slope) * unlist(by)))
+  }, function(now, step, size) at(Map(function(u, d) u + size * d, now$u, step$by)))
 }
 
 # ---- the approximation ---------------------------------------------------------------------------
@@ -135,9 +117,8 @@ laplace_at <- function(problem, par) {
   at <- effects_mode(problem, parts$theta, fixed, parts$aux, problem$last$u)
   if (is.null(at)) return(list(value = Inf))
   problem$last$u <- at$u
-  at$likelihood <- at$value
-  at$value <- at$value + at$f$log_det / 2
-  at
+  c(at[c("u", "rows")], list(f = at$step$f, fixed = fixed, likelihood = at$value,
+                             value = at$value + at$step$f$log_det / 2))
 }
 
 laplace_parts <- function(problem, par) {

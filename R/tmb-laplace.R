@@ -65,8 +65,8 @@ difference_hessian <- function(o, z, by, rows) {
   if (identical(by, rows)) (result + t(result)) / 2 else result
 }
 
-# The mode of the random effects given theta, by Newton's method: list(z, value, slope, factor),
-# with the Cholesky factor of H by blocks; NULL if there is no mode.
+# The mode of the random effects given theta: list(z, value, slope, step), where step$factor is the
+# Cholesky factor of H by blocks; NULL if there is no mode.
 tmb_mode <- function(o, theta) {
   now <- tmb_ready(o)$known[[1L]]
   key <- list(theta, now$nodes, now$data)
@@ -88,50 +88,24 @@ tmb_mode <- function(o, theta) {
 
 tmb_newton <- function(o, z) {
   u <- o$random
-  now <- tmb_run(o, z, TRUE)
-  if (!is.finite(sum(now))) return(NULL)
-  before <- Inf
-  for (iteration in 1:200) {
-    factor <- block_factor(block_hessian(o, z))
-    if (is.null(factor)) return(NULL)
-    damped <- attr(factor, "damped")
-    half <- block_solve(o, factor, now[-1L][u], transpose = TRUE)
-    decrement <- sum(half^2)
-    found <- list(z = z, value = now[1L], slope = now[-1L], factor = factor)
-    # Convergence is quadratic until only rounding errors of the slope remain.
-    done <- decrement < 1e-24 || decrement < 1e-12 && decrement > 0.25 * before
-    if (done && !damped) return(found)
-    before <- decrement
-    moved <- tmb_step(o, z, now, block_solve(o, factor, half), decrement)
-    if (is.null(moved)) return(if (decrement <= 1e-8 && !damped) found)
-    z <- moved$z
-    now <- moved$now
+  at <- function(z) {
+    now <- tmb_run(o, z, TRUE)
+    list(z = z, value = if (is.finite(sum(now))) now[1L] else Inf, slope = now[-1L])
   }
-  NULL
-}
-
-# The point after a step, halved until the value does not increase, apart from rounding errors.
-tmb_step <- function(o, z, now, step, decrement) {
-  u <- o$random
-  scale <- 1
-  for (attempt in 1:40) {
-    moved <- z
-    moved[u] <- z[u] - scale * step
-    value <- tmb_run(o, moved, TRUE)
-    slack <- 1e-12 * (1 + abs(now[1L]))
-    if (is.finite(sum(value)) && value[1L] <= now[1L] - 1e-4 * scale * decrement + slack) {
-      return(list(z = moved, now = value))
-    }
-    scale <- scale / 2
-  }
-  NULL
+  factor <- NULL # damped where H is not positive definite
+  newton_mode(at(z), function(now, exact) {
+    if (exact) factor <<- block_factor(block_hessian(o, now$z))
+    if (is.null(factor) || exact && attr(factor, "damped")) return(NULL)
+    half <- block_solve(o, factor, now$slope[u], transpose = TRUE)
+    list(factor = factor, by = block_solve(o, factor, half), decrement = sum(half^2))
+  }, function(now, step, size) at(replace(now$z, u, now$z[u] - size * step$by)))
 }
 
 laplace_value <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   if (is.null(mode)) return(NaN)
   o$last_z <- mode$z
-  mode$value + 0.5 * (block_log_det(mode$factor) - length(o$random) * log(2 * pi))
+  mode$value + 0.5 * (block_log_det(mode$step$factor) - length(o$random) * log(2 * pi))
 }
 
 # The gradient with respect to theta. With W = H^-1 = sum(w_k w_k'), the gradient of log(det(H)) is
@@ -141,8 +115,8 @@ laplace_slope <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   if (is.null(mode)) return(rep(NaN, length(theta)))
   third <- third_derivatives(o, mode)
-  a <- block_solve(o, mode$factor, third[o$random], transpose = TRUE)
-  a <- block_solve(o, mode$factor, a)
+  a <- block_solve(o, mode$step$factor, third[o$random], transpose = TRUE)
+  a <- block_solve(o, mode$step$factor, a)
   third <- third[o$fixed]
   if (any(a != 0)) third <- third - along_mode(o, mode, a)
   mode$slope[o$fixed] + 0.5 * third
@@ -152,7 +126,7 @@ laplace_slope <- function(o, theta) {
 # combine a w_k of each block.
 third_derivatives <- function(o, mode) {
   b <- tmb_blocks(o)
-  w <- block_inverse(mode$factor)
+  w <- block_inverse(mode$step$factor)
   program <- tmb_derivatives(o, 3L)
   sum <- numeric(length(mode$z))
   for (k in seq_len(b$most)) {
@@ -182,7 +156,7 @@ along_mode <- function(o, mode, a) {
   program <- tmb_derivatives(o, 2L)
   along <- if (!is.null(program)) -.Call(r_program_product, program, mode$z, direction)[o$fixed]
   if (!is.null(along) && all(is.finite(along))) return(along)
-  h <- 0.01 * min(sqrt(1 / block_variances(o, mode$factor))) / max(abs(a))
+  h <- 0.01 * min(sqrt(1 / block_variances(o, mode$step$factor))) / max(abs(a))
   at <- function(step) tmb_slope(o, mode$z + step * direction)[o$fixed]
   (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
 }

@@ -50,7 +50,8 @@ tmb_quantities <- function(o, theta, cov) {
     mode <- tmb_mode(o, theta)
     z <- mode$z
     cross <- tmb_hessian(o, z, o$fixed, o$random)
-    moves <- -block_solve(o, mode$factor, block_solve(o, mode$factor, cross, TRUE)) # of the mode
+    factor <- mode$step$factor
+    moves <- -block_solve(o, factor, block_solve(o, factor, cross, TRUE)) # of the mode
   }
   reported <- tmb_reported(o, z)$adreport
   value <- as.double(unlist(reported, use.names = FALSE))
@@ -61,13 +62,13 @@ tmb_quantities <- function(o, theta, cov) {
   if (random) {
     by_u <- jacobian[, o$random, drop = FALSE]
     outer <- outer + by_u %*% moves
-    extra <- crossprod(block_solve(o, mode$factor, t(by_u), TRUE))
+    extra <- crossprod(block_solve(o, mode$step$factor, t(by_u), TRUE))
   }
   spread <- outer %*% tcrossprod(cov, outer) + extra
   result <- list(value = value, sd = sqrt(diag(spread)), cov = spread)
   if (!random) return(result)
   c(result, list(par.random = stats::setNames(z[o$random], o$names[o$random]),
-                 diag.cov.random = block_variances(o, mode$factor) +
+                 diag.cov.random = block_variances(o, mode$step$factor) +
               rowSums((moves %*% cov) * moves)))
 }
 
