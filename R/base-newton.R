@@ -1,4 +1,8 @@
-# Newton's method for the mode of a log density: the search of every Laplace approximation.
+# Newton's method for a mode of a log density: the search of all Laplace approximations. What
+# differs between them, the solution of Newton's equations, comes in functions: by blocks of random
+# effects (tmb-laplace.R, mixed-laplace.R), by the covariance matrix of a latent process or
+# Vecchia's approximation of it (gp-response-laplace.R, gp-response-vecchia.R), and for the process
+# of the noise, on which observations depend jointly (gp-noise.R).
 
 # The point at which now$value has a minimum, from the point `now`, a list that `direction` and `to`
 # understand; NULL if none is found. direction(now, exact): list(decrement: twice the decrease that
@@ -10,19 +14,18 @@ newton_mode <- function(now, direction, to) {
   if (!is.finite(now$value)) return(NULL)
   last <- Inf
   for (i in seq_len(200L)) {
+    new <- NULL
     for (exact in c(TRUE, FALSE)) {
       step <- direction(now, exact)
       if (is.null(step) || !is.finite(step$decrement)) next
       by <- abs(step$decrement)
       # convergence is quadratic until only rounding errors remain
-      if (exact && (by < 1e-20 * (1 + abs(now$value)) || by < 1e-10 && by > last / 4)) {
-        return(c(now, list(step = step)))
-      }
-      new <- shortened_step(now, step, to)
+      done <- by < 1e-20 * (1 + abs(now$value)) || by < 1e-10 && by > last / 4
+      if (!done && step$decrement > -1e-8) new <- shortened_step(now, step, to)
       if (!is.null(new)) break
-      if (exact && by < 1e-8) return(c(now, list(step = step)))
+      if (exact && (done || by < 1e-8)) return(c(now, list(step = step)))
     }
-    if (is.null(step) || is.null(new)) return(NULL)
+    if (is.null(new)) return(NULL)
     last <- by
     now <- new
   }

@@ -61,7 +61,7 @@ noise_function <- function(problem, scale) {
     last <<- mode$b
     inner <- mode$prior %*% mode$w
     diag(inner) <- diag(inner) + 1
-    value <- mode$joint - as.numeric(determinant(inner)$modulus) / 2
+    value <- -mode$value - as.numeric(determinant(inner)$modulus) / 2
     if (!gradient) return(value)
     structure(value, gradient = stats::setNames(noise_gradient(d, mode, inner, par), names))
   }
@@ -109,7 +109,8 @@ noise_curvature <- function(d, at) {
 }
 
 # The maximum of J over g = G b, from 0 or from `from`: steps by the observed information, or, where
-# these do not raise J, by the expected one, halved until it rises.
+# these do not increase J, by the expected one. list(b, g, value = -J, and what the gradient needs);
+# NULL without one.
 noise_mode <- function(d, par, from) {
   i <- seq_along(coef(d$kernel))
   j <- length(i) + seq_along(coef(d$noise_kernel))
@@ -118,54 +119,28 @@ noise_mode <- function(d, par, from) {
   own <- with_parameters(d$noise_kernel, par[j])
   k <- as.matrix(cl_cov(d$x, kernel = kernel))
   prior <- as.matrix(cl_cov(d$x, kernel = own))
-  b <- numeric(length(d$y))
-  g <- b
-  at <- noise_likelihood(d, k, g, noise)
-  if (is.null(at) || !is.finite(at$value)) return(NULL)
-  joint <- at$value
-  if (!is.null(from)) { # parameters may be far from those of `from`
-    g_from <- as.vector(prior %*% from)
-    other <- noise_likelihood(d, k, g_from, noise)
-    value <- if (is.null(other)) -Inf else other$value - sum(g_from * from) / 2
-    if (is.finite(value) && value > joint) {
-      b <- from
-      g <- g_from
-      at <- other
-      joint <- value
-    }
+  at <- function(b) {
+    g <- as.vector(prior %*% b)
+    now <- noise_likelihood(d, k, g, noise)
+    if (is.null(now) || !is.finite(now$value)) return(list(value = Inf))
+    now$value <- sum(g * b) / 2 - now$value
+    c(now, list(b = b, g = g))
   }
-  for (count in 1:200) {
-    stepped <- FALSE
-    for (exact in c(TRUE, FALSE)) {
-      w <- if (exact) noise_curvature(d, at) else at$w
-      inner <- w %*% prior
-      diag(inner) <- diag(inner) + 1
-      to <- tryCatch(as.vector(solve(inner, w %*% g + at$slope)), error = function(e) NULL)
-      if (is.null(to)) next
-      size <- 1
-      repeat {
-        b_new <- b + size * (to - b)
-        g_new <- as.vector(prior %*% b_new)
-        new <- noise_likelihood(d, k, g_new, noise)
-        found <- if (is.null(new)) -Inf else new$value - sum(g_new * b_new) / 2
-        change <- max(abs(g_new - g))
-        stepped <- is.finite(found) && (found >= joint || (change < 1e-6 && found > joint - 1e-8))
-        size <- size / 2
-        if (stepped || size < (if (exact) 0.1 else 1e-8)) break
-      }
-      if (stepped) break
-    }
-    if (!stepped) return(NULL)
-    moved <- change
-    b <- b_new
-    g <- g_new
-    at <- new
-    joint <- found
-    if (moved < 1e-10 * (1 + max(abs(g)))) break
+  now <- at(numeric(length(d$y)))
+  if (is.finite(now$value) && !is.null(from)) { # parameters may be far from those of `from`
+    other <- at(from)
+    if (other$value < now$value) now <- other
   }
-  if (moved > 1e-6) return(NULL)
-  c(at, list(b = b, g = g, joint = joint, prior = prior, kernel = kernel, own = own,
-             noise = noise))
+  mode <- newton_mode(now, function(now, exact) {
+    w <- if (exact) noise_curvature(d, now) else now$w
+    inner <- w %*% prior
+    diag(inner) <- diag(inner) + 1
+    to <- tryCatch(as.vector(solve(inner, w %*% now$g + now$slope)), error = function(e) NULL)
+    if (is.null(to)) return(NULL)
+    by <- to - now$b
+    list(by = by, decrement = sum((now$slope - now$b) * (prior %*% by)), least = if (exact) 0.1)
+  }, function(now, step, size) at(now$b + size * step$by))
+  if (!is.null(mode)) c(mode, list(prior = prior, kernel = kernel, own = own, noise = noise))
 }
 
 # The derivative of the value, including the change of the mode: by(g) is the derivative of -log|I +

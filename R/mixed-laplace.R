@@ -88,8 +88,8 @@ effects_objective <- function(problem, lambda, fixed, u, aux) {
   list(u = u, rows = rows, value = if (is.nan(value)) Inf else value)
 }
 
-# The mode, from the effects `u`; NULL without one. Where the Hessian is not positive definite, it is
-# without the negative weights.
+# The mode, from the effects `u`; NULL without one. Where the Hessian is not positive definite,
+# negative weights are left out of it.
 effects_mode <- function(problem, theta, fixed, aux, u) {
   model <- problem$model
   lambda <- theta_lambda(model, theta)
