@@ -22,7 +22,7 @@
  * a group of one needs no barriers. Sizes: gemm.h. */
 
 /* Vectors of eight in a panel of A, and columns of a panel of B. Sixteen registers of four doubles
- * hold 8 x 4 sums beside their operands, thirty-two of eight 16 x 8. */
+ * hold 8 x 4 sums and their operands, thirty-two of eight 16 x 8. */
 #ifndef GEMM_CPU_VECTORS /* both divide GEMM_CPU_STEP: 8 GEMM_CPU_VECTORS, and PANEL_B */
 #ifdef __AVX512F__
 #define GEMM_CPU_VECTORS 2
@@ -46,7 +46,7 @@ GEMM_CPU_INLINE void gemm_cpu_pack_part(__local real *to, __global const real *x
   }
 }
 
-/* A whole panel whose rows run along what is contiguous. */
+/* A whole panel whose rows are contiguous in memory. */
 GEMM_CPU_INLINE void gemm_cpu_pack_rows(__local real *to, __global const real *x, const int ld,
                                         const int width, const int depth) {
   for (int k = 0; k < depth; k++) {
@@ -104,7 +104,7 @@ typedef struct {
   real alpha, beta;
 } gemm_cpu_product;
 
-/* Where sums go: rows x columns elements of C from (row0, column0) on. */
+/* The destination of sums: rows x columns elements of C from (row0, column0) on. */
 typedef struct {
   __global real *c;
   int ldc, row0, column0, rows, columns, region;

@@ -1,4 +1,4 @@
-/* What the batched kernels and their driver agree on. All kernels but products take
+/* Shared by the batched kernels and their driver. All kernels but products take
  *   inputs and output         the buffers of the operands a, b and c, and of the result
  *   statuses, any             a byte for each matrix (ops/batch.h), written if BATCH_STATUSES; 1
  *                             once a matrix has failed

@@ -1,5 +1,5 @@
-/* What all batched kernels share: their parameters (batch.h says what they are), the statuses of
- * pivots, and determinants. */
+/* Shared by all batched kernels: their parameters (batch.h describes them), the statuses of pivots,
+ * and determinants. */
 
 #define BATCH_ENTRY                                                                                \
   __attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void BATCH_KERNEL

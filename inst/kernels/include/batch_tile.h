@@ -18,10 +18,10 @@
  * over their pairs of registers outside, unrolled (TILE_PAIR), and over tj inside; and no condition
  * compares a register number with a variable, which a compiler may then use as an index.
  *
- * A kernel declares what a work-item is one by one, from its number in the group (POCL 3.1 takes
- * members of a struct for the same in all work-items): its matrix in the group (slot) and in the
- * batch (matrix), whether there is such a matrix (live), its number among the work-items of the
- * matrix (lane), and its position in the grid (ti, tj).
+ * A kernel declares the role of a work-item in single variables, from its number in the group (POCL
+ * 3.1 takes members of a struct for the same in all work-items): its matrix in the group (slot) and
+ * in the batch (matrix), whether there is such a matrix (live), its number among the work-items of
+ * the matrix (lane), and its position in the grid (ti, tj).
  *
  * To define before: BATCH_KERNEL (the kernel's name), BATCH_N (the largest order), BATCH_P (a power
  * of 2; 2 BATCH_P divides BATCH_N), BATCH_Q (divides BATCH_P), BATCH_MATRICES (of a group). */

@@ -1,4 +1,4 @@
-/* What reduce.cl and its driver (engine/cl/elementwise/check.c) share. */
+/* Shared by reduce.cl and its driver (engine/cl/elementwise/check.c). */
 #ifndef SCL_KERNEL_CHECKS_H
 #define SCL_KERNEL_CHECKS_H
 
@@ -9,7 +9,7 @@
 #define VIEW_UPPER 2
 #define VIEW_SYMMETRIC 3
 
-/* What reduce_check looks for, and where. */
+/* The condition that reduce_check tests, and the elements. */
 typedef struct {
   real tol;       /* relative, of CHECK_SYMMETRIC */
   scl_long m, n;  /* the block, as the kernel sees it */

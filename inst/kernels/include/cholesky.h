@@ -1,5 +1,5 @@
 /* Sizes of the Cholesky kernels, known to cholesky.cl, cholesky_mma.cl and to their driver
- * (engine/cl/linalg/cholesky.c), and what a launch is to do. No code. */
+ * (engine/cl/linalg/cholesky.c), and the task of a launch. No code. */
 #ifndef SCL_KERNEL_CHOLESKY_H
 #define SCL_KERNEL_CHOLESKY_H
 

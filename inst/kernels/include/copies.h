@@ -1,4 +1,4 @@
-/* What elementwise.cl and its driver (engine/cl/elementwise/copy.c) share. */
+/* Shared by elementwise.cl and its driver (engine/cl/elementwise/copy.c). */
 #ifndef SCL_KERNEL_COPIES_H
 #define SCL_KERNEL_COPIES_H
 

@@ -1,5 +1,5 @@
-/* What covariance*.cl share: the covariance function as they read it, the points of a work-item,
- * and the order of tiles.
+/* Shared by covariance*.cl: the covariance function in the form that they read, the points of a
+ * work-item, and the order of tiles.
  *
  * The plan describes the covariance function (scl_covariance) in numbers, whole ones included, in
  * this order:

@@ -4,7 +4,7 @@
 #ifndef SCL_KERNEL_COVARIANCE_TASK_H
 #define SCL_KERNEL_COVARIANCE_TASK_H
 
-/* What `region` says: all tiles; those of the lower triangle; these, each also written transposed.
+/* Values of `region`: all tiles; those of the lower triangle; these, each also written transposed.
  */
 #define COVARIANCE_ALL 0
 #define COVARIANCE_LOWER 1

@@ -1,5 +1,5 @@
 /* Sizes of the product kernels, known to the kernels (gemm.cl, gemm_cpu.cl, gemm_thin.cl) and to
- * their driver (engine/cl/linalg/gemm.c), and what a launch is to do. No code.
+ * their driver (engine/cl/linalg/gemm.c), and the task of a launch. No code.
  */
 #ifndef SCL_KERNEL_GEMM_H
 #define SCL_KERNEL_GEMM_H

@@ -296,16 +296,16 @@ SCL_INLINE_BARRIER real glm_batch_change(const glm_batch *b) {
   return glm_batch_total(b, most, 1);
 }
 
-/* Whether the search has ended after a step of this length was found, which changes linear
- * predictors by up to `change`: -1 if it goes on. */
+/* Whether the search ends with a step of this length, which changes linear predictors by up to
+ * `change`; -1 if it continues. */
 SCL_INLINE int glm_batch_ended(real length, real last, real unit, real change) {
   const int near = length <= 1e-6 * unit || (length < 1e-5 * unit && length > last / 2.0);
   if (near) return change > 0.1 ? GLM_BATCH_SEPARATED : GLM_BATCH_FINE;
   return length <= 1e-4 * unit && change > 0.5 ? GLM_BATCH_SEPARATED : -1;
 }
 
-/* Finds theta; `unit`: the root of the smallest weight, at most 1. What has barriers is not in a
- * branch: POCL 3.1 would copy all that follows. */
+/* Finds theta; `unit`: the root of the smallest weight, at most 1. Code with barriers is not in a
+ * branch: POCL 3.1 would copy everything after it. */
 SCL_INLINE_BARRIER int glm_batch_search(const glm_batch *b, real unit, int most, int *steps) {
   int state = -1;
   real last = INFINITY, size = 1.0, rise = INFINITY;

@@ -1,4 +1,4 @@
-/* Fits by group (glm_batch.h): what the drivers hand to them, and the sizes of what they use. */
+/* Fits by group (glm_batch.h): their arguments, and the sizes of results and workspaces. */
 #ifndef GLM_BATCH_TASK_H
 #define GLM_BATCH_TASK_H
 

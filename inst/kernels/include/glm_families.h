@@ -3,15 +3,15 @@
  *
  * A family is one row of SCL_GLM_FAMILIES and the functions of its name. The row gives the name in
  * capitals and small letters; the test that a value y lies in the support, which may use the datum
- * beside y (the trials of binomial_logit, else 0); the support in words; the family's auxiliary
- * parameter (scl_glm_aux). The log density of one observation is the sum of three parts:
+ * of the observation (the trials of binomial_logit, else 0); the support in words; the family's
+ * auxiliary parameter (scl_glm_aux). The log density of one observation is the sum of three parts:
  *
- *   glm_NAME(y, datum, eta, aux)   what depends on the linear predictor, with its derivatives; this
+ *   glm_NAME(y, datum, eta, aux)   the part with the linear predictor, and its derivatives; this
  *                                  runs once a row in passes bound by memory, so that ordinary
- *                                  values take a short way
- *   glm_NAME_value(y, aux)         what depends on y and the auxiliary parameter only, with its
+ *                                  values take a short path
+ *   glm_NAME_value(y, aux)         the part with y and the auxiliary parameter only, and its
  *                                  derivatives; by the host, for the distinct values of y
- *   glm_NAME_constant(y, datum)    what depends on the data only; by the host, once
+ *   glm_NAME_constant(y, datum)    the part with the data only; by the host, once
  *
  * All constants of the density are kept. Both tails keep their relative precision: no difference of
  * nearly equal numbers is taken where it can be avoided. */
@@ -46,7 +46,7 @@ typedef enum {
 typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_glm_aux;
 
 /* Facts of a family that a compiler knows when `family` is a constant: whether the predictors of an
- * observation, one for each class, have one density together; whether a datum stands beside y;
+ * observation, one for each class, have a joint density; whether there is a datum in addition to y;
  * whether terms have odds (glm_term); the auxiliary parameter. */
 #define GLM_FAMILY_COUPLED(family) ((family) == SCL_GLM_CATEGORICAL_LOGIT)
 #define GLM_FAMILY_DATUM(family) ((family) == SCL_GLM_BINOMIAL_LOGIT)
@@ -107,8 +107,8 @@ SCL_INLINE glm_aux glm_aux_cuts(SCL_GLOBAL const real *cut, int cuts, real y) {
 #define GLM_NAN_IF_INFINITE(eta) (0.0 * (eta))
 
 /* y eta, mean and log(y!) grow with the count, their sum does not. From this count on the three are
- * taken together: a term is then what the log density is below its largest value for this y, which
- * the mean y has, and the constant is that largest value. */
+ * taken together: a term is then the log density minus its largest value for this y, attained at
+ * mean y, and the constant is that largest value. */
 #define GLM_MANY(y) ((y) >= 256.0)
 
 /* eta - log(y) for y > 0, a normal number. Powers of two come off both sides first: the absolute
@@ -173,9 +173,9 @@ SCL_INLINE real glm_log1p_minus(real v) {
   return s * (2.0 * w * sum - v);
 }
 
-/* For a successes and b failures, 0 < a <= b, and log odds of log(a / b) + d: by how much the log
- * likelihood is below its maximum, a d - (a + b) log(1 + a (exp(d) - 1) / (a + b)), and its
- * derivatives with respect to d, a and b. */
+/* For a successes and b failures, 0 < a <= b, and log odds of log(a / b) + d: the log likelihood
+ * minus its maximum, a d - (a + b) log(1 + a (exp(d) - 1) / (a + b)), and its derivatives with
+ * respect to d, a and b. */
 typedef struct {
   real value, by_d, by_a, by_b;
 } glm_shortfall;
@@ -382,8 +382,8 @@ SCL_INLINE glm_term glm_term_times(glm_term term, real times) {
   return term;
 }
 
-/* A product of factors 1 + odds with its rounding errors beside it, so that the logarithm has its
- * relative precision also where all odds are small. */
+/* A product of factors 1 + odds and its rounding errors, so that the logarithm keeps its relative
+ * precision where all odds are small. */
 typedef struct {
   real product, error;
 } glm_odds_product;

@@ -31,7 +31,7 @@ enum {
   GLM_PRODUCT = (GLM_COUPLED || GLM_FAMILY_ODDS(GLM_ID)) && GLM_GATHER
 };
 
-/* What all work-items share: arrays, sizes, and where derivatives by row are written
+/* Shared by all work-items: arrays, sizes, and the destination of derivatives by row
  * (glm_task.h). */
 typedef struct {
   __global const real *y, *aux, *alpha, *row_aux;
@@ -172,7 +172,7 @@ SCL_INLINE void glm_add_slope(const glm_data *t, glm_totals *total, real slope, 
 
 /* ---- after the tiles ------------------------------------------------------------------------- */
 
-/* What is left in the products of odds goes to the values. */
+/* Adds the logarithms of the products of odds to the values. */
 SCL_INLINE void glm_end_products(glm_totals *total) {
   SCL_UNROLL for (int i = 0; i < GLM_LINKS && GLM_PRODUCT; i++) {
     total[i].value -= log(total[i].odds.product) + total[i].odds.error / total[i].odds.product;

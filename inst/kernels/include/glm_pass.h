@@ -39,10 +39,10 @@
 #define GLM_EARLY (GLM_ALONE && GLM_PREDICTORS == 1)
 #define GLM_AUX_ROWS (GLM_ALONE ? GLM_WIDTH : 1) /* rows whose data a work-item has */
 #define GLM_LINKS (GLM_ALONE ? GLM_PREDICTORS : 1) /* predictors that a work-item turns to terms */
-/* The lanes' sums are added in two steps when there are many: first so many at a time. */
+/* The lanes' sums are added in two steps when there are many: first GLM_STEP at a time. */
 #define GLM_STEP (GLM_LANES > 16 ? 8 : 1)
 #define GLM_STEPS (GLM_LANES / GLM_STEP)
-/* Where the sums over the row lanes are made: so many columns at a time, in two steps. */
+/* The sums over the row lanes: this many columns at a time, in two steps. */
 #define GLM_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define GLM_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define GLM_TOTALS 3 /* value, d_alpha, d_aux */

@@ -1,6 +1,6 @@
-/* GLM likelihoods: how parameters, results and the workspace are laid out, for both engines and all
- * kernels (glm*.cl), and what a kernel is to do. The driver (engine/cl/glm/glm.c) fills the structs
- * in; kernels get them by value.
+/* GLM likelihoods: the layout of parameters, results and workspace for both engines and all kernels
+ * (glm*.cl), and the task of a kernel. The driver (engine/cl/glm/glm.c) fills the structs in;
+ * kernels get them by value.
  *
  * The workspace `work`, in numbers. All parts are column-major. There are n rows, p columns of X, M
  * parameter vectors, and P predictors of a row: M times the classes of a coupled family, else M.

@@ -1,10 +1,10 @@
-/* The tile of X in the registers of a group: what the pass of a GLM likelihood (glm_pass.cl) and
- * that of a compiled function (engine/plan/source_pass.c) have in common. Of a tile of GLM_ROWS
- * rows the work-item (row lane, lane) has GLM_WIDTH neighbouring rows of the columns lane,
- * lane + GLM_LANES, ... */
+/* The tile of X in the registers of a group: shared by the pass of a GLM likelihood (glm_pass.cl)
+ * and that of a compiled function (engine/plan/source_pass.c). Of a tile of GLM_ROWS rows the
+ * work-item (row lane, lane) has GLM_WIDTH neighbouring rows of the columns lane, lane + GLM_LANES,
+ * ... */
 
-/* The tile whose first element of this work-item is at x; columns past the last stay as they are,
- * which is 0. */
+/* The tile whose first element of this work-item is at x; columns past the last keep their value,
+ * 0. */
 SCL_INLINE void glm_load(glm_pair *kept, __global const real *x, uint step, int lane, int p) {
   SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
     if (k * GLM_LANES + lane < p) kept[k] = *(__global const glm_pair *)(x + k * step);

@@ -1,5 +1,5 @@
 /* Sizes of the crossproducts of tall matrices (nvidia/gram_mma.cl, portable/gram.cl), known to the
- * kernels and to their driver (engine/cl/linalg/gram.c), and what a launch is to do. No code. */
+ * kernels and to their driver (engine/cl/linalg/gram.c), and the task of a launch. No code. */
 #ifndef SCL_KERNEL_GRAM_H
 #define SCL_KERNEL_GRAM_H
 

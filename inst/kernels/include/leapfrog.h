@@ -4,12 +4,12 @@
  *
  *   p <- p + e g / 2, twice    q <- q + e p    record <- densities, all g, all new q
  *
- * A chain may go on from a second start, in the other direction of time, at the point whose number
- * stands in its turn. From `q` on there are, n numbers each: q, p, e; q, p and e of the second
+ * A chain may continue from a second start, in the other direction of time, at the point whose
+ * number is its turn. From `q` on there are, n numbers each: q, p, e; q, p and e of the second
  * start; and the chains' turns. `result` has the densities, and behind them the gradients.
  *
- * Every operation is rounded by itself, in the order of the host (sample/state.h): both make the
- * same bits, which the host relies on for speed alone. */
+ * Every operation is rounded by itself, in the order of the host (sample/state.h): both give the
+ * same bits, on which only the speed of the host depends. */
 #ifdef __NV_CL_C_VERSION
 SCL_INLINE real leapfrog_times(real a, real b) {
   real c;

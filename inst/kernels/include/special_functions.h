@@ -386,9 +386,9 @@ SCL_INLINE real special_choose(real n, real k) {
 /* ---- rounding -------------------------------------------------------------------------------- */
 
 /* x to multiples of 1 / b, of -b where b is negative, or of 1e-308 (1e200 b) where b is at most
- * 1e-200; b is a power of ten: the nearer of the two beside x as they are stored, and of two as
- * near the even one, as R since 4.0.0. Numbers that have no more than 15 digits down to there are
- * rounded already. */
+ * 1e-200; b is a power of ten: the nearer of the two neighbours of x as they are stored, or of
+ * equally near ones the even one, as R since 4.0.0. Numbers that have no more than 15 digits down
+ * to there are rounded already. */
 SCL_INLINE real special_round(real x, real b) {
   /* 1e-200 / b is a whole number here, but for rounding. */
   const real more = b > 0.0 && b < 1e-199 ? rint(1e-200 / b) : 1.0;

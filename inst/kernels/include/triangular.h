@@ -1,5 +1,5 @@
 /* Sizes of the triangular kernel, known to triangular.cl and to its driver
- * (engine/cl/linalg/triangular.c), and what a launch is to do. No code. */
+ * (engine/cl/linalg/triangular.c), and the task of a launch. No code. */
 #ifndef SCL_KERNEL_TRIANGULAR_H
 #define SCL_KERNEL_TRIANGULAR_H
 

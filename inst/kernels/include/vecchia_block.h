@@ -1,6 +1,6 @@
-/* What vecchia.cl and vecchia_grouped.cl share: covariances of the rows of a block, their factor
- * and solves, derivatives. A work-item has a row, `lane`. Sums of a group stand in local memory,
- * one for each work-item: sums[item + q * ITEMS]. */
+/* Shared by vecchia.cl and vecchia_grouped.cl: covariances of the rows of a block, their factor and
+ * solves, derivatives. A work-item has a row, `lane`. Sums of a group stand in local memory, one
+ * for each work-item: sums[item + q * ITEMS]. */
 #ifndef SCL_KERNEL_VECCHIA_BLOCK_H
 #define SCL_KERNEL_VECCHIA_BLOCK_H
 
@@ -12,7 +12,7 @@
 
 /* The covariance function, and the coordinates of the rows, x[row + column * ROWS]. A plain one has
  * one term of squares of up to VECCHIA_FEW columns, which stand in registers; the inverse
- * lengthscales of those that it has not are 0. */
+ * lengthscales of the others are 0. */
 #define VECCHIA_FEW 3
 typedef struct {
   __global const real *plan;
@@ -146,7 +146,7 @@ SCL_INLINE void vecchia_add_plain(const vecchia_function *f, const real weight, 
   total[1 + VECCHIA_FEW] += scaled * point.bend;
 }
 
-/* Adds what that has given to own. */
+/* Adds these derivatives to own. */
 SCL_INLINE void vecchia_add_total(const vecchia_function *f, const real *total,
                                   __local real *own) {
   if (!f->plain) return;

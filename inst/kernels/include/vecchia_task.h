@@ -21,7 +21,7 @@ typedef struct {
 } vecchia_task;
 SCL_SAME_LAYOUT(vecchia_task, 120)
 
-/* VECCHIA_WHAT: what a kernel computes, as scl_vecchia_what. */
+/* VECCHIA_WHAT: the results of a kernel, as scl_vecchia_what. */
 #define VECCHIA_SUMS 0
 #define VECCHIA_DERIVATIVES 1
 #define VECCHIA_INFORMATION 3

@@ -66,7 +66,7 @@ SCL_INLINE void vecchia_build_tile(const vecchia_function *f, const vecchia_tile
   }
 }
 
-/* Subtracts G21 G21' from the last tile, and G21 times what is solved from the columns. */
+/* Subtracts G21 G21' from the last tile, and G21 times the solved part from the columns. */
 SCL_INLINE void vecchia_update_tile(const vecchia_tiles *s) {
   __local const real2 *own = (__local const real2 *)(s->panel + s->lane * VECCHIA_PANEL_LD);
   real2 row[16];

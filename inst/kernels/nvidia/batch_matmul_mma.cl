@@ -11,15 +11,15 @@
  *     |   |     | warp 1 | warp 3 |
  *     +---+     +--------+--------+
  *
- * Operands go from global memory straight to the registers in which the instruction wants them,
+ * Operands go from global memory straight to the registers in which the instruction needs them,
  * those of the next step while this one is multiplied: there is neither local memory nor a barrier,
- * and what tiles of one matrix share comes from the first-level cache. The instruction wants 4
- * neighbours along k of 8 rows, or of columns: of either storage order a load takes whole sectors
- * of memory, by single numbers, so that nothing has to lie on 16 bytes.
+ * and operands that tiles of one matrix share come from the first-level cache. The instruction
+ * wants 4 neighbours along k of 8 rows, or of columns: of either storage order a load takes whole
+ * sectors of memory, by single numbers, so that nothing has to lie on 16 bytes.
  *
  * Edges. Rows (of op(A); columns of op(B)) past the last are read from the last one, and their
- * results not written; what lies past the end of k is read from the last element and set to zero.
- * So no load has a condition of its own, and all loads of a step overlap.
+ * results not written; elements past the end of k are read from the last one and set to zero. So no
+ * load has a condition of its own, and all loads of a step overlap.
  *
  * To define before: BATCH_KERNEL (the kernel's name), BATCH_TILE (a multiple of 16). */
 #define ROWS16 (BATCH_TILE / 16) /* blocks of 16 rows, and of 16 columns, of a tile */

@@ -25,8 +25,8 @@
  *                    ------------------------------------------------------- all but warp 3 meet
  *                    update the rest         update                  solve, update
  *
- * The critical path needs no other warp's rows; all else is done while the next factor runs. A
- * processor has four schedulers; warp i belongs to scheduler i % 4. The warp that factors shares
+ * The critical path needs no other warp's rows; everything else is done while the next factor runs.
+ * A processor has four schedulers; warp i belongs to scheduler i % 4. The warp that factors shares
  * its scheduler with the block rows that are done first: all others wait for it, and it waits for
  * them only to get the next block.
  *
@@ -97,7 +97,7 @@ MMA_INLINE void block_put(const mma_lane lane, __local real *work, real x[2][4])
 }
 
 /* Factors an 8 x 8 block, of which each lane has the lower triangle in d, and applies the steps to
- * each lane's row a. All lanes do the same with d: exchanging what they need would take longer.
+ * each lane's row a. All lanes do the same work on d: exchanging its elements would take longer.
  * Rows of the block come out in a as they do in d, bit for bit, as their differences would be
  * divided by pivots that may be tiny. Columns of a are left to be divided by the roots of the
  * pivots d[j][j]; reciprocal[j] = 1 / d[j][j]. */
@@ -150,7 +150,7 @@ MMA_INLINE void triangle_get(real d[8][8], __local const real *rows) {
   }
 }
 
-/* What goes into the product between the halves: rows 8 to 15, 0 to 7 of the identity, and the
+/* The operands of the product between the halves: rows 8 to 15, 0 to 7 of the identity, and the
  * first of these times the reciprocals. */
 MMA_INLINE void product_put(__local real *in, const real a[8], const real reciprocal[8],
                             const int lane) {
@@ -232,8 +232,8 @@ MMA_INLINE void factor_check(const mma_lane lane, __local const real *column, co
 
 /* ---- block rows ------------------------------------------------------------------------------ */
 
-/* All loads at once, as guards would have them wait for each other: past the edges others are read,
- * rows that are not written then or what block_row_complete() replaces. */
+/* All loads at once, as guards would make them wait for each other: past the edges valid addresses
+ * are read; these rows are not written, or are replaced by block_row_complete(). */
 MMA_INLINE void block_row_read(const mma_lane lane, const cholesky_panel *panel,
                                const cholesky_block_row *block_row, real head[2][4],
                                real tail[PANEL_TAIL][2][4]) {
@@ -253,7 +253,7 @@ MMA_INLINE void block_row_read(const mma_lane lane, const cholesky_panel *panel,
   }
 }
 
-/* A panel of fewer columns than PANEL_ORDER goes on as the identity. */
+/* A panel of fewer columns than PANEL_ORDER is continued by the identity. */
 MMA_INLINE void block_row_complete(const mma_lane lane, const int n, const int row,
                                    real head[2][4], real tail[PANEL_TAIL][2][4]) {
   SCL_UNROLL
@@ -269,7 +269,7 @@ MMA_INLINE void block_row_complete(const mma_lane lane, const int n, const int r
 }
 
 /* The part of step p that others wait for: block rows of the diagonal block solve for their block
- * and hand out what comes of it; the next one goes on to the next block on the diagonal. */
+ * and publish the result; the next one continues with the next block on the diagonal. */
 MMA_COLLECTIVE void block_row_solve(const mma_lane all, const cholesky_panel *panel,
                                     const cholesky_block_row *block_row, const int p,
                                     real head[2][4], real next[2][4], real solved[2][4],
@@ -300,7 +300,7 @@ MMA_COLLECTIVE void block_row_solve(const mma_lane all, const cholesky_panel *pa
   }
 }
 
-/* The rest of step p: block rows below solve; all subtract what step p found from their later
+/* The rest of step p: block rows below solve; all subtract the result of step p from their later
  * blocks. */
 MMA_COLLECTIVE void block_row_update(const mma_lane lane, const cholesky_block_row *block_row,
                                      const int p, real head[2][4], real tail[PANEL_TAIL][2][4],
@@ -320,7 +320,7 @@ MMA_COLLECTIVE void block_row_update(const mma_lane lane, const cholesky_block_r
   }
 }
 
-/* Writes what step p gave this block row. */
+/* Writes the result of step p for this block row. */
 MMA_INLINE void block_row_write(const mma_lane lane, const cholesky_panel *panel,
                                 const cholesky_block_row *block_row, const int p,
                                 real solved[2][4]) {
@@ -415,7 +415,7 @@ MMA_INLINE cholesky_block_row block_row_of(const mma_lane lane, const int warp, 
   return block_row;
 }
 
-/* Columns right of the panel become zero beside the diagonal block, 16 for each block row below. */
+/* Columns right of the panel become zero in the diagonal block's rows, 16 a block row below. */
 MMA_INLINE void clear_columns(const mma_lane lane, const int index, const int clear,
                               __global real *to, const int ld) {
   const int from = 16 * (index - PANEL_BLOCKS), end = min(from + 16, clear);

@@ -26,7 +26,7 @@
  * Relabelling. The instruction's rows quad and quad + 8 stand for the matrix rows 2 quad and 2 quad
  * + 1, and in step s of a stage (s = 0, 1) its k = member stands for k = 2 member + s. The two
  * instructions of 8 columns that cover 16 columns of a flat B take its even and its odd columns.
- * None of this changes a sum; it makes pairs of neighbours out of what a lane needs.
+ * None of this changes a sum; it makes the numbers that a lane needs pairs of neighbours.
  *
  * Edges. Copies past the end of k fill in zeros, so that the number of stages suits the loop; rows
  * past the last one are read from the last one, and their results not written
@@ -57,8 +57,8 @@ MMA_INLINE int mma_offset(const int deep, const int is_a, const int tile, const 
 
 #define MMA_COPIES(tile) ((tile)*MMA_DEPTH / 2 / MMA_ITEMS) /* 16-byte copies of a work-item */
 
-/* Row and depth, in a stage, of copy number `copy` of the group: work-items run along what is
- * contiguous in global memory. */
+/* Row and depth, in a stage, of copy number `copy` of the group: work-items run along the
+ * contiguous direction of global memory. */
 MMA_INLINE int mma_copy_row(const int deep, const int tile, const int copy) {
   return deep ? copy / (MMA_DEPTH / 2) : copy % (tile / 2) * 2;
 }
@@ -68,7 +68,7 @@ MMA_INLINE int mma_copy_depth(const int deep, const int tile, const int copy) {
 }
 
 /* Where a work-item's copies come from, counted from the first element of a stage. Rows past the
- * last are taken to be the last ones: what they give is never written. */
+ * last are replaced by the last ones; their results are never written. */
 MMA_INLINE void mma_aim(const int deep, const int tile, int *source, const int ld, const int rows,
                         const int item) {
   SCL_UNROLL
@@ -94,7 +94,7 @@ MMA_INLINE void mma_copy(mma_copies *copies, const int deep, const int is_a, con
 
 /* ---- the ring of stages ---------------------------------------------------------------------- */
 
-/* How far a work-item has come. */
+/* The progress of a work-item. */
 typedef struct {
   __local real *stages;
   __global const real *a, *b; /* first elements of the next stage to copy */

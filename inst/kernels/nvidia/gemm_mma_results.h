@@ -1,5 +1,5 @@
-/* What a tile of gemm_mma.cl writes: a lane's sums, scaled and added to the old values, into C and,
- * if asked, into its transpose. */
+/* The results of a tile of gemm_mma.cl: a lane's sums, scaled and added to the old values, are
+ * written to C and, on request, to its transpose. */
 
 #define MMA_ROWS16 (MMA_WARP_M / 16)    /* blocks of 16 rows in a warp's part */
 #define MMA_COLUMNS16 (MMA_WARP_N / 16) /* blocks of 16 columns */

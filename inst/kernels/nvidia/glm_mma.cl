@@ -26,8 +26,7 @@
 /* ---- predictors to residuals ------------------------------------------------------------------
  */
 
-/* What the terms of a tile add to the values: of odds as in glm_term. Off the critical
- * path. */
+/* Adds the terms of a tile to the values: of odds as in glm_term. Off the critical path. */
 typedef struct {
   real value, odds;
 } glm_late;
@@ -148,7 +147,7 @@ MMA_INLINE void glm_begin_gradient(real weight[GLM_STEPS][2], real sum[GLM_BLOCK
   }
 }
 
-/* What the pass is to do with the predictors from number `skip` on; without the arrays of the
+/* The task of the pass for the predictors from number `skip` on; without the arrays of the
  * caller. */
 MMA_INLINE glm_data glm_part_from(const int skip, const glm_task *task, __global real *work) {
   const long rows = (long)skip * task->n;

@@ -1,7 +1,7 @@
-/* The tile of X in local memory, for products by matrix instructions (mma.h): what the pass of a
- * GLM likelihood (glm_mma.cl) and that of a compiled function (engine/plan/source_mma.c) have in
- * common. A group is one warp; a tile has GLM_ROWS = 16 rows of GLM_SLOTS = 8 GLM_STEPS columns. Of
- * each of its rows there are GLM_PREDICTORS <= 8 predictors.
+/* The tile of X in local memory, for products by matrix instructions (mma.h): shared by the pass of
+ * a GLM likelihood (glm_mma.cl) and that of a compiled function (engine/plan/source_mma.c). A group
+ * is one warp; a tile has GLM_ROWS = 16 rows of GLM_SLOTS = 8 GLM_STEPS columns. Of each of its
+ * rows there are GLM_PREDICTORS <= 8 predictors.
  *
  * A tile is stored by columns of 128 bytes, whose eight pairs of rows are exchanged so that both
  * products read it without conflicts: pair q of column c is at q ^ glm_turn(c). With the
@@ -94,7 +94,7 @@ MMA_COLLECTIVE void glm_add_gradient(const mma_lane lane, __local const real *st
 /* Work-item l has the row l % 16 of the predictors l / 16, l / 16 + 2, ... */
 #define GLM_PREDICTOR(i, lane) (2 * (i) + ((lane) >> 4))
 
-/* Sums over the rows of what GLM_LINKS vectors of a work-item have, to row first + v of the
+/* Sums over the rows of the numbers of a work-item's GLM_LINKS vectors, to row first + v of the
  * results for the first `count` vectors. */
 MMA_COLLECTIVE void glm_sum_cells(__local real *pool, const real *mine, int count, int first,
                                   __global real *partial, long groups, const mma_lane self) {

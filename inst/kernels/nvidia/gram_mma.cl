@@ -25,8 +25,8 @@
  * column is 128 bytes of a stage; in odd columns its halves are exchanged, so that no two lanes
  * meet in a bank. Weights multiply the left operand.
  *
- * Rows past the end are copied as 0, as are columns past the last; what these give is not written.
- * X has an even offset and leading dimension. */
+ * Rows past the end are copied as 0, as are columns past the last; their results are not written. X
+ * has an even offset and leading dimension. */
 
 /* GRAM_NAME; GRAM_BLOCKS: eighths of the columns that a stage holds, even or 13. */
 #define GRAM_COLUMNS (8 * GRAM_BLOCKS)
@@ -40,7 +40,7 @@
 #define GRAM_SHORTEST (GRAM_SEVEN ? 8 : GRAM_BLOCKS / 2 + 2) /* long row of any warp */
 #define GRAM_BLOCK (8 * GRAM_ROWS)                           /* numbers of eight columns */
 
-/* What a warp computes: tiles 0 ... split - 1 of the long row of tiles, then those of the short one
+/* The tiles of a warp: tiles 0 ... split - 1 of the long row of tiles, then those of the short one
  * from tile column `first` on. */
 typedef struct {
   int high, low, split, first;

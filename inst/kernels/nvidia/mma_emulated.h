@@ -18,8 +18,8 @@
 #ifdef SCL_MMA_EMULATED
 
 /* Functions, and those in which all lanes of a warp take part, with barriers: POCL 3.1 runs them
- * wrongly unless they are inlined. The others are not, as on POCL what a function has on its stack
- * is there for each work-item of a group and each place where it is inlined. */
+ * wrongly unless they are inlined. The others are not inlined, because POCL keeps the stack of a
+ * function for each work-item of a group and for each place where it is inlined. */
 #define MMA_INLINE static __attribute__((noinline))
 #define MMA_COLLECTIVE static inline __attribute__((always_inline))
 
@@ -27,7 +27,8 @@
 #undef SCL_UNROLL
 #define SCL_UNROLL
 
-/* What a warp exchanges: 16 x 8 numbers of A by rows, 8 x 8 of B by columns; or one of each lane.
+/* The numbers that a warp exchanges: 16 x 8 numbers of A by rows, 8 x 8 of B by columns; or one of
+ * each lane.
  */
 #define MMA_EXCHANGE_B 128
 #define MMA_EXCHANGE 192

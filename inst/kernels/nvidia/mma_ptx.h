@@ -13,7 +13,7 @@ typedef struct {
   int lane, quad, member; /* 0 to 31; lane / 4; lane % 4 */
 } mma_lane;
 
-/* Declares `name` in a kernel whose groups have so many warps. */
+/* Declares `name` in a kernel whose groups have `warps` warps. */
 #define MMA_LANE(name, warps) const mma_lane name = mma_lane_of((int)get_local_id(0))
 
 MMA_INLINE mma_lane mma_lane_of(const int item) {
@@ -124,7 +124,7 @@ MMA_INLINE void mma_copy_8(mma_copies *copies, __local double *to, __global cons
                : "memory");
 }
 
-/* What a work-item has started since the last call is a group of copies to wait for. */
+/* The copies that a work-item has started since the last call form a group to wait for. */
 MMA_INLINE void mma_commit(mma_copies *copies) {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -134,7 +134,7 @@ MMA_INLINE void mma_commit(mma_copies *copies) {
 
 /* ---- barriers of some warps ------------------------------------------------------------------ */
 
-/* A barrier, number `id` of 16, of so many warps of the group; both constants. MMA_MEET_FIRST is
+/* A barrier, number `id` of 16, of `warps` warps of the group; both constants. MMA_MEET_FIRST is
  * the same, of a warp for which others wait with MMA_MEET. */
 #define MMA_MEET(id, warps) asm volatile("bar.sync %0, %1;" ::"n"(id), "n"(32 * (warps)) : "memory")
 #define MMA_MEET_FIRST(id, warps) MMA_MEET(id, warps)

@@ -1,5 +1,5 @@
 /* Block rows of a panel in the registers of warps, on the double-precision matrix instructions of
- * NVIDIA devices (mma.h): what cholesky_mma.cl and triangular_mma.cl share.
+ * NVIDIA devices (mma.h): shared by cholesky_mma.cl and triangular_mma.cl.
  *
  *        block columns                  packed, one block column after another:
  *          0   1   2 ..
@@ -29,8 +29,8 @@
 #define PANEL_AT(row, k) ((row)*16 + ((k) ^ ((((row) ^ ((row) >> 1)) & 1) << 3)))
 #define PANEL_COLUMN(p) (256 + 16 * (PANEL_ORDER - 16 * (p))) /* doubles of block column p */
 #define PANEL_START(p) ((256 + 16 * PANEL_ORDER) * (p)-128 * (p) * ((p)-1))
-/* Where W and then the rows below start in block column p: row r of the panel is row r - 16 p from
- * here. */
+/* The start of W, and then of the rows below, in block column p: row r of the panel is row r - 16 p
+ * from here. */
 #define PANEL_INVERSE 256
 
 /* One product of 16 x 8 results: to = from + a b', where a is half of a block of a block row and b

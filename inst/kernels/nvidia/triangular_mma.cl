@@ -72,7 +72,7 @@ MMA_COLLECTIVE void triangular_pack(const mma_lane warp_lane, __global const rea
       }
     }
   }
-  /* the rows below, work-items run along what is contiguous in T */
+  /* the rows below, work-items run along the contiguous direction of T */
   const int rows = PANEL_ORDER - 16 * (p + 1);
   for (int e = item; e < 16 * rows; e += 32 * PANEL_BLOCKS) {
     const int row = 16 + (transposed ? e / 16 : e % rows), k = transposed ? e % 16 : e / rows;

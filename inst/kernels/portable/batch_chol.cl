@@ -1,5 +1,5 @@
-/* Cholesky factors, order up to 8, from the lower triangle: by columns, left-looking. Who has which
- * matrix: batch_small.h. */
+/* Cholesky factors, order up to 8, from the lower triangle: by columns, left-looking. Ownership of
+ * matrices: batch_small.h. */
 
 SCL_INLINE int factor_lower(real *a) {
   int status = 0;

@@ -1,7 +1,7 @@
 /* Reverse mode of Cholesky factors, order up to 8: backwards through the columns, as
- * src/engine/host/lanes.c has it. Who has which matrix: batch_small.h. Both inputs go through local
- * memory; where they would take more than the 32 KB that every device has, each work-item reads its
- * factor itself. */
+ * src/engine/host/lanes.c has it. Ownership of matrices: batch_small.h. Both inputs go through
+ * local memory; where they would take more than the 32 KB that every device has, each work-item
+ * reads its factor itself. */
 #define BOTH_LOCAL (2 * 8 * BATCH_LOCAL <= 32768)
 
 /* a: the factor; x: its adjoint, and then the result. */

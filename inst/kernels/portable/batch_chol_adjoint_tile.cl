@@ -1,5 +1,5 @@
 /* Reverse mode of Cholesky factors, order 9 to 128: backwards through the columns, as
- * src/engine/host/lanes.c has it. Who has which elements: batch_tile.h. The tile holds the lower
+ * src/engine/host/lanes.c has it. Ownership of elements: batch_tile.h. The tile holds the lower
  * triangle of the adjoint and, from the last column back, the symmetric result.
  *
  *            k                     Step k, from the last column back:

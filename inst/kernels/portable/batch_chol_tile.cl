@@ -1,5 +1,5 @@
 /* Cholesky factors, order 9 to 128, from the lower triangle: right-looking, two columns and one
- * barrier a step. Who has which elements: batch_tile.h.
+ * barrier a step. Ownership of elements: batch_tile.h.
  *
  *     k k+1
  *   +---+---------------+     Step k: the work-items that have columns k and k + 1 publish them in
@@ -8,7 +8,7 @@
  *   | c |   \           |
  *   | o |     \         |     The columns stay as they are subtracted; the roots of the pivots
  *   | l |       \       |     divide them when they are written. Register pairs above the diagonal
- *   | s |  trailing \   |     are never touched; what else lies above it is arbitrary and unused.
+ *   | s |  trailing \   |     are never touched; other elements above it are arbitrary and unused.
  *   +---+---------------+
  */
 

@@ -1,5 +1,5 @@
-/* Inverses, order up to 8: Gauss-Jordan elimination in place with row pivoting, or cofactors. Who
- * has which matrix: batch_small.h. */
+/* Inverses, order up to 8: Gauss-Jordan elimination in place with row pivoting, or cofactors.
+ * Ownership of matrices: batch_small.h. */
 
 #if BATCH_N <= 3
 /* Returns the status. */

@@ -1,7 +1,7 @@
 /* Inverses, order 9 to 128: Gauss-Jordan elimination in place with row pivoting. Rows stay where
  * they are: row p, chosen at step k, becomes row k when the result is written, and column k becomes
- * column p. A step publishes column k and then the pivot row in local memory: two barriers. Who has
- * which elements: batch_tile.h.
+ * column p. A step publishes column k and then the pivot row in local memory: two barriers.
+ * Ownership of elements: batch_tile.h.
  *
  *     tj = 0    tj = 1   ..           The columns of a work-item lie side by side (TILE_BLOCKED).
  *   +---------+---------+---          Each step moves them on by one register, the first to the

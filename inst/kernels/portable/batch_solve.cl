@@ -1,5 +1,5 @@
 /* Solutions and determinants, order up to 8: L and U with row pivoting in registers, then one
- * right-hand side after the other through local memory. Who has which matrix: batch_small.h. */
+ * right-hand side after the other through local memory. Ownership of matrices: batch_small.h. */
 
 /* row[k]: the row that was swapped with row k. The diagonal holds the pivots. */
 SCL_INLINE int eliminate(real *a, int *row) {

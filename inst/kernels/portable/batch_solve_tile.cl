@@ -1,6 +1,6 @@
 /* Solutions and determinants, order 9 to 128: elimination with row pivoting on the matrix and
  * BATCH_Q of its right-hand sides (group number 1 says which), then substitution backwards. Rows
- * stay where they are: the pivot row of step k holds unknown k. Who has which rows: batch_tile.h.
+ * stay where they are: the pivot row of step k holds unknown k. Ownership of rows: batch_tile.h.
  *
  *    tj 0 1 2 3 0 1 2 3 ..   0 1 2 3       Columns are cyclic (TILE_CYCLIC); work-item (ti, tj) has
  *     +---------------------+---------+    right-hand side tj. The column of a step is in register

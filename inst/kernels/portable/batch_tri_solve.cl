@@ -1,5 +1,5 @@
 /* Triangular solutions and normal log densities, order up to 8. Upper triangles, and transposes of
- * lower ones, are read in reverse order: what is solved is always lower. Who has which matrix:
+ * lower ones, are read in reverse order, so that the system is always lower. Ownership of matrices:
  * batch_small.h. */
 
 SCL_INLINE real density(const real *a, const real *x) {

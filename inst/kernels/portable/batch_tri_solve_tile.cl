@@ -1,6 +1,6 @@
 /* Triangular solutions and normal log densities, order 9 to 128: substitution, two unknowns and one
  * barrier a step, for BATCH_Q right-hand sides (group number 1 says which). Upper triangles, and
- * transposes of lower ones, are read in reverse order: what is solved is always lower.
+ * transposes of lower ones, are read in reverse order, so that the system is always lower.
  *
  *     triangle             x
  *   +------------------+  +-------+     Work-item (ti, tj) has its rows (batch_tile.h) of the
@@ -11,7 +11,7 @@
  *   |                  |  | below |     the unknowns from their rows below.
  *   +------------------+  +-------+ */
 
-/* Pivots that a work-item looks at. */
+/* The number of pivots that a work-item checks. */
 #define TRI_PIVOTS ((BATCH_N + TILE_LANES - 1) / TILE_LANES)
 
 /* Reads the matrix into the tile, with an identity beyond the order. Element (i, j) of what is
@@ -102,7 +102,7 @@ BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
   const bool reversed = ((flags & BATCH_UPPER) != 0) != transposed;
   const int side = (int)get_group_id(1) * BATCH_Q + tj; /* right-hand side */
   real tile[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS], logs = 0.0;
-  /* Everything is loaded before anything is looked at: then one wait is enough. */
+  /* Everything is loaded before anything is used, so that one wait is enough. */
   in += in0 + matrix * step_in;
   const int end = reversed ? -1 : 1; /* from which the matrix is read */
   const bool has_side = live && side < count_b;

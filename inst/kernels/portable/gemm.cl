@@ -10,7 +10,7 @@
  *    | a |   |  |   | C   |   |       4 one barrier.
  *    | a |   |  |   | tile|   |
  *    +-------+  +---+-----+---+     In local memory a piece is DEPTH rows of TILE + PAD numbers,
- *    op(A), m x k                   whatever the transposition: the multiply knows one layout.
+ *    op(A), m x k                   whatever the transposition: the multiplication has one layout.
  *
  * Matrices are column-major. Dimension 0 of the range: tiles, GEMM_ORDER tile rows at a time, so
  * that groups that run together share pieces of A and B in the cache. Dimension 1: a batch of
@@ -97,7 +97,7 @@ SCL_INLINE void gemm_multiply(real sums[GEMM_ITEM_N][GEMM_ITEM_M], __local const
 /* ---- pieces of A and B ----------------------------------------------------------------------- */
 
 /* A work-item's share of a piece of `tile` rows (of op(A), or columns of op(B)) x GEMM_DEPTH:
- * work-items run along what is contiguous in global memory. Element i of the share is at row
+ * work-items run along the contiguous direction of global memory. Element i of the share is at row
  * `row + i * row_step`, depth `depth + i * depth_step`. */
 typedef struct {
   int row, depth, row_step, depth_step;

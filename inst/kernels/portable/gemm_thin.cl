@@ -33,7 +33,7 @@
 
 #define GEMM_THIN_ITEMS (GEMM_THIN_LANES * GEMM_THIN_ROWS)
 
-/* What a group computes: rows from row0 on, columns from column0 on, terms begin .. end - 1. */
+/* The task of a group: rows from row0 on, columns from column0 on, terms begin .. end - 1. */
 typedef struct {
   __global const real *a, *x;
   __global real *y;

@@ -1,5 +1,5 @@
-/* Beside the pass of a GLM likelihood (glm_pass.cl, glm_rows.cl): the sums over its groups, and the
- * gradient by X. `work` is laid out as glm_task.h says.
+/* Kernels next to the pass of a GLM likelihood (glm_pass.cl, glm_rows.cl): the sums over its
+ * groups, and the gradient with respect to X. `work` is laid out as glm_task.h says.
  *
  *   glm_combine                             glm_outer
  *            groups 0  1  2 ..                       j: columns of X

@@ -19,8 +19,8 @@
  * work-item (row lane, lane) has GLM_WIDTH neighbouring rows of the columns lane,
  * lane + GLM_LANES, ..., which stay in its registers from the linear predictor to the gradient, as
  * do its sums over all tiles. Between the two the sums of the lanes make the predictors of the
- * tile, and a work-item a predictor turns them into residuals. What a predictor adds to the value
- * is off the critical path: other work-items compute it while the next tile is loaded.
+ * tile, and a work-item a predictor turns them into residuals. A predictor's part of the value is
+ * off the critical path: other work-items compute it while the next tile is loaded.
  *
  * Rows past the end have residual 0 and X set to 0; their loads go to the last row. All sums have a
  * fixed order. With GLM_FINISH the group that is done last adds the groups' sums, in their order:
@@ -64,7 +64,7 @@ SCL_INLINE void glm_read(const glm_data *t, const glm_role *at, uint first, glm_
 /* ---- predictors to residuals and values -------------------------------------------------------
  */
 
-/* What an observation of an earlier tile adds to the value. */
+/* The part of the value of an observation of an earlier tile. */
 SCL_INLINE void glm_add_value(const glm_data *t, glm_totals *total, const glm_seen *seen,
                               glm_aux given, const glm_role *at) {
   if (seen->row >= t->n) return;

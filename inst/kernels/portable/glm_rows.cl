@@ -34,8 +34,8 @@ SCL_INLINE real glm_dot_column(__global const real *residual, __global const rea
   return sum + ((folded.x + folded.z) + (folded.y + folded.w));
 }
 
-/* Adds a term to a sum that has the rounding errors of its additions beside it (two-sum, valid for
- * any sizes). */
+/* Adds a term to a sum, and its rounding error to the sum of these (two-sum, valid for any
+ * sizes). */
 SCL_INLINE void glm_add_exactly(__global real *sum, __global real *error, real term) {
   const real before = *sum, next = before + term, back = next - before;
   *error += (before - (next - back)) + (term - back);

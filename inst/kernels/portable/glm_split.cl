@@ -89,7 +89,7 @@ SCL_INLINE real glm_split_classes(const glm_split_row *row, real y, real times,
 /* The step between the two products: the predictors X beta, one column of n for each at
  * `residuals` (not there without `has_eta`: zero), become the derivatives by themselves. Groups
  * walk over the rows along dimension 0, whose items are a power of two; dimension 1 is the
- * parameter vector. `pool` has a number for each work-item, `by_cut` so many for each cut. */
+ * parameter vector. `pool` has a number for each work-item, `by_cut` as many for each cut. */
 __kernel void glm_split(__global const real *y, const long y_offset, const int y_ld,
                         __global real *work, const glm_task task, __local real *pool,
                         __local real *by_cut) {

@@ -37,7 +37,7 @@ SCL_INLINE void triangular_stage(__local real *block, __global const real *t, co
                                  const int n, const int p0, const int q0, const int transposed,
                                  const int reversed, const uint item) {
   for (uint at = item; at < TRIANGULAR_WIDTH * TRIANGULAR_WIDTH; at += TRIANGULAR_ITEMS) {
-    /* work-items run along what is contiguous in T */
+    /* work-items run along the contiguous direction of T */
     const int i = transposed ? at / TRIANGULAR_WIDTH : at % TRIANGULAR_WIDTH;
     const int j = transposed ? at % TRIANGULAR_WIDTH : at / TRIANGULAR_WIDTH;
     const int p = p0 + i, q = q0 + j;

@@ -17,8 +17,8 @@
  *           +----+----+----+----+         block k + 1.
  *
  * So no group waits for another one of its launch, and the rows further down, nearly all of T, are
- * read while the chain goes on. What one launch writes, no other group of the same launch reads:
- * x_k goes to `work`, and the launch after copies it to B.
+ * read while the chain continues. No group reads what another group of the same launch writes: x_k
+ * goes to `work`, and the launch after copies it to B.
  *
  * A block is solved in steps of VECTOR_TILE unknowns, by the inverse of their tile and one
  * correction, x = X r, x += X (r - L x): without it the residual would grow with the condition of
@@ -26,7 +26,7 @@
  * as the whole. Work-item i has row i of the block; the rows of a tile are one warp, of which the
  * inverse, the tile, and of the tiles to the left one ahead wait in registers. If an unknown is not
  * finite, the block is solved again by plain substitution: products with tiles and inverses would
- * spread what is not finite to unknowns that do not depend on it.
+ * spread values that are not finite to unknowns that do not depend on them.
  *
  * Packed tiles. Tile (i, j) of a block, j <= i, is number i (i + 3) / 2 + j, the inverse of (i, i)
  * follows it. Element (a, c) is number c / 2 * 2 VECTOR_TILE + 2 a + c % 2 of a tile. Beyond n L is
@@ -34,10 +34,10 @@
  * right-hand side x of two blocks.
  *
  * Rows of near and far groups are distributed as VECTOR_LANES rows by VECTOR_PARTS parts of a sum;
- * neighbours run along what is contiguous in T. Order of summation: columns of a part, eight groups
- * of parts, the eight.
+ * neighbours run along the contiguous direction of T. Order of summation: columns of a part, eight
+ * groups of parts, the eight.
  *
- * What counts is the time from the first load to the last sum. So loads have no conditions (a row
+ * The critical time is that from the first load to the last sum. So loads have no conditions (a row
  * beyond the end is moved to the last one) and end at a barrier before the first of them is used:
  * otherwise a compiler saves registers, and few loads overlap. Sizes: triangular.h. */
 

@@ -50,7 +50,8 @@ SCL_INLINE_BARRIER void vecchia_information(
 }
 #endif
 
-/* What VECCHIA_WHAT says, of the points group, group + groups, ...: partial (results x groups). */
+/* The results named by VECCHIA_WHAT, of the points group, group + groups, ...: partial (results x
+ * groups). */
 __kernel __attribute__((reqd_work_group_size(VECCHIA_ROWS, 1, 1))) void
 VECCHIA_NAME(__global const real *records, __global const real *neighbours,
              __global const real *plan, __global real *partial, const vecchia_task task,

@@ -359,7 +359,8 @@ SCL_INLINE_BARRIER int vecchia_read_block(vecchia_tiles *s, const vecchia_task *
   return members;
 }
 
-/* What VECCHIA_WHAT says, of the blocks from task.first + group on: partial (results x groups). */
+/* The results named by VECCHIA_WHAT, of the blocks from task.first + group on: partial (results x
+ * groups). */
 __kernel __attribute__((reqd_work_group_size(VECCHIA_ITEMS, 1, 1))) void
 VECCHIA_NAME(__global const real *records, __global const real *neighbours,
              __global const real *plan, __global real *partial, const vecchia_task task,
