@@ -1,4 +1,4 @@
-# Arguments of fits that glm() and others have, and that are written otherwise here.
+# Arguments of glm() and others that have other names here.
 
 # Whether `data` is a family: one of R or cl_family(), the function that makes it, or a name.
 # Sources of blocks are functions and names of files too.
@@ -46,7 +46,7 @@ refuse_fit_arguments <- function(names) {
                               if (!is.null(hint)) paste0(": ", hint)))
 }
 
-# The default family is for one kind of response.
+# Asks for a family where the response does not suit the default one.
 name_family <- function(y, trials) {
   y <- plain_numbers(y)
   if (!is.numeric(y) || is.matrix(y) || !is.null(trials) || all(y >= 0 & y <= 1, na.rm = TRUE)) {

@@ -3,8 +3,8 @@
 
 #' A fit as an object of class "glm"
 #'
-#' For functions that look into objects of [glm()] and have no generics: the fit of [cl_glm()] with
-#' all elements that [glm()] gives, of class `"glm"`, and with `MASS::glm.nb()`'s class for
+#' For functions that access objects of [glm()] directly, without generics: the fit of [cl_glm()]
+#' with all elements that [glm()] gives, of class `"glm"`, and with `MASS::glm.nb()`'s class for
 #' `neg_binomial_2_log`. Estimates and the deviance are those of the fit. One QR decomposition is
 #' computed, as by [cl_glm_fit()].
 #'
@@ -13,7 +13,7 @@
 #' fit of [glm()]. Packages that take objects of a list of classes only, such as marginaleffects,
 #' need the object itself, `marginaleffects::slopes(cl_as_glm(fit))`, or the name of the class:
 #' `options(marginaleffects_model_classes = "cl_glm")`. These calls are not tested, as the tests
-#' run with insight 0.19, and marginaleffects 0.27 needs insight 1.3. What it does with a fit is:
+#' run with insight 0.19, and marginaleffects 0.27 needs insight 1.3. It uses these parts of a fit:
 #' `insight::get_parameters()`, `get_varcov()`, `get_data()`, other `coefficients` in the fit, and
 #' [predict()] of new data.
 #'
@@ -99,7 +99,7 @@ drop1.cl_glm <- function(object, ...) single_terms(object, "drop1", ...)
 #' @export
 add1.cl_glm <- function(object, ...) single_terms(object, "add1", ...)
 
-# By the method for glm(), where there is one for the family; else by refits to the rows in use.
+# By the method for glm() if the family has one; otherwise by refits to the rows in use.
 single_terms <- function(object, generic, ..., test = "none") {
   given <- list(...)
   do.call(check_dots_empty, given[!names(given) %in% c("", "scope", "scale", "k", "trace", "x")])
@@ -141,8 +141,8 @@ case.names.cl_glm <- function(object, full = FALSE, ...) {
   names(stats::weights(object))[check_flag(full, "full") | !stats::weights(object) %in% 0]
 }
 
-# Elements of a glm object that functions without methods look for: dffits() and covratio().
-# influence.measures() would take a fit for one of lm().
+# Elements of a glm object that functions without methods need: dffits() and covratio().
+# influence.measures() would treat a fit as one of lm().
 #' @export
 `$.cl_glm` <- function(x, name) {
   value <- .subset2(x, name, exact = FALSE)

@@ -25,7 +25,7 @@ glm_core <- function(problem, basis = NULL) {
 }
 
 # The core with these columns free; other coefficients are 0, that of an offset is 1. `kept`: the
-# columns of the predictors to which the coefficients belong in the end.
+# columns of the predictors to which the final coefficients belong.
 free_columns <- function(core, free, kept = free) {
   core$free <- free
   core$kept <- kept

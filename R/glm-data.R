@@ -132,9 +132,9 @@ warn_fractional <- function(counts, what) {
 # ---- the problem ---------------------------------------------------------------------------------
 
 # `x`: matrix or clMatrix, n x p, the intercept among its columns; `offset`: NULL, n numbers, or
-# n x C. The problem has besides the response `x` (all of it), `offset`, `names` of the
-# coefficients, `intercept` (the number of its column, or 0), and what the likelihood gets: `rows`
-# (of x: those with a weight above 0; NULL for all) and `row_weights` (theirs; NULL for ones).
+# n x C. The problem adds to the response `x` (all rows), `offset`, `names` of the coefficients,
+# `intercept` (the number of its column, or 0), and the input of the likelihood: `rows` (of x: those
+# with a weight above 0; NULL for all) and `row_weights` (theirs; NULL for ones).
 new_glm_problem <- function(family, x, response, offset, intercept, names = colnames(x)) {
   n <- nrow(x)
   if (length(response$y) != n) {
@@ -215,10 +215,10 @@ share_constant <- function(problem) {
   sum(rows * choose_of(n, n * data$y) - data$weights * choose_of(1, data$y))
 }
 
-# The same with x, or the columns of a basis (glm-basis.R), on the device if the likelihood is
+# used_data() with x, or the columns of a basis (glm-basis.R), on the device if the likelihood is
 # computed there; an offset is one more column. For normal_id, x and y are multiplied by the square
-# roots of the weights, so that the likelihood has no weights. `there`: y, trials and weights
-# on the device too, for families with one linear predictor.
+# roots of the weights, so that the likelihood has no weights. `there`: y, trials and weights on the
+# device too, for families with one linear predictor.
 glm_likelihood_data <- function(problem, basis = NULL) {
   data <- used_data(problem)
   normal <- problem$family == "normal_id"

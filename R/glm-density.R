@@ -14,7 +14,7 @@ two_parts <- function(formula) {
        second = part(right[[3L]], NULL))
 }
 
-# The terms of a part of the formula, with what the model frame knows of its variables.
+# The terms of a part of the formula, with the model frame's information on its variables.
 part_terms <- function(part, frame, data) {
   whole <- stats::terms(frame)
   terms <- if (is.null(data)) stats::terms(part) else stats::terms(part, data = data)
@@ -40,7 +40,7 @@ second_design <- function(bar, frame, data, family) {
 
 # ---- the fit -------------------------------------------------------------------------------------
 
-# `second`: what second_design() gives, or NULL: a constant.
+# `second`: a result of second_design(), or NULL: a constant.
 density_fit <- function(x, y, family, weights, offset, second, control, intercept, names) {
   row <- density_of(family)
   x <- as.matrix(x)

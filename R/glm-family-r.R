@@ -81,8 +81,8 @@ check_row_start <- function(v, name, n) {
   as.double(v)
 }
 
-# What a fit has by its family: the dispersion, which scales the covariance matrix, and the log
-# likelihood as in logLik() of glm().
+# Results of a fit that depend on its family: the dispersion, which scales the covariance matrix,
+# and the log likelihood as in logLik() of glm().
 finish_r_family <- function(fit) {
   r <- r_family(fit$family)
   w <- deviance_weights(fit)

@@ -1,4 +1,5 @@
-# How much single observations weigh in a fit: leverages, standardised residuals, Cook's distances.
+# The influence of single observations on a fit: leverages, standardised residuals, Cook's
+# distances.
 
 #' Influence of single observations
 #'
@@ -10,11 +11,10 @@
 #' weights. The dispersion phi is `sigma(object)^2` for `normal_id` and families of R, and 1 for
 #' other families. Standardised residuals are the residuals divided by `sqrt(phi (1 - h))`, and
 #' Cook's distances are `(r / (1 - h))^2 h / (phi p)`, where r are the Pearson residuals and p is
-#' the number of coefficients. What leaving one observation out does to the coefficients, to sigma
-#' and to deviance residuals is computed by one step from the fit, as for [glm()]: for `normal_id`
-#' it is exact.
-#' (Williams, D. A. (1987) Generalized linear model diagnostics using the deviance and single case
-#' deletions. *Applied Statistics* 36, 181-191.)
+#' the number of coefficients. The effect of leaving one observation out on the coefficients, on
+#' sigma and on deviance residuals is computed by one step from the fit, as for [glm()]: for
+#' `normal_id` it is exact. (Williams, D. A. (1987) Generalized linear model diagnostics using the
+#' deviance and single case deletions. *Applied Statistics* 36, 181-191.)
 #'
 #' [dffits()] and [covratio()] work too; [influence.measures()] takes [cl_as_glm()] of a fit.
 #'
@@ -23,7 +23,7 @@
 #' @param model A fit of [cl_glm()] with `method = "ml"`, of a family with one linear predictor.
 #' @param do.coef Whether to compute the changes of the coefficients.
 #' @param type `"deviance"` or `"pearson"`: the residuals that are standardised.
-#' @param infl The result of `influence(model)`, if it is there already.
+#' @param infl The result of `influence(model)`, if it has been computed.
 #' @param ... Not used.
 #' @return `hatvalues()`, `rstandard()`, `rstudent()` and `cooks.distance()`: one number for each
 #'   observation. It is `NaN` where an observation has leverage 1. `dfbeta()`: an n x p matrix, the

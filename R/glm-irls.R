@@ -48,7 +48,7 @@ irls <- function(problem, data, solver, start, control, report) {
       state$at$pearson / max(rows - length(step$kept), 1)
     state$decrement <- if (step$square > 0) sqrt(step$square / unit) else 0
     report(i, -state$at$deviance / 2, state$decrement)
-    # when the step is only rounding error, it does not get smaller
+    # a step that is only rounding error does not get smaller
     size <- sum((step$root %*% state$beta[step$kept])^2)
     at_rounding <- state$decrement < 1e-6 && state$decrement >= last
     if (state$decrement <= control$tolerance || step$square <= 1e-24 * size || at_rounding) {
@@ -74,7 +74,7 @@ irls <- function(problem, data, solver, start, control, report) {
 }
 
 # The same for a matrix in host memory, in C, for the links and variances that are known there. NULL
-# where that needs care. Small problems are solved on a basis of x.
+# in difficult cases. Small problems are solved on a basis of x.
 irls_in_c <- function(problem, data, control) {
   x <- problem$x
   family <- r_family(problem$family)
@@ -119,8 +119,8 @@ search_in_c <- function(x, data, eta, family, control, least) {
   found
 }
 
-# Beside the mode of a logistic or Poisson regression of many rows on the host, for the last steps
-# of Newton's method: list(core, theta, usual, iterations), or NULL where that needs care.
+# A point near the mode of a logistic or Poisson regression of many rows on the host, for the last
+# steps of Newton's method: list(core, theta, usual, iterations), or NULL in difficult cases.
 near_mode <- function(problem, control) {
   x <- problem$x
   if (!problem$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log") || is_cl(x) ||
@@ -225,7 +225,7 @@ by_rotation <- function(problem, data) {
     found <- qr(x[used, inside, drop = FALSE] * half, tol = 1e-11)
     k <- seq_len(found$rank)
     at <- sort(inside[found$pivot[k]])
-    inside <<- at # a column that was dropped once stays dropped
+    inside <<- at # a dropped column remains dropped
     change <- numeric(ncol(x))
     root <- qr.R(found)[k, k, drop = FALSE]
     rotated <- qr.qty(found, score[used] / half)[k]

@@ -2,9 +2,9 @@
 
 #' A fitting method for glm()
 #'
-#' `glm(..., method = cl_glm_fit)` gives an object of class `"glm"`, with which all that works with
-#' such objects works, fitted by the search of [cl_glm()] until the maximum is found, with the data
-#' on the device where they are large enough. For all families and links that [glm()] has.
+#' `glm(..., method = cl_glm_fit)` gives an object of class `"glm"`, which all functions for such
+#' objects accept, fitted by the search of [cl_glm()] until the maximum is found, with the data on
+#' the device if they are large enough. For all families and links that [glm()] has.
 #'
 #' The columns that are linearly dependent, and so get the coefficient `NA`, are chosen as by
 #' [cl_glm()]. After the search one QR decomposition is computed, which summaries and leverages of
@@ -99,7 +99,7 @@ as_glm <- function(fit, x, y, weights, trials, family, control, names) {
        boundary = FALSE)
 }
 
-# Fits inherit from "cl_glm"; what is not meant for random effects is refused.
+# Fits inherit from "cl_glm"; methods that do not support random effects are refused.
 refuse_mixed <- function(object, what) {
   if (!is.null(object$random)) {
     abort_argument("object", sprintf("%s are not available for fits with random effects", what))

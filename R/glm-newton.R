@@ -128,7 +128,7 @@ diverging_direction <- function(core, state, info, first) {
   k <- if (core$logged) seq_len(core$beta_count) else seq_len(core$count)
   size <- sqrt(diag(first)[k])
   if (!all(size > 0)) return(NULL)
-  # quickly: no direction has lost nearly all of its information
+  # a quick check: no direction has lost nearly all of its information
   if (!is.null(chol_or_null((info[k, k] - 1e-6 * first[k, k]) / outer(size, size)))) return(NULL)
   root <- chol_or_null(first[k, k] / tcrossprod(size))
   if (is.null(root)) return(NULL)
@@ -362,9 +362,9 @@ scaled_factor <- function(info) {
   NULL
 }
 
-# R with R R' = info^-1; NULL as above. `squares`: for info = X' W X what gives B' X' W X B without
-# it. With nearly collinear columns, cross-products lose digits that X has: then a second factor is
-# computed in coordinates in which the columns are nearly orthogonal.
+# R with R R' = info^-1; NULL as above. `squares`: for info = X' W X, a function that gives B' X' W
+# X B without computing info. With nearly collinear columns, cross-products lose digits that X has:
+# then a second factor is computed in coordinates in which the columns are nearly orthogonal.
 inverse_root <- function(info, squares = NULL) {
   if (length(info) == 0L) return(info)
   factor <- scaled_factor(info)

@@ -87,7 +87,7 @@ log_lik.cl_glm <- function(object, draws = NULL, ...) {
   })
 }
 
-# list(x, offset, draws): where the linear predictor is wanted, and by which draws.
+# list(x, offset, draws): the points of the linear predictor, and the draws.
 posterior_at <- function(object, newdata, draws) {
   if (is.null(object$draws)) {
     abort_argument("object", "only a fit with method = \"mcmc\" has draws")

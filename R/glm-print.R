@@ -115,7 +115,8 @@ summary.cl_glm <- function(object, ...) {
             class = "summary.cl_glm")
 }
 
-# What summary.lm() gives beside the coefficients. With an offset it compares other models.
+# The results of summary.lm() in addition to the coefficients. With an offset it compares other
+# models.
 linear_tests <- function(object) {
   df <- c(object$df.null - object$df.residual, object$df.residual)
   offset <- c(object$offset, object$call$offset, attr(object$terms, "offset"))

@@ -127,8 +127,8 @@ profile_ends <- function(core, object, theta, held, best, chosen, limit) {
   }, numeric(2L)))
 }
 
-# How far from theta[place] the root of the likelihood ratio reaches `limit`, in the direction of
-# `path`, one standard error. NA if it is not reached within 1000 standard errors.
+# The distance from theta[place] at which the root of the likelihood ratio reaches `limit`, in the
+# direction of `path`, one standard error. NA if it is not reached within 1000 standard errors.
 profile_end <- function(core, theta, place, held, best, path, limit) {
   last <- theta
   at <- 0

@@ -44,7 +44,7 @@ choose_columns <- function(core, gram, w, priors) {
   free_columns(core, free)
 }
 
-# What the priors add to the matrix of the first least squares fit.
+# The priors' contribution to the matrix of the first least squares fit.
 prior_ridge <- function(core, prior) {
   if (is.null(prior)) return(0)
   k <- seq_len(core$beta_count)

@@ -1,8 +1,8 @@
 # The blocks of a fit as numbers: model frames, levels of factors, responses, and the checks that
 # all blocks, and all passes over them, agree.
 
-# The data of a fit by blocks, an environment: what the call says, what the first block and the
-# first pass have found, and the source. `xlev`: levels of factors, which are then not collected.
+# The data of a blockwise fit, an environment: the arguments of the call, results of the first block
+# and the first pass, and the source. `xlev`: levels of factors, which are then not collected.
 new_stream <- function(formula, source, call, where, family, contrasts, xlev, progress) {
   s <- list2env(list(formula = formula, source = source, room = stream_room(), where = where,
                      family_given = family, contrasts = contrasts, xlev = xlev,
@@ -103,8 +103,8 @@ block_frame <- function(s, data) {
 }
 
 # Terms whose values for some rows depend on the other rows, such as poly(x, 2) or
-# as.integer(factor(g)), would differ from block to block: they are computed of these rows, of the
-# first quarter, and of single ones.
+# as.integer(factor(g)), would differ from block to block: they are computed for these rows, for the
+# first quarter, and for single ones.
 refuse_dependent <- function(s, data) {
   data <- utils::head(data, 1000L)
   given <- s$frame
@@ -146,7 +146,7 @@ refuse_dependent <- function(s, data) {
 }
 
 # The levels of the variables `named` that occur, by a pass over all blocks. They are those of a
-# model frame of one row for each level, so in the order that they have in memory.
+# model frame of one row for each level, so in the order of a fit in memory.
 collect_levels <- function(s, data, named) {
   seen <- rows <- list()
   repeat {

@@ -5,10 +5,11 @@
 #' [cl_glm()] with a formula fits data that do not fit in the memory of the device or of the host:
 #' it reads them in blocks of rows. If the model matrix of all blocks takes at most a quarter of the
 #' free memory of the host (`options(statcl.glm_cache = )`: bytes, 0 for never), it is kept in the
-#' first pass, and later ones read nothing. Otherwise the blocks are read several times, and one is
-#' kept; two on a device, which computes with one while the next is read, made a model matrix and
-#' uploaded. On the host, and in the passes of badly conditioned columns and of the corrections of a
-#' linear regression, which take the host, blocks are read and computed with in turn.
+#' first pass, and later passes read nothing. Otherwise the blocks are read several times, and one
+#' is kept in memory; two on a device, which computes with one while the next is read, turned into a
+#' model matrix and uploaded. On the host, and in the passes for badly conditioned columns and for
+#' the corrections of a linear regression, which run on the host, blocks are read and processed in
+#' turn.
 #'
 #' The argument `data` is one of
 #'
@@ -20,9 +21,9 @@
 #'   is read before the first pass, to find the types of columns, and the blocks are then in a
 #'   temporary file. A field with quotes must be in quotes as a whole, rows may lack fields at their
 #'   end, and text must be in the encoding of the session: that of a file is named by
-#'   `file("name.csv", encoding = "latin1")`. What cannot be read in this way, or is damaged, is an
-#'   error with the number of the line, never a lost row. (Damage of compressed data is seen in
-#'   files, not in other connections.)
+#'   `file("name.csv", encoding = "latin1")`. Text that cannot be read in this way, or is damaged,
+#'   is an error with the number of the line; no row is lost silently. (Damage of compressed data is
+#'   seen in files, not in other connections.)
 #' - **an Arrow** table, data set, query or `RecordBatchReader` of the package arrow, in its
 #'   batches. (Tested with objects of the same functions, as the package is not available where
 #'   the tests run.)
@@ -51,7 +52,7 @@
 #' `progress` reports them.
 #'
 #' @section The fit:
-#' It has the class `"cl_glm_stream"` besides `"cl_glm"`, and keeps no rows. [summary()], [vcov()],
+#' It has the classes `"cl_glm_stream"` and `"cl_glm"`, and keeps no rows. [summary()], [vcov()],
 #' [confint()], [predict()] with `newdata`, [anova()], [AIC()], [update()] (which reads the data
 #' again) and `broom::tidy()` and `glance()` work. Numbers for each row, from [fitted()],
 #' [residuals()], [weights()], [hatvalues()], [cooks.distance()] and [predict()] without `newdata`,
@@ -197,7 +198,7 @@ search_stream <- function(s, start, control) {
 # A solver for irls() (glm-irls.R). Where columns are well-conditioned, the step is by the sums of
 # X' W X; else by the triangular factor of all rows, to which each block is added by Householder
 # reflections. Least squares is then refined with residuals in twice the precision. The factor also
-# tells which columns are linear combinations of others.
+# shows which columns are linear combinations of others.
 stream_solver <- function(s) {
   p <- length(s$names)
   normal <- s$family == "normal_id"
@@ -214,7 +215,7 @@ stream_solver <- function(s) {
   by_root <- function(factor) {
     found <- qr(factor[, kept, drop = FALSE], tol = dependence(s$family))
     k <- seq_len(found$rank)
-    kept <<- sort(kept[found$pivot[k]]) # a column that was dropped once stays dropped
+    kept <<- sort(kept[found$pivot[k]]) # a dropped column remains dropped
     root <<- if (length(k) > 0L) qr.R(found)[k, k, drop = FALSE] else matrix(0, 0L, 0L)
     solved(qr.qty(found, factor[, p + 1L])[k])
   }

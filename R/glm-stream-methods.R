@@ -1,4 +1,4 @@
-# Methods of fits by blocks, which keep no rows. What has a number for each row is computed by
+# Methods of blockwise fits, which keep no rows. Results with a number for each row are computed by
 # another pass over the blocks.
 
 # The values f(fit of a block, block) of all rows, one after another.

@@ -2,7 +2,7 @@
 # files and connections.
 
 # A source is a list of functions: restart(); read(), which gives the next data frame with rows, or
-# NULL at the end; close(). `rows`: how many it has, NA if that is not known yet.
+# NULL at the end; close(). `rows`: the number of rows, NA if it is not known yet.
 
 is_arrow <- function(data) {
   inherits(data, c("ArrowTabular", "ArrowObject", "Dataset", "RecordBatchReader",

@@ -164,7 +164,7 @@ fields_of <- function(records, names, labelled, variables) {
   k <- if (is.null(variables)) seq_along(names) else which(names %in% variables)
   what <- vector("list", length(names))
   what[k] <- ""
-  # one more column tells of rows that are too long, if it is not blank
+  # one more column shows rows that are too long, if it is not blank
   found <- scan_text(records$text, c(if (labelled) list(NULL), what, ""), fill = TRUE,
                      multi.line = FALSE, na.strings = "NA")
   beyond <- found[[length(found)]]
@@ -182,8 +182,9 @@ fields_of <- function(records, names, labelled, variables) {
   list(columns = columns, rows = length(beyond))
 }
 
-# Compressed files end with a check of their content, but where they are damaged or cut off, R's
-# connections just end: so a mark is appended to a copy, which only an intact file leads to.
+# Compressed files end with a check of their content, but R's connections simply end where they are
+# damaged or cut off. So a mark is appended to a copy of the file; it is reached only if the file is
+# intact.
 check_intact <- function(con) {
   path <- summary(con)$description
   if (!summary(con)$class %in% c("file", "gzfile", "bzfile", "xzfile") || !file.exists(path)) {
@@ -214,7 +215,7 @@ check_intact <- function(con) {
   }
 }
 
-# The type of the values that a column has, NA if it has none.
+# The type of a column's values, NA if it has none.
 text_type <- function(v) if (!all(is.na(v))) typeof(v) else NA_character_
 
 # The type of a column whose parts have these types.
@@ -225,9 +226,9 @@ join_types <- function(a, b) {
     numbers[max(match(c(a, b), numbers))] else "character"
 }
 
-# The source of a text. Blocks are kept in a temporary file, with the types that they have, which
-# is less to read than text. Where a column has turned into text since, all is read once more, from
-# a copy of the lines if it came from a connection.
+# The source of a text. Blocks are kept in a temporary file, with their types, which takes less time
+# to read than text. If a column turns out to be text later, everything is read again, from a copy
+# of the lines if the source is a connection.
 text_source <- function(data, block, variables) {
   if (is.character(data) && (length(data) != 1L || is.na(data) || !file.exists(data) ||
                              dir.exists(data))) {

@@ -1,6 +1,6 @@
 # The types of the columns of a source of blocks: they are the same in all blocks, as in one data
 # frame. Whole numbers become doubles where another block has doubles, factors have the levels of
-# all blocks, and columns without values become what the others are.
+# all blocks, and columns without values get the type of the others.
 
 # A column without its rows; NULL, as list element, where it has no values.
 no_rows <- function(v) {
@@ -9,7 +9,7 @@ no_rows <- function(v) {
 
 is_blank <- function(v) is.logical(v) && is.null(dim(v)) && all(is.na(v))
 
-# What two columns must have in common.
+# Properties that two columns must have in common.
 column_kind <- function(v) {
   c(list(typeof(v), class(v), dim(v)[-1L]), attributes(v)[c("levels", "units", "tzone")])
 }

@@ -1,8 +1,8 @@
-# The engine of a compiled function, by an estimate of what an evaluation costs on each. The
-# estimate's unit is a microsecond; bench/engines.R measures what it is made of.
+# The engine of a compiled function, by an estimate of the time of an evaluation on each, in
+# microseconds; bench/engines.R measures its constants.
 
-# About how long a gradient takes on the host, and how many launches, and steps of a scan one after
-# the other, it has on a device. `program`: that of the tape, on any engine.
+# The approximate time of a gradient on the host, and its number of launches, and of successive
+# steps of a scan, on a device. `program`: that of the tape, on any engine.
 program_cost <- function(tape, program) {
   nodes <- tape$nodes[seq_len(tape$count)]
   kind <- vapply(nodes, `[[`, "", 1L)
@@ -39,8 +39,8 @@ build_time <- function(cost) {
     (0.3 * min(cost$launches, 10) + sum(build_seconds[cost$kinds[!is_built(cost$kinds)]]))
 }
 
-# Where to run so many evaluations: list(where, gain). With gain > 0, `where` is the host, a device
-# saves that many microseconds an evaluation, and is worth its build after some more of them.
+# The engine for this number of evaluations: list(where, gain). With gain > 0, `where` is the host,
+# a device saves that many microseconds an evaluation, and is worth its build after some more.
 choose_engine <- function(cost, evaluations, ahead = FALSE) {
   limit <- host_limit("program")
   if (limit == Inf) return(list(where = -1L, gain = 0))
@@ -73,8 +73,8 @@ make_program <- function(state, tape, nodes, length, output) {
   make(state$where)
 }
 
-# Counts an evaluation on the host that a device would have done sooner. When all that would have
-# been saved exceeds the time of the build, the program moves there.
+# Counts an evaluation on the host that a device would have finished earlier. When the total time
+# lost exceeds the time of the build, the program moves there.
 count_evaluation <- function(state) {
   state$saved <- state$saved + 1e-6 * state$gain
   if (state$saved < build_time(state$cost)) return(invisible())

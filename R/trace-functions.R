@@ -293,7 +293,7 @@ traced_ifelse <- function(test, yes, no) {
   named(apply_node("ifelse", values, n, shape), labels_of(test))
 }
 
-# Both operands of a choice that depends on data only; elements not chosen may be missing.
+# Both operands of a choice that depends on data only; elements that are not chosen may be missing.
 chosen <- function(test, yes, no) {
   force(yes) # adds data
   force(no)
@@ -319,7 +319,7 @@ traced_extremes <- function(op, values, na.rm) {
   for (x in values[-1L]) {
     if (!isTRUE(na.rm)) {
       result <- traced_binary(op, result, x)
-    } else { # where one is missing, the other
+    } else { # where one is missing, the result is the other
       last <- result
       result <- traced_binary(op, traced_binary("fill_nan", last, x),
                               traced_binary("fill_nan", x, last))
@@ -477,7 +477,7 @@ traced_apply <- function(X, MARGIN, FUN, ...) {
   values
 }
 
-# Of numbers from ... to ..., as many as `length.out` says.
+# A sequence of `length.out` numbers.
 traced_seq <- function(...) {
   if (!any_traced(...)) return(base::seq(...))
   given <- match.call(base::seq.default, as.call(c(list(quote(seq)), list(...))))

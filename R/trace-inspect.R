@@ -1,9 +1,9 @@
-# What a traced function does with values other than computing: it asks for their classes, shows
+# Operations of a traced function other than computing: it asks for the classes of values, shows
 # them, assigns them, handles errors, finds functions by name.
 
 # ---- classes -------------------------------------------------------------------------------------
 
-# The number, vector or array that a traced value looks like: of doubles, or of logical values.
+# The number, vector or array that a traced value stands for: of doubles, or of logical values.
 looks_like <- function(x) {
   labelled(if (is_truth(x)) proxy(x) else proxy(x) + 0, asked_names(x))
 }
@@ -18,13 +18,13 @@ is_truth <- function(x) {
   node[[1L]] == "apply" && node[[2L]] %in% truths
 }
 
-# A replacement that answers for such numbers.
+# A replacement that gives the result for such numbers.
 answering <- function(name, original = get(name, baseenv())) {
   force(original)
   function(x, ...) if (is_traced(x)) original(looks_like(x), ...) else original(x, ...)
 }
 
-# One that would change the type of its argument, for which there is no other.
+# A replacement for a function that would change the type of its argument, which is not possible.
 retyping <- function(name) {
   original <- get(name, baseenv())
   force(name)
@@ -70,7 +70,7 @@ inspection_masks <- function() {
       else base::tryCatch(watched(expr), ..., finally = finally)
     },
     try = function(expr, ...) base::try(watched(expr), ...),
-    # what base R makes looks up mapply() where it was made
+    # functions made by base R look up mapply() in their own environment
     Vectorize = function(FUN, ...) {
       result <- base::Vectorize(FUN, ...)
       if (!identical(result, FUN)) {
@@ -134,7 +134,7 @@ showing <- function(name, original = get(name, baseenv())) {
   function(...) {
     if (!any_traced(...)) return(original(...))
     values <- list(...)
-    # the format of a number is not one of text
+    # a format for numbers is not one for text
     if (name == "sprintf" && is.null(tracing$tape$live)) {
       given <- if (is.null(names(values))) 1L else c(which(names(values) == "fmt"), 1L)[1L]
       values[[given]] <- text_formats(values[[given]], vapply(values[-given], is_traced, NA))
@@ -191,8 +191,8 @@ Complex.cl_traced <- function(z) {
 
 # ---- assignments outside of the function ---------------------------------------------------------
 
-# Refuses to assign a traced value in an environment that was there before. Those that f makes are
-# below it, or below none.
+# Refuses to assign a traced value in an environment that was there before. Environments that f
+# makes are enclosed by its own, or by none.
 check_inside <- function(envir, name) {
   if (!is.environment(envir) || exists(".statcl_lookup", envir = envir)) return()
   alone <- identical(parent.env(envir), emptyenv())
@@ -212,8 +212,8 @@ outside_text <- function(name) {
 
 # ---- errors that a function handles itself -------------------------------------------------------
 
-# The value of `code` within tryCatch(). Errors that only traced values have are none of those that
-# the function handles: they leave it.
+# The value of `code` within tryCatch(). Errors that only traced values have are not for the
+# function's handlers: they pass.
 watched <- function(code) {
   withCallingHandlers(code, error = function(e) {
     if (!is_of_tracing(e)) return()
@@ -222,7 +222,7 @@ watched <- function(code) {
   })
 }
 
-# Whether numbers would not have the error.
+# Whether the error would not occur for numbers.
 is_of_tracing <- function(e) {
   if (isTRUE(e$traced)) return(TRUE)
   if (inherits(e, "cl_trace_stop")) return(!isTRUE(e$of_numbers))
@@ -230,6 +230,6 @@ is_of_tracing <- function(e) {
     grepl(only_traced, conditionMessage(e))
 }
 
-# Messages of R about an operand of a type that numbers do not have.
+# R's messages about operands whose type is not numeric.
 only_traced <- paste0("interpretable as logical|condition has length|type in '[xy]|EXPR|cl_traced|",
                       "environment|on-numeric argument|'type' .(list|environment)|for.. loop")

@@ -1,4 +1,4 @@
-# What names mean in a traced function. The function, and the user's functions that it calls by
+# The meaning of names in a traced function. The function, and the user's functions that it calls by
 # name, are copied with a new environment inserted before their own. It contains the replacements of
 # R/trace-masks.R, for names that refer to functions of R there, and the copies. Nothing is masked
 # on the search path, and functions of packages are not changed.
@@ -19,11 +19,11 @@ is_original <- function(value, name) {
 
 # A copy of f that can be called with traced values. `overrides`: new values of variables, by name:
 # list(value, home), with the environment of the variable. `more`: further replacements, by name.
-# `few`: replaces only what the code names, which is quicker, and not what it finds by get() etc.
+# `few`: replaces only what the code names, which is faster, and not functions found by get() etc.
 looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TRUE), few = FALSE) {
   if (is.primitive(f)) return(f)
   homes <- list() # environments met so far
-  inner <- list() # and what stands before them
+  inner <- list() # and the environments inserted before them
   masks <- traced_functions()
   masks[names(more)] <- more
   mine <- mask_of(f, masks)
@@ -113,8 +113,8 @@ names_in <- function(f) {
   names[names != "..."]
 }
 
-# Whether these names refer to original functions, or to none. Those that were found to be so are
-# kept, as most are the same in all environments.
+# Whether these names refer to original functions, or to none. Results are cached, as most names are
+# the same in all environments.
 are_original <- function(names, home) {
   if (is.null(tracing$originals)) tracing$originals <- new.env(parent = emptyenv())
   known <- tracing$originals
@@ -214,7 +214,7 @@ trace_stop <- function(message, choice = FALSE, of_numbers = FALSE) {
                  class = c("cl_trace_stop", "error", "condition")))
 }
 
-# What to do with a check such as if (is.na(a)).
+# Advice for a check such as if (is.na(a)).
 check_text <- function(call) {
   checks <- c("is.na", "is.nan", "is.finite", "is.infinite", "anyNA", "complete.cases")
   if (any(checks %in% all.names(call))) {

@@ -59,7 +59,7 @@ cl_map <- function(f, ...) {
     }
   }
   inputs <- map_inputs(operands, rep_len("...", length(operands)))
-  if (inputs$base) on.exit(for (x in inputs$matrices) cl_free(x)) # copies: no garbage
+  if (inputs$base) on.exit(for (x in inputs$matrices) cl_free(x)) # copies, freed at once
   record <- if (is.null(entry$record)) record_map(f, names(operands), length(operands))
             else entry$record
   matrices <- map_results(record, inputs)
@@ -238,9 +238,9 @@ map_finish <- function(x, inputs) {
 
 # ---- records ------------------------------------------------------------------------------------
 
-# What f computes of one element of each of `count` operands: list(nodes, as they are in a tape
-# (R/trace.R), NULL if not needed; results, a node each; names, of the list that f returns, or FALSE
-# if it returns no list; indices, the names of those of its arguments that are row and column
+# The computation of f for one element of each of `count` operands: list(nodes, as they are in a
+# tape (R/trace.R), NULL if not needed; results, a node each; names, of the list that f returns, or
+# FALSE if it returns no list; indices, the names of those of its arguments that are row and column
 # numbers).
 record_map <- function(f, names, count, argument = "f") {
   indices <- index_arguments(f, names, count)

@@ -15,7 +15,7 @@ missing_elements <- function(id) {
   tape$lost[[id]]
 }
 
-# Operations whose value is a number where an operand is NaN.
+# Operations that can have a number as value where an operand is NaN.
 decisive <- c("is_nan", "is_finite", "is_infinite", "fill_nan", "ifelse", "and", "or")
 
 missing_by_kind <- function(node, n, tape) {
@@ -61,8 +61,8 @@ elements_of <- function(id, index, done = new.env(parent = emptyenv())) {
   result
 }
 
-# x with replacements for those of its elements `at` that are NaN because of data; their values do
-# not matter.
+# x with replacements for those of its elements `at` that are NaN because of data; their values are
+# arbitrary.
 without_missing <- function(x, at = TRUE) {
   if (!is_traced(x) || x$n == 0L) return(x)
   lost <- missing_elements(node_of(x))

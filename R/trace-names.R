@@ -5,7 +5,7 @@ names.cl_traced <- function(x) {
   if (is.null(x$dim)) asked_names(x) else if (length(x$dim) == 1L) asked_names(x)[[1L]]
 }
 
-# What f does with names may depend on them: the record holds for these only.
+# Notes that f has used names: the record is valid for these names only.
 asked_names <- function(x) {
   names <- .subset2(x, "names")
   if (!is.null(names)) assign("named", TRUE, envir = x$tape)

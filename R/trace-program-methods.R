@@ -2,7 +2,8 @@
 
 # Calls f, a function of the parameters in the list `point`, with traced values. Returns the tape,
 # the traced (or plain) result, and node(value), the node of a value. `live`: comparisons have the
-# values of the point. `prepare`: what is done to the tape first. `...`: of looking_up().
+# values of the point. `prepare`: a function that is applied to the tape first. `...`: arguments of
+# looking_up().
 trace_function <- function(f, point, as_list = FALSE, live = FALSE, ...,
                            prepare = function(tape) NULL) {
   before <- tracing$tape
@@ -208,7 +209,7 @@ minus_margin <- function(x, shift, margin) {
 }
 
 # Has the tape stop with a condition when the node is added: its fields are the call that adds it,
-# and what is wrong with a subscript.
+# and the description of a wrong subscript.
 stop_at_node <- function(tape, node) {
   add <- tape$add
   tape$add <- function(...) {

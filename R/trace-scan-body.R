@@ -1,5 +1,5 @@
 # Recording of cl_scan(): the step has its own tape, whose parameters are the numbers passed to it:
-# state, x, further arguments, and what it uses of the enclosing function.
+# state, x, further arguments, and values of the enclosing function.
 
 # The result of a scan as traced values; NULL if none of its inputs is traced.
 traced_scan <- function(f, spec) {
@@ -25,7 +25,7 @@ trace_step <- function(f, spec) {
   tracing$tape <- tape
   stand_in <- function(leaf) traced(add_input(tape, leaf$n), as.integer(leaf$n), leaf$shape)
   state <- lapply(spec$state$leaves, stand_in)
-  inputs <- function(leaves) { # values: what the step sees; leaves: all that goes into it
+  inputs <- function(leaves) { # values: the step's view; leaves: all inputs
     given <- lapply(leaves, without_gaps)
     values <- lapply(given, function(g) stand_in(g$leaf))
     gaps <- lapply(given, `[[`, "gaps")
@@ -34,7 +34,7 @@ trace_step <- function(f, spec) {
     list(values = values, leaves = unname(c(lapply(given, `[[`, "leaf"), gaps[own])))
   }
   x <- inputs(spec$x$leaves)
-  # numbers that all steps and sequences share are data of the step, as is what it captures
+  # numbers that all steps and sequences share are data of the step, as are captured values
   each <- vapply(spec$more, function(a) is_traced(a$value) || isTRUE(a$each), NA)
   more <- spec$more
   more[!each] <- lapply(more[!each], function(a) if (is.null(a$n)) a$plain else leaf_part(a, 1))
@@ -148,8 +148,8 @@ scan_body <- function(step) {
              ports(2, sources, 1), ports(4, step$result$out_sizes, 0)), as.integer(tape$guard))
 }
 
-# Says of a number x in a step that where it is 0, the step is what remains without products with x
-# and what is chosen by x: such a step is cheap.
+# Declares a number x of a step as its guard: where x is 0, products with x and values chosen by x
+# are left out, which makes the step cheap.
 idle_without <- function(x) if (is_traced(x)) tracing$tape$guard <- node_of(x)
 
 # The nodes of all inputs.

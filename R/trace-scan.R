@@ -136,7 +136,7 @@ scan_leaves <- function(values, argument, sequences, step_leaf) {
 
 is_numbers <- function(v) is_traced(v) || (is.numeric(v) || is.logical(v)) && !is.object(v)
 
-# list(value, n, shape, each, names) for what one sequence receives; only vectors have names.
+# list(value, n, shape, each, names) for the input of one sequence; only vectors have names.
 leaf_of <- function(v, sequences) {
   d <- dim(v)
   each <- !is.null(sequences) && length(d) > 1L && d[length(d)] == sequences
@@ -146,7 +146,7 @@ leaf_of <- function(v, sequences) {
        names = if (is.null(shape)) scan_names(v, 1L))
 }
 
-# Names along a dimension. What f does may depend on them, so a record holds for these only.
+# Names along a dimension. f may depend on them, so a record is valid for these only.
 scan_names <- function(v, along) {
   names <- if (is_traced(v)) asked_names(v) else labels_of(v)
   if (is.list(names)) names[[along]] else names
@@ -203,7 +203,7 @@ split_result <- function(result, spec) {
   list(state = state, out = unname(leaves), listed = is.list(out), names = names(out))
 }
 
-# A state with the names of 'init' in another order; names that 'init' lacks mean nothing.
+# A state with the names of 'init' in another order; names that 'init' lacks are ignored.
 state_in_order <- function(v, leaf) {
   names <- if (!is.null(leaf$names)) scan_names(v, 1L)
   if (is.null(names) || identical(names, leaf$names) || anyDuplicated(names) > 0L) return(v)

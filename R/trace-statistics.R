@@ -73,7 +73,8 @@ traced_rowsum <- function(x, group, reorder = TRUE, na.rm = FALSE, ...) {
   named(sums, list(as.character(groups), if (!is.null(dim(x))) labels_of(x)[[2L]]))
 }
 
-# Each group gives one number, or anything, then in a list; NA where there are no data.
+# Each group gives one number, or any value, which is returned in a list; NA for groups without
+# data.
 traced_tapply <- function(X, INDEX, FUN, ..., simplify = TRUE) {
   if (is_traced(INDEX) || is.list(INDEX) && any(vapply(INDEX, is_traced, NA))) refuse_index()
   factors <- lapply(if (is.list(INDEX)) INDEX else list(INDEX), as.factor)

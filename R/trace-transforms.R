@@ -9,7 +9,7 @@
 #   jacobian   function(u, x): log |d x / d u|
 #   pull       function(u, x, slope): the gradient of F with respect to x -> of F + jacobian by u
 #   flags      function(x): for traced values, 1 where x is inside, else 0, as far as rounding may
-#              put it on the border and jacobian does not tell
+#              put it on the border and jacobian does not detect it
 #   each       whether value() works element by element, so that it takes a matrix
 #   lower, upper  bounds of the constrained numbers
 
