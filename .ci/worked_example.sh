@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Carries out the example "Adding an operation" of vignettes/internals.Rmd in a copy of the sources:
-# its chunks go where the text says, the package is installed, and the chunk with the test is run.
+# its chunks go where the text says, the package is installed, and the chunk with the test and the
+# test of all operations are run.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 page=$PWD/vignettes/internals.Rmd
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/statcl" "$work/lib"
+mkdir -p "$work/statcl/.ci" "$work/lib"
 cp -r DESCRIPTION NAMESPACE R src inst configure cleanup tests "$work/statcl/"
+cp .ci/testthat.R "$work/statcl/.ci/"
 find "$work/statcl/src" -name '*.o' -exec rm -f {} +
 cd "$work/statcl"
 
@@ -19,10 +21,8 @@ chunk() {
     END { exit lines == 0 }' "$page"
 }
 chunk softsign-row >> inst/kernels/include/elementwise.def
-chunk softsign-reference > "$work/reference"
-sed -i "/case SCL_OP_EXPM1:/{
-  e cat '$work/reference'
-}" tests/core/op_reference.c
+chunk softsign-meaning > "$work/meaning"
+sed -i "/^in_base_r <- list(/r $work/meaning" tests/testthat/helper-trace.R
 chunk softsign-function >> R/matrix-arith.R
 echo 'export(cl_softsign)' >> NAMESPACE
 { # all of the C code is compiled: quickly
@@ -39,5 +39,5 @@ R_MAKEVARS_USER=$work/Makevars R CMD INSTALL --no-docs --no-byte-compile --no-te
   chunk softsign-test
 } > "$work/test.R"
 Rscript "$work/test.R"
-"${CC:-cc}" -std=c11 -Wall -Wextra -Werror -Isrc -Iinst -fsyntax-only tests/core/op_reference.c
+NOT_CRAN=true STATCL_TEST_QUICK=1 R_LIBS="$work/lib" Rscript .ci/testthat.R '^operations$'
 echo "the example of vignettes/internals.Rmd works"

@@ -11,11 +11,8 @@ known_pure <- list(
            "$", "+", "-", "*", "/", "^", "%%", "%/%", "==", "!=", "<", ">", "<=", ">=", "&", "|",
            "!", "&&", "||", ":", "c", "list", "seq_len", "seq_along", "length", "rep", "rev", "sum",
            "prod", "min", "max", "any", "all", "range", "Reduce", "lapply", "vapply", "sapply",
-           "abs", "sign", "sqrt", "ceiling", "floor", "trunc", "round", "exp", "expm1", "log",
-           "log1p", "log2", "log10", "cos", "cosh", "sin", "sinh", "tan", "tanh", "acos", "acosh",
-           "asin", "asinh", "atan", "atanh", "cospi", "sinpi", "tanpi", "gamma", "lgamma",
-           "digamma", "trigamma", "beta", "lbeta", "choose", "lchoose", "atan2", "pmin", "pmax",
-           "is.na", "is.nan", "is.finite", "is.infinite", "ifelse"),
+           "round", "log", "beta", "lbeta", "choose", "lchoose", "atan2", "pmin", "pmax", "is.na",
+           "is.nan", "is.finite", "is.infinite", "ifelse"), # and device_functions
   stats = c("dnorm", "pnorm", "qnorm", "plogis", "dlnorm", "dexp", "dgamma", "dchisq", "dweibull",
             "dbeta", "dt", "dcauchy", "dlogis", "dunif", "dbinom", "dpois", "dnbinom", "dgeom",
             "plnorm", "pexp", "pgamma", "pchisq", "pweibull", "pbeta", "pcauchy", "punif"),
@@ -119,7 +116,8 @@ names_read <- function(g) {
 is_known_pure <- function(f, name = NULL) {
   if (is.null(known$pure)) {
     known$pure <- unlist(lapply(names(known_pure), function(package) {
-      mget(known_pure[[package]], envir = asNamespace(package), inherits = TRUE)
+      names <- c(known_pure[[package]], if (package == "base") device_functions)
+      mget(names, envir = asNamespace(package), inherits = TRUE)
     }))
   }
   those <- if (is.null(name)) known$pure else known$pure[names(known$pure) == name]

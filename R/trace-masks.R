@@ -252,26 +252,27 @@ other_masks <- function() {
     stopifnot = stopifnot_mask)
 }
 
-# The same for functions of this package.
+# The same for functions of this package: cl_<name>() for operations of one operand, and others.
 own_masks <- function() {
-  one <- function(op) {
-    force(op)
-    function(x) trace_apply(op, x)
-  }
-  list(cl_ifelse = mask("cl_ifelse", traced_choice, cl_ifelse),
-       cl_inv_logit = mask("cl_inv_logit", one("inv_logit"), cl_inv_logit),
-       cl_log1p_exp = mask("cl_log1p_exp", one("log1p_exp"), cl_log1p_exp),
-       cl_erf = mask("cl_erf", one("erf"), cl_erf),
-       cl_erfc = mask("cl_erfc", one("erfc"), cl_erfc),
-       cl_atan2 = mask("cl_atan2", function(y, x) traced_binary("atan2", y, x), cl_atan2),
-       cl_pnorm = mask("cl_pnorm", function(x, lower.tail = TRUE, log.p = FALSE) {
-         trace_apply(if (isTRUE(log.p)) "log_pnorm" else "pnorm", if (isTRUE(lower.tail)) x else -x)
-       }, cl_pnorm),
-       cl_matmul = mask("cl_matmul", function(x, y, ...) traced_product(x, y, 0L), cl_matmul),
-       cl_crossprod = mask("cl_crossprod", function(x, y = x, ...) traced_product(x, y, 1L),
-                           cl_crossprod),
-       cl_tcrossprod = mask("cl_tcrossprod", function(x, y = x, ...) traced_product(x, y, 2L),
-                            cl_tcrossprod))
+  table <- .Call(r_expr_ops)$operations
+  plain <- intersect(table$name[table$arity == 1L], sub("^cl_", "", ls(topenv(), pattern = "^cl_")))
+  names(plain) <- paste0("cl_", plain)
+  masks <- lapply(plain, function(op) {
+    name <- paste0("cl_", op)
+    mask(name, function(x) trace_apply(op, x), get(name, topenv()))
+  })
+  others <- list(
+    cl_ifelse = mask("cl_ifelse", traced_choice, cl_ifelse),
+    cl_atan2 = mask("cl_atan2", function(y, x) traced_binary("atan2", y, x), cl_atan2),
+    cl_pnorm = mask("cl_pnorm", function(x, lower.tail = TRUE, log.p = FALSE) {
+      trace_apply(if (isTRUE(log.p)) "log_pnorm" else "pnorm", if (isTRUE(lower.tail)) x else -x)
+    }, cl_pnorm),
+    cl_matmul = mask("cl_matmul", function(x, y, ...) traced_product(x, y, 0L), cl_matmul),
+    cl_crossprod = mask("cl_crossprod", function(x, y = x, ...) traced_product(x, y, 1L),
+                        cl_crossprod),
+    cl_tcrossprod = mask("cl_tcrossprod", function(x, y = x, ...) traced_product(x, y, 2L),
+                         cl_tcrossprod))
+  utils::modifyList(masks, others)
 }
 
 # R finds no method if both operands have different ones. Here both have the same one, that of

@@ -260,6 +260,6 @@ double op_reference(scl_op op, double a, double b, double c) {
   case SCL_OP_ATANH:
     return atanh(a);
   default:
-    return scl_op_value(op, a, b, c); /* held against base R in tests/testthat/test-map.R */
+    return scl_op_value(op, a, b, c); /* held against base R in tests/testthat/test-operations.R */
   }
 }
