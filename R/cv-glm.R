@@ -9,7 +9,7 @@ glm_folds <- function(fit, ids, workers, random, caller) {
   x <- stats::model.matrix(fit)
   work <- list(
     fit = fit[c("family", "method", "y", "levels", "trials", "prior.weights", "offset", "intercept",
-                "coefficients", "kind", "own")],
+                "coefficients", "kind", "aux")],
     x = if (is_sparse(x)) x else structure(x, assign = NULL, contrasts = NULL), ids = ids,
     prior = call_value(fit, "prior", caller), control = call_value(fit, "control", caller),
     random = random)
@@ -123,28 +123,28 @@ predict_fold <- function(f, held, work, test) {
   if (inherits(f, "cl_glmm")) return(mixed_fold(f, held, as.matrix(x), work, test))
   if (is.null(f$draws)) {
     mean <- glm_mean(f, glm_predictor(f, x, held$offset))
-    return(glm_score(held, mean, held_density(f, held, mean, f$own), f$own))
+    return(glm_score(held, mean, held_density(f, held, mean, f$aux), f$aux))
   }
   values <- as.matrix(f$draws)
   k <- names(f$coefficients)
-  own <- values[, setdiff(colnames(values), k), drop = FALSE]
+  aux <- values[, setdiff(colnames(values), k), drop = FALSE]
   total <- 0
   scores <- vapply(seq_len(nrow(values)), function(i) {
-    mean <- glm_mean(f, glm_predictor(f, x, held$offset, values[i, k]), own[i, ])
+    mean <- glm_mean(f, glm_predictor(f, x, held$offset, values[i, k]), aux[i, ])
     total <<- total + mean / nrow(values)
-    held_density(f, held, mean, own[i, ])
+    held_density(f, held, mean, aux[i, ])
   }, numeric(length(test)))
-  glm_score(held, total, log_mean_exp(matrix(scores, length(test))), colMeans(own))
+  glm_score(held, total, log_mean_exp(matrix(scores, length(test))), colMeans(aux))
 }
 
-glm_score <- function(held, mean, log_score, own) {
+glm_score <- function(held, mean, log_score, aux) {
   if (has_classes(held$family)) {
     return(list(probabilities = unname(as.matrix(mean)), log_score = unname(log_score),
                 deviance = unname(-2 * log_score)))
   }
   w <- deviance_weights(held)
   mean <- as.vector(mean)
-  aux <- if (length(own) > 0L) own[[1L]]
+  aux <- if (length(aux) > 0L) aux[[1L]]
   list(mean = mean, log_score = if (!is.null(log_score)) unname(as.vector(log_score)),
        deviance = if (held$family != "normal_id") {
          as.vector(deviance_parts(held$family, mean_response(held), mean, w, aux))
@@ -152,13 +152,13 @@ glm_score <- function(held, mean, log_score, own) {
 }
 
 # The log density of held-out observations with their weights; NULL for quasi-likelihoods.
-held_density <- function(f, held, mean, own) {
+held_density <- function(f, held, mean, aux) {
   r <- r_family(held$family)
-  if (is.null(r)) return(glm_pointwise(held, mean, own))
+  if (is.null(r)) return(glm_pointwise(held, mean, aux))
   y <- held$y
   mu <- as.vector(mean)
   w <- ones_unless(held$prior.weights, length(y))
-  phi <- if ("dispersion" %in% names(own)) own[["dispersion"]] / w else 1 / w
+  phi <- if ("dispersion" %in% names(aux)) aux[["dispersion"]] / w else 1 / w
   theta <- nb_theta(r)
   if (!is.null(theta)) return(w * stats::dnbinom(y, theta, mu = mu, log = TRUE))
   if (!is.null(r$power)) return(dtweedie_log(y, mu, phi, r$power))
@@ -178,7 +178,7 @@ density_fold <- function(f, held, x, work, test) {
   if (!is.null(row$second)) {
     zeta <- if (isTRUE(z)) rep(second_coefficients(f), length(test)) else {
       z <- z[test, , drop = FALSE]
-      z <- z[, paste0(row$second, ":", colnames(z)) %in% names(f$own), drop = FALSE]
+      z <- z[, paste0(row$second, ":", colnames(z)) %in% names(f$aux), drop = FALSE]
       as.vector(z %*% second_coefficients(f))
     }
   }
@@ -210,7 +210,7 @@ mixed_fold <- function(f, held, x, work, test) {
     new <- z[!known, , drop = FALSE]
     variance[!known] <- variance[!known] + rowSums((new %*% f$variances[[t]]) * new)
   }
-  at <- function(eta) held_density(f, held, glm_mean(f, eta), f$own)
+  at <- function(eta) held_density(f, held, glm_mean(f, eta), f$aux)
   score <- at(eta)
   if (!is.null(score) && any(variance > 0)) {
     nodes <- normal_nodes(1L)
@@ -219,5 +219,5 @@ mixed_fold <- function(f, held, x, work, test) {
     }, score)
     score <- ifelse(variance > 0, log_mean_exp(matrix(each, length(test))), score)
   }
-  glm_score(held, glm_mean(f, eta), score, f$own)
+  glm_score(held, glm_mean(f, eta), score, f$aux)
 }

@@ -160,17 +160,17 @@ response_fold <- function(f, held, points) {
   w <- ones_unless(held$weights, n)
   total <- 0
   scores <- list()
-  over_nodes(parts, d, function(latent, own, weight) {
-    q <- response_scale(f, latent, held$offset, own, TRUE)
+  over_nodes(parts, d, function(latent, aux, weight) {
+    q <- response_scale(f, latent, held$offset, aux, TRUE)
     total <<- total + weight * q
     one <- if (has_classes(family)) log(q[cbind(seq_len(n), held$y)]) else {
       mean <- q[, 1L]
-      switch(family, student_t = stats::dt((held$y - mean) / own[[1L]], own[[2L]], log = TRUE) -
-               log(own[[1L]]),
+      switch(family, student_t = stats::dt((held$y - mean) / aux[[1L]], aux[[2L]], log = TRUE) -
+               log(aux[[1L]]),
              bernoulli_logit = stats::dbinom(held$y, 1, mean, log = TRUE),
              binomial_logit = stats::dbinom(held$y, held$trials, mean, log = TRUE),
              poisson_log = stats::dpois(held$y, mean, log = TRUE),
-             stats::dnbinom(held$y, own[[1L]], mu = mean, log = TRUE))
+             stats::dnbinom(held$y, aux[[1L]], mu = mean, log = TRUE))
     }
     scores[[length(scores) + 1L]] <<- w * one + log(weight)
   })
@@ -178,7 +178,7 @@ response_fold <- function(f, held, points) {
   log_score <- log_mean_exp(scores) + log(ncol(scores))
   if (has_classes(family)) return(list(probabilities = unname(total), log_score = log_score))
   mean <- as.vector(total)
-  aux <- if (length(f$own) > 0L) f$own[[1L]]
+  aux <- if (length(f$aux) > 0L) f$aux[[1L]]
   list(mean = mean, log_score = log_score, deviance = if (family != "student_t") {
     deviance_parts(family, mean_response(held), mean,
                    w * (if (is.null(held$trials)) 1 else held$trials), aux)

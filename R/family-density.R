@@ -25,7 +25,7 @@
 #' `pscl::hurdle()`, whose coefficients have the same meaning, they then depend on all predictors.)
 #'
 #' Fits are by maximum likelihood; standard errors are from the observed information, including the
-#' uncertainty of `phi`. Coefficients of the second part are in `own`, with names such as `zero:z`,
+#' uncertainty of `phi`. Coefficients of the second part are in `aux`, with names such as `zero:z`,
 #' and in [vcov()], [summary()] and [confint()]. Residuals are of type `"pearson"` and
 #' `"response"`. The deviance is minus twice the log likelihood. `predict(fit, type = "response")`
 #' is the mean of y, with the zeros; `type = "link"` is the linear predictor of `mu`, `type =
@@ -39,8 +39,8 @@
 #' density of each y, with all constants. It is compiled as functions for [cl_gradient()] are, so it
 #' may use what these may; `mu` is a vector like y, a further parameter a number. `mu` need not be a
 #' mean: it is the inverse link of the linear predictor. Fits have `coef()`, `summary()`, `vcov()`,
-#' `confint()`, `logLik()`, `anova()` and `predict()`; further parameters are in the element `own`,
-#' with standard errors by the delta method in `own_error`. `fitted()` and `type = "response"` are
+#' `confint()`, `logLik()`, `anova()` and `predict()`; further parameters are in the element `aux`,
+#' with standard errors by the delta method in `aux_error`. `fitted()` and `type = "response"` are
 #' `mean`, where that is missing `mu`.
 #'
 #' @param name The name, or a function, see below.

@@ -41,7 +41,7 @@ cl_as_glm <- function(fit) {
     if (!requireNamespace("MASS", quietly = TRUE)) {
       abort_argument("fit", "family \"neg_binomial_2_log\" needs the package MASS here")
     }
-    family <- MASS::negative.binomial(fit$own[[1L]], link = "log")
+    family <- MASS::negative.binomial(fit$aux[[1L]], link = "log")
   }
   y <- mean_response(fit)
   trials <- ones_unless(fit$trials, length(y))
@@ -58,7 +58,7 @@ cl_as_glm <- function(fit) {
     model = frame, call = call, formula = formula, terms = fit$terms,
     data = environment(formula), offset = fit$offset, control = stats::glm.control(),
     method = "glm.fit", contrasts = fit$contrasts, xlevels = fit$xlevels, na.action = fit$na.action,
-    theta = if (negative) fit$own[[1L]], SE.theta = if (negative) fit$own_error,
+    theta = if (negative) fit$aux[[1L]], SE.theta = if (negative) fit$aux_error,
     twologlik = if (negative) 2 * fit$logLik)), class = c(if (negative) "negbin", "glm", "lm"))
 }
 
@@ -228,17 +228,17 @@ get_loglikelihood.cl_glm <- function(x, ...) stats::logLik(x)
 # On the scale of the link; for counts by the log-normal approximation at the mean of the model
 # without predictors.
 distribution_variance <- function(x) {
-  if (x$family == "normal_id") return(x$own[[1L]]^2)
+  if (x$family == "normal_id") return(x$aux[[1L]]^2)
   family <- stats::family(x)
   if (family$family == "binomial") {
     return(switch(family$link, logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6, NA_real_))
   }
   if (family$link != "log") return(if (family$link == "sqrt") 0.25 else NA_real_)
-  if (family$family == "Gamma") return(log1p(x$own[[1L]]))
+  if (family$family == "Gamma") return(log1p(x$aux[[1L]]))
   null <- suppressMessages(eval(stats::update(x, null_formula(x), evaluate = FALSE),
                                 environment(x$formula)))
   mu <- exp(null$coefficients[[1L]])
-  log1p(if (x$family == "neg_binomial_2_log") 1 / mu + 1 / x$own[[1L]] else 1 / mu)
+  log1p(if (x$family == "neg_binomial_2_log") 1 / mu + 1 / x$aux[[1L]] else 1 / mu)
 }
 
 # The formula with the random effects and no other predictor.

@@ -71,7 +71,7 @@ density_fit <- function(x, y, family, weights, offset, second, control, intercep
   fit$deviance <- -2 * found$value
   count <- length(found$theta)
   fit$df.residual <- fit$nobs - count
-  fit$df.null <- fit$nobs - (intercept > 0L) - (!is.null(z)) - row$phi - length(row$own)
+  fit$df.null <- fit$nobs - (intercept > 0L) - (!is.null(z)) - row$phi - length(row$aux)
   alone <- ncol(x) == 1L && intercept > 0L && NCOL(z) < 2L
   fit$null.deviance <- if (alone) fit$deviance else if (intercept > 0L) {
     one <- free_design(matrix(1, length(used), 1L))
@@ -132,11 +132,11 @@ density_of_fit <- function(family, data) {
                     cloglog = quote(-expm1(-exp(eta))), log = quote(exp(eta)),
                     cauchit = quote(0.5 + atan(eta) / pi), identity = quote(eta),
                     inverse = quote(1 / eta), sqrt = quote(eta * eta))
-  own <- lapply(seq_along(row$own), function(i) {
+  aux <- lapply(seq_along(row$aux), function(i) {
     at <- bquote(theta[.(p + k + i)])
-    switch(row$own[[i]], log = call("exp", at), logit = call("plogis", at), at)
+    switch(row$aux[[i]], log = call("exp", at), logit = call("plogis", at), at)
   })
-  phi <- if (!is.null(row$user)) as.call(c(quote(list), stats::setNames(own, names(row$own)))) else
+  phi <- if (!is.null(row$user)) as.call(c(quote(list), stats::setNames(aux, names(row$aux)))) else
     if (row$phi) bquote(exp(theta[.(p + k + 1L)])) else 1
   list2env(list(x = data$x$q, z = data$z$q, y = data$y, w = data$w, offset = data$offset,
                 at0 = as.double(data$y == 0), density = row$density, user = row$user,
@@ -153,7 +153,7 @@ density_of_fit <- function(family, data) {
     each <- density(y, mu, zeta, .(phi), at0, eta)
     .(if (is.null(data$w)) quote(sum(each)) else quote(sum(w * each)))
   })
-  list(f = eval(code, home), count = p + k + row$phi + length(row$own))
+  list(f = eval(code, home), count = p + k + row$phi + length(row$aux))
 }
 
 # list(theta, value, information, ...): by nlminb(), ended by steps of Newton's method.
@@ -219,11 +219,11 @@ density_start <- function(family, data, count) {
     }
     second <- as.vector(base::crossprod(data$z$q, rep(level, length(y)))) / length(y)
   }
-  if (!is.null(row$user)) return(c(beta, own_free(row$own, row$start)))
+  if (!is.null(row$user)) return(c(beta, aux_free(row$aux, row$start)))
   c(beta, second, numeric(count - length(beta) - length(second)))
 }
 
-# Coefficients, `own`, standard errors and covariances, from those of the orthogonal columns.
+# Coefficients, `aux`, standard errors and covariances, from those of the orthogonal columns.
 density_estimates <- function(fit, found, data, columns, others) {
   p <- fit$rank
   k <- length(data$z$kept)
@@ -234,22 +234,22 @@ density_estimates <- function(fit, found, data, columns, others) {
   theta <- as.vector(map %*% found$theta)
   names <- c(columns[data$x$kept], if (k > 0L) paste0(fit$second$name, ":", others[data$z$kept]),
              if (count > p + k) if (is.null(density_of(fit$family)$user)) "phi" else
-               names(density_of(fit$family)$own))
+               names(density_of(fit$family)$aux))
   v <- matrix(NA_real_, count, count)
   if (!is.null(found$root)) v <- tcrossprod(map %*% backsolve(found$root, diag(count)))
   dimnames(v) <- list(names, names)
   fit$coefficients <- stats::setNames(rep(NA_real_, length(columns)), columns)
   fit$coefficients[data$x$kept] <- theta[seq_len(p)]
-  fit$own <- stats::setNames(theta[-seq_len(p)], names[-seq_len(p)])
+  fit$aux <- stats::setNames(theta[-seq_len(p)], names[-seq_len(p)])
   fit$covariance <- v # with log(phi)
-  fit$own_error <- NA_real_
+  fit$aux_error <- NA_real_
   if (!is.null(density_of(fit$family)$user)) return(user_estimates(fit, v))
   logged <- if (count > p + k) count else
     if (identical(fit$second$name, "phi") && fit$second$constant) p + 1L
   if (!is.null(logged)) {
-    fit$own[[logged - p]] <- exp(theta[logged])
-    names(fit$own)[logged - p] <- "phi"
-    fit$own_error <- exp(theta[logged]) * sqrt(v[logged, logged])
+    fit$aux[[logged - p]] <- exp(theta[logged])
+    names(fit$aux)[logged - p] <- "phi"
+    fit$aux_error <- exp(theta[logged]) * sqrt(v[logged, logged])
     if (isTRUE(v[logged, logged] > 1e4)) {
       statcl_warning("boundary", if (density_of(fit$family)$phi && theta[logged] > 8)
         "'phi' has no finite estimate: use the Poisson family" else
@@ -265,13 +265,13 @@ density_estimates <- function(fit, found, data, columns, others) {
 
 # Coefficients of the second part, on its scale.
 second_coefficients <- function(fit) {
-  if (identical(fit$second$name, "phi") && fit$second$constant) return(log(fit$own[["phi"]]))
-  fit$own[names(fit$own) != "phi"]
+  if (identical(fit$second$name, "phi") && fit$second$constant) return(log(fit$aux[["phi"]]))
+  fit$aux[names(fit$aux) != "phi"]
 }
 
 density_phi <- function(fit) {
-  if (!is.null(density_of(fit$family)$user)) return(as.list(fit$own))
-  if (density_of(fit$family)$phi) fit$own[["phi"]] else 1
+  if (!is.null(density_of(fit$family)$user)) return(as.list(fit$aux))
+  if (density_of(fit$family)$phi) fit$aux[["phi"]] else 1
 }
 
 density_mean <- function(fit, eta, zeta) {
@@ -280,10 +280,10 @@ density_mean <- function(fit, eta, zeta) {
 }
 
 # Rows of tables beside the coefficients: cuts, or the second part.
-tabled_own <- function(object) {
-  if (object$family == "ordered_logistic") return(object$own)
+tabled_aux <- function(object) {
+  if (object$family == "ordered_logistic") return(object$aux)
   if (!inherits(object, "cl_glm_density") || !is.null(density_of(object$family)$user)) return(NULL)
-  object$own[names(object$own) != "phi"]
+  object$aux[names(object$aux) != "phi"]
 }
 
 #' @export
@@ -372,5 +372,5 @@ second_points <- function(object, newdata, n) {
   frame <- if (is.null(newdata)) stats::model.frame(object) else
     new_frame(second$terms, newdata, second$xlevels)
   z <- stats::model.matrix(second$terms, frame, contrasts.arg = second$contrasts)
-  z[, paste0(second$name, ":", colnames(z)) %in% names(object$own), drop = FALSE]
+  z[, paste0(second$name, ":", colnames(z)) %in% names(object$aux), drop = FALSE]
 }

@@ -11,9 +11,9 @@ many_counts <- function(fit) {
   k <- which(times > 0) - 1
   times <- times[k + 1]
   mean <- rep(null_mean(fit, k, times)[1L], length(k))
-  null <- deviance_parts(fit$family, k, mean, times, fit$own)
+  null <- deviance_parts(fit$family, k, mean, times, fit$aux)
   full <- sum(times * if (fit$family == "poisson_log") stats::dpois(k, k, log = TRUE) else
-    stats::dnbinom(k, fit$own, mu = k, log = TRUE))
+    stats::dnbinom(k, fit$aux, mu = k, log = TRUE))
   deviance <- 2 * (full - fit$logLik)
   c(list(null.deviance = sum(null)), if (isTRUE(deviance > 0.01 * abs(full))) {
     list(deviance = deviance)
@@ -62,7 +62,7 @@ null_mean <- function(fit, y, w) {
   if (fit$intercept == 0L) return(link_inverse(fit$family, offset))
   if (is.null(fit$offset)) return(rep(sum(w * y) / sum(w), length(y)))
   if (!is.null(r_family(fit$family))) return(r_null_mean(fit))
-  aux <- if (fit$family == "neg_binomial_2_log") fit$own else 1
+  aux <- if (fit$family == "neg_binomial_2_log") fit$aux else 1
   alpha <- link_of(fit$family, sum(w * y) / sum(w)) - mean(offset)
   if (!is.finite(alpha)) return(rep(sum(w * y) / sum(w), length(y)))
   for (i in 1:100) {

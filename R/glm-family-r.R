@@ -39,7 +39,7 @@ nb_theta <- function(r) {
 }
 
 # Whether the dispersion of the fit is an estimate that its summary shows, by Pearson's statistic.
-dispersion_estimated <- function(object) "dispersion" %in% names(object$own)
+dispersion_estimated <- function(object) "dispersion" %in% names(object$aux)
 
 # The response and weights as glm() has them: proportions of trials, with the trials as weights.
 r_response <- function(family, y, trials, weights) {
@@ -88,7 +88,7 @@ finish_r_family <- function(fit) {
   w <- deviance_weights(fit)
   if (!dispersion_known(r)) {
     squares <- sum(glm_residuals(fit, "pearson")[w > 0]^2)
-    fit$own <- c(dispersion = if (fit$df.residual > 0) squares / fit$df.residual else NaN)
+    fit$aux <- c(dispersion = if (fit$df.residual > 0) squares / fit$df.residual else NaN)
   }
   phi <- dispersion(fit)
   fit$vcov <- fit$vcov * phi
@@ -104,7 +104,7 @@ finish_r_family <- function(fit) {
 likelihood_df <- function(fit) {
   if (!is.null(fit$random)) return(fit$df)
   r <- r_family(fit$family)
-  if (is.null(r)) return(fit$rank + length(fit$own))
+  if (is.null(r)) return(fit$rank + length(fit$aux))
   fit$rank + (r$family %in% c("gaussian", "Gamma", "inverse.gaussian") || !is.null(r$power))
 }
 

@@ -153,7 +153,7 @@
 #' @param ... For the generic: arguments of the methods.
 #' @return An object of class `"cl_glm"`, a list with the elements
 #'   * `coefficients`: a named vector; for `categorical_logit` with names `class:column`,
-#'   * `own`: `sigma`, `phi`, the cuts, or the estimated `dispersion` of a family of R,
+#'   * `aux`: `sigma`, `phi`, the cuts, or the estimated `dispersion` of a family of R,
 #'   * `vcov`: covariance matrix of coefficients and cuts,
 #'   * `vcov.root`: a matrix R with `vcov` = R R', or `NULL`; it keeps digits that `vcov` has lost
 #'     if coefficients are highly correlated,
@@ -426,7 +426,7 @@ finish_glm <- function(problem, mode, method) {
       draws_covariance(mode$draws, aux_names(core), core$logged)
   coefficients <- stats::setNames(as.vector(beta[shown, ]),
                                   class_names(core, problem$names[shown]))
-  fit <- list(coefficients = coefficients, own = aux, own_error = covariance$own_error,
+  fit <- list(coefficients = coefficients, aux = aux, aux_error = covariance$aux_error,
               vcov = covariance$vcov, vcov.root = covariance$root, logLik = found$value,
               objective = found$objective,
               rank = core$beta_count, family = problem$family, method = method,
@@ -458,7 +458,7 @@ glm_fitted <- function(fit, problem, core, theta) {
                           poisson_log = , neg_binomial_2_log = exp(eta))
   fit$fitted.values <- if (is.null(mu)) glm_mean(fit, fit$linear.predictors) else
     named(mu)
-  parameters <- fit$rank + length(fit$own) * (fit$family == "ordered_logistic")
+  parameters <- fit$rank + length(fit$aux) * (fit$family == "ordered_logistic")
   fit$df.residual <- fit$nobs - parameters
   if (has_classes(fit$family)) {
     fit$deviance <- -2 * fit$logLik
@@ -481,15 +481,15 @@ glm_fitted <- function(fit, problem, core, theta) {
   }
   w <- deviance_weights(fit)
   y <- mean_response(fit)
-  fit$deviance <- sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$own))
+  fit$deviance <- sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$aux))
   if (is.null(many)) {
-    fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$own))
+    fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$aux))
   }
   fit
 }
 
 # The mean at linear predictors: numbers, or n x C probabilities.
-glm_mean <- function(fit, eta, aux = fit$own) {
+glm_mean <- function(fit, eta, aux = fit$aux) {
   if (!has_classes(fit$family)) return(link_inverse(fit$family, eta))
   share <- class_probabilities(fit$family, eta, aux)
   dimnames(share) <- list(if (is.matrix(eta)) rownames(eta) else names(eta), fit$levels)

@@ -65,7 +65,7 @@ leverage <- function(model) {
 }
 
 dispersion <- function(model) {
-  if (dispersion_estimated(model)) return(model$own[["dispersion"]])
+  if (dispersion_estimated(model)) return(model$aux[["dispersion"]])
   if (model$family == "normal_id") model$deviance / model$df.residual else 1
 }
 

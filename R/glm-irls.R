@@ -25,7 +25,7 @@ irls_mode <- function(problem, start, control, report = function(...) NULL) {
   names <- problem$names[found$kept]
   rownames(root) <- names
   found$covariance <- list(vcov = structure(tcrossprod(root), dimnames = list(names, names)),
-                           own_error = NA_real_, root = root)
+                           aux_error = NA_real_, root = root)
   found$theta <- found$beta[found$kept]
   list(core = free_columns(core, found$kept), found = found)
 }

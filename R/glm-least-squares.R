@@ -121,7 +121,7 @@ least_squares_found <- function(core, fit) {
        objective = value, decrement = 0, converged = TRUE, message = "converged", iterations = 1L,
        held = FALSE, rss = fit$rss * scale^2,
        perfect = n > k && is_perfect(fit$rss / (n - k), (y$centre / y$second)^2 + sum(y$y^2) / n),
-       covariance = list(vcov = base::tcrossprod(root), own_error = sigma * scale / sqrt(2 * n),
+       covariance = list(vcov = base::tcrossprod(root), aux_error = sigma * scale / sqrt(2 * n),
                          root = root))
 }
 
@@ -145,7 +145,7 @@ finish_normal <- function(problem, mode) {
   dim(eta) <- NULL # as.vector() would copy
   if (!whole && !is.null(problem$offset)) eta <- eta + problem$offset
   if (!is.null(rownames(x))) names(eta) <- rownames(x)
-  fit <- list(coefficients = beta, own = c(sigma = sigma), own_error = sigma / sqrt(2 * df),
+  fit <- list(coefficients = beta, aux = c(sigma = sigma), aux_error = sigma / sqrt(2 * df),
               vcov = found$covariance$vcov * ratio,
               vcov.root = found$covariance$root * sqrt(ratio), logLik = found$value,
               objective = found$value, rank = k, family = "normal_id", method = "ml",

@@ -217,7 +217,7 @@ name_draws <- function(draws, core, target) {
 draws_covariance <- function(draws, aux, logged) {
   values <- as.matrix(draws)
   v <- stats::cov(values)
-  if (!logged) return(list(vcov = v, own_error = NA_real_))
+  if (!logged) return(list(vcov = v, aux_error = NA_real_))
   k <- match(aux, colnames(v))
-  list(vcov = v[-k, -k, drop = FALSE], own_error = sqrt(v[k, k]))
+  list(vcov = v[-k, -k, drop = FALSE], aux_error = sqrt(v[k, k]))
 }

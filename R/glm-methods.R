@@ -17,7 +17,7 @@ coef.cl_glm <- function(object, complete = TRUE, ...) {
 #' @export
 vcov.cl_glm <- function(object, complete = TRUE, ...) {
   if (!complete) return(object$vcov)
-  names <- c(names(object$coefficients), names(tabled_own(object)))
+  names <- c(names(object$coefficients), names(tabled_aux(object)))
   if (identical(names, rownames(object$vcov))) return(object$vcov)
   full <- matrix(NA_real_, length(names), length(names), dimnames = list(names, names))
   full[rownames(object$vcov), rownames(object$vcov)] <- object$vcov
@@ -74,7 +74,7 @@ check_no_scale <- function(scale) {
 # As for glm(): 1 if the family has no sigma or dispersion.
 #' @export
 sigma.cl_glm <- function(object, ...) {
-  if (object$family == "normal_id") object$own[[1L]] else sqrt(dispersion(object))
+  if (object$family == "normal_id") object$aux[[1L]] else sqrt(dispersion(object))
 }
 
 #' @export
@@ -110,7 +110,7 @@ weights.cl_glm <- function(object, type = c("prior", "working"), ...) {
                                            "which has several for each row"), object$family))
     }
     slope <- link_slope(object$family, object$linear.predictors)
-    w <- w * slope^2 / glm_variance(object$family, object$fitted.values, object$own)
+    w <- w * slope^2 / glm_variance(object$family, object$fitted.values, object$aux)
   }
   names <- if (has_classes(object$family)) rownames(object$fitted.values) else
     names(object$fitted.values)
@@ -213,8 +213,8 @@ glm_residuals <- function(object, type) {
   result <- switch(type,
     response = y - mu,
     working = (y - mu) / link_slope(object$family, object$linear.predictors),
-    pearson = sqrt(w / glm_variance(object$family, mu, object$own)) * (y - mu),
-    deviance = sign(y - mu) * sqrt(pmax(deviance_parts(object$family, y, mu, w, object$own), 0)))
+    pearson = sqrt(w / glm_variance(object$family, mu, object$aux)) * (y - mu),
+    deviance = sign(y - mu) * sqrt(pmax(deviance_parts(object$family, y, mu, w, object$aux), 0)))
   stats::setNames(result, names(mu))
 }
 

@@ -275,17 +275,17 @@ class_names <- function(core, columns) {
 # ---- covariance ----------------------------------------------------------------------------------
 
 # The covariance matrix of the free coefficients (and cuts, and the auxiliary parameter as the last
-# one or on its log scale): list(vcov, own_error, root), with vcov = root root' if the fit has a
+# one or on its log scale): list(vcov, aux_error, root), with vcov = root root' if the fit has a
 # basis. For neg_binomial_2_log by maximum likelihood it uses the expected information, in which the
 # coefficients and phi are uncorrelated.
 glm_covariance <- function(core, prior, found) {
   info <- found$information
   beta <- seq_len(core$beta_count)
   aux <- aux_index(core)
-  own_error <- NA_real_
+  aux_error <- NA_real_
   if (core$logged && is.null(prior)) {
     aux_value <- exp(found$theta[aux])
-    if (!found$held && info[aux, aux] > 0) own_error <- aux_value / sqrt(info[aux, aux])
+    if (!found$held && info[aux, aux] > 0) aux_error <- aux_value / sqrt(info[aux, aux])
     info <- if (core$aux == "phi") {
       glm_gram(core$data$x, expected_weights(core, found$theta))[core$free, core$free, drop = FALSE]
     } else {
@@ -308,13 +308,13 @@ glm_covariance <- function(core, prior, found) {
   }
   v <- tcrossprod(half)
   if (core$logged && !is.null(prior)) {
-    own_error <- exp(found$theta[aux]) * sqrt(v[aux, aux])
+    aux_error <- exp(found$theta[aux]) * sqrt(v[aux, aux])
     v <- v[beta, beta, drop = FALSE]
   }
   names <- c(coefficient_names(core), if (!core$logged) aux_names(core))
   dimnames(v) <- list(names, names)
   if (!is.null(root)) rownames(root) <- names
-  list(vcov = v, own_error = own_error, root = root)
+  list(vcov = v, aux_error = aux_error, root = root)
 }
 
 # The weights of the rows of x in the expected information, for families with one linear predictor.

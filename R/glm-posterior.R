@@ -47,8 +47,8 @@ posterior_predict.cl_glm <- function(object, newdata = NULL, draws = NULL, trial
   } else if (!is.null(trials)) {
     abort_argument("trials", "'trials' is for 'newdata'; without it the trials of the fit are used")
   }
-  with_seed(seed, posterior_rows(object, at, function(eta, own) {
-    as.numeric(draw_response(object, glm_mean(object, eta, own), own))
+  with_seed(seed, posterior_rows(object, at, function(eta, aux) {
+    as.numeric(draw_response(object, glm_mean(object, eta, aux), aux))
   }))
 }
 
@@ -57,7 +57,7 @@ posterior_predict.cl_glm <- function(object, newdata = NULL, draws = NULL, trial
 posterior_epred.cl_glm <- function(object, newdata = NULL, draws = NULL, ...) {
   check_dots_empty(...)
   at <- posterior_at(object, newdata, draws)
-  values <- posterior_rows(object, at, function(eta, own) as.vector(glm_mean(object, eta, own)))
+  values <- posterior_rows(object, at, function(eta, aux) as.vector(glm_mean(object, eta, aux)))
   if (!has_classes(object$family)) return(values)
   array(values, c(nrow(values), nrow(at$x), ncol(values) / nrow(at$x)),
         list(NULL, rownames(at$x), object$levels))
@@ -75,15 +75,15 @@ posterior_linpred.cl_glm <- function(object, transform = FALSE, newdata = NULL, 
     abort_argument("object", paste("categorical_logit has a linear predictor for each class: use",
                                    "posterior_epred()"))
   }
-  posterior_rows(object, posterior_at(object, newdata, draws), function(eta, own) as.vector(eta))
+  posterior_rows(object, posterior_at(object, newdata, draws), function(eta, aux) as.vector(eta))
 }
 
 #' @rdname cl_glm-posterior
 #' @exportS3Method rstantools::log_lik
 log_lik.cl_glm <- function(object, draws = NULL, ...) {
   check_dots_empty(...)
-  posterior_rows(object, posterior_at(object, NULL, draws), function(eta, own) {
-    glm_pointwise(object, glm_mean(object, eta, own), own)
+  posterior_rows(object, posterior_at(object, NULL, draws), function(eta, aux) {
+    glm_pointwise(object, glm_mean(object, eta, aux), aux)
   })
 }
 
@@ -109,7 +109,7 @@ posterior_trials <- function(trials, n) {
   rep_len(as.numeric(trials), n)
 }
 
-# The values of `what(eta, own)` for each draw; own: sigma, phi or cut points. A missing predictor
+# The values of `what(eta, aux)` for each draw; aux: sigma, phi or cut points. A missing predictor
 # gives NA, without the warnings of random numbers.
 posterior_rows <- function(object, at, what) {
   k <- names(object$coefficients)

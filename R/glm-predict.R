@@ -287,13 +287,13 @@ law_quantiles <- function(law, mu, tails) {
 }
 
 # list(link, whole, probability(y, mu), quantile(p, mu)) of a response with weight 1 and the matrix
-# of means mu; NULL if the family is another. `own`: the auxiliary parameter, by default the fit's.
-response_law <- function(object, own = NULL) {
+# of means mu; NULL if the family is another. `aux`: the auxiliary parameter, by default the fit's.
+response_law <- function(object, aux = NULL) {
   if (has_classes(object$family)) return(NULL)
   r <- stats::family(object)
   phi <- if (object$family == "normal_id") stats::sigma(object)^2 else dispersion(object)
   theta <- if (object$family != "neg_binomial_2_log") nb_theta(r) else
-    if (is.null(own)) object$own[[1L]] else own
+    if (is.null(aux)) object$aux[[1L]] else aux
   like <- function(v, mu) array(v, dim(mu))
   laws <- list(
     poisson = list(stats::ppois, stats::qpois),
@@ -339,13 +339,13 @@ class_slopes <- function(object, x, eta, type, class) {
   slope <- matrix(0, nrow(x), length(names), dimnames = list(NULL, names))
   if (object$family == "ordered_logistic") {
     density <- function(cut) stats::dlogis(cut - eta)
-    ends <- c(-Inf, object$own, Inf)
+    ends <- c(-Inf, object$aux, Inf)
     above <- density(ends[class + 1L])
     below <- density(ends[class])
     k <- intersect(colnames(x), names)
     slope[, k] <- (below - above) * x[, k]
-    cuts <- length(names) - length(object$own)
-    if (class <= length(object$own)) slope[, cuts + class] <- above
+    cuts <- length(names) - length(object$aux)
+    if (class <= length(object$aux)) slope[, cuts + class] <- above
     if (class > 1L) slope[, cuts + class - 1L] <- -below
     return(slope)
   }
@@ -429,7 +429,7 @@ simulate_glm <- function(object, nsim) {
   draws <- if (!is.null(object$draws)) glm_draws(object, max(1, nsim))
   x <- if (!is.null(draws)) stats::model.matrix(object)
   values <- lapply(seq_len(nsim), function(i) {
-    aux <- object$own
+    aux <- object$aux
     mean <- object$fitted.values
     if (!is.null(draws)) {
       row <- draws[(i - 1L) %% nrow(draws) + 1L, ]

@@ -38,22 +38,22 @@ second_title <- function(x) {
 }
 
 print_aux <- function(x, digits) {
-  second <- tabled_own(x)
+  second <- tabled_aux(x)
   if (length(second) > 0L) {
     cat(second_title(x))
     print(format(second, digits = digits), quote = FALSE)
   }
-  if (x$family != "ordered_logistic" && length(x$own) > 0L) print_one_own(x, digits)
+  if (x$family != "ordered_logistic" && length(x$aux) > 0L) print_one_aux(x, digits)
 }
 
-print_one_own <- function(x, digits) {
-  own <- if (is.null(x$second) || !is.null(density_of(x$family)$user)) x$own else
-    x$own[names(x$own) == "phi"]
-  if (length(own) == 0L) return(invisible())
-  error <- vapply(x$own_error, function(e) if (is.na(e)) "" else
+print_one_aux <- function(x, digits) {
+  aux <- if (is.null(x$second) || !is.null(density_of(x$family)$user)) x$aux else
+    x$aux[names(x$aux) == "phi"]
+  if (length(aux) == 0L) return(invisible())
+  error <- vapply(x$aux_error, function(e) if (is.na(e)) "" else
     sprintf(" (%s %s)", if (x$method == "mcmc") "posterior sd" else "standard error",
             format(e, digits = digits)), "")
-  cat("\n", sprintf("%s: %s%s\n", names(own), vapply(own, format, "", digits = digits), error),
+  cat("\n", sprintf("%s: %s%s\n", names(aux), vapply(aux, format, "", digits = digits), error),
       sep = "")
 }
 
@@ -88,7 +88,7 @@ summary.cl_glm <- function(object, ...) {
           mean(object$fitted.values^2) else object$mean_square)) {
     warn_perfect()
   }
-  estimate <- c(object$coefficients, tabled_own(object))
+  estimate <- c(object$coefficients, tabled_aux(object))
   error <- stats::setNames(rep(NA_real_, length(estimate)), names(estimate))
   error[rownames(object$vcov)] <- coefficient_errors(object)
   table <- cbind(Estimate = estimate, `Std. Error` = error)
@@ -104,7 +104,7 @@ summary.cl_glm <- function(object, ...) {
   if (!is.null(r_family(object$family)) && is.null(object$blocks)) {
     return(as_summary_glm(object, table))
   }
-  kept <- c("call", "family", "method", "own", "own_error", "logLik", "deviance", "null.deviance",
+  kept <- c("call", "family", "method", "aux", "aux_error", "logLik", "deviance", "null.deviance",
             "df.residual", "df.null", "nobs", "iterations", "converged", "message", "na.action",
             "prior", "second", "levels", "blocks")
   structure(c(object[intersect(kept, names(object))],
@@ -175,7 +175,7 @@ print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), 
       rows <- setdiff(seq_len(nrow(x$coefficients)), first)
       stats::printCoefmat(x$coefficients[rows, , drop = FALSE], digits = digits, na.print = "NA")
     }
-    if (x$family != "ordered_logistic" && length(x$own) > 0L) print_one_own(x, digits)
+    if (x$family != "ordered_logistic" && length(x$aux) > 0L) print_one_aux(x, digits)
     if (!is.null(x$linear)) print_linear_tests(x$linear, digits)
   } else {
     print_draws(x$sampling, digits)

@@ -27,7 +27,7 @@ confint.cl_glm <- function(object, parm, level = 0.95, method = c("wald", "profi
   check_dots_empty(...)
   method <- check_choice(method, c("wald", "profile"), "method")
   level <- check_number(level, "level", 0, 1)
-  estimate <- c(object$coefficients, tabled_own(object))
+  estimate <- c(object$coefficients, tabled_aux(object))
   names <- names(estimate)
   wanted <- if (missing(parm)) names else parm
   right <- if (is.character(wanted)) wanted %in% names else wanted %in% seq_along(names)
@@ -102,10 +102,10 @@ profile_intervals <- function(object, chosen, limit) {
   free <- setdiff(seq_len(core$columns),
                   if (object$family == "ordered_logistic") object$intercept)
   core <- free_columns(core, free[!is.na(matrix(object$coefficients, length(free))[, 1L])])
-  aux <- if (core$logged) log(object$own) else object$own
+  aux <- if (core$logged) log(object$aux) else object$aux
   theta <- c(object$coefficients[!is.na(object$coefficients)], aux)
   # an almost infinite phi is kept fixed
-  held <- if (identical(core$aux, "phi") && is.na(object$own_error)) aux_index(core)
+  held <- if (identical(core$aux, "phi") && is.na(object$aux_error)) aux_index(core)
   profile_ends(core, object, theta, held, glm_at(core, theta)$value, chosen, limit)
 }
 

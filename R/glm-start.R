@@ -20,9 +20,9 @@ glm_start <- function(core, start, priors) {
     left <- gram[core$free, core$free, drop = FALSE] + prior_ridge(core, prior)
     solve_information(left, right[core$free])
   }
-  usual <- c(beta, own_start(core, beta, !is.null(prior)))
+  usual <- c(beta, aux_start(core, beta, !is.null(prior)))
   if (!is.null(start)) beta <- start_beta(core, start)
-  theta <- if (is.null(start)) usual else c(beta, own_start(core, beta, !is.null(prior)))
+  theta <- if (is.null(start)) usual else c(beta, aux_start(core, beta, !is.null(prior)))
   list(core = core, prior = prior, theta = theta, usual = usual)
 }
 
@@ -122,7 +122,7 @@ class_counts <- function(core, classes) {
   counts[seq_len(classes)]
 }
 
-own_start <- function(core, beta, with_prior) {
+aux_start <- function(core, beta, with_prior) {
   if (core$aux_count == 0L) return(numeric())
   y <- core$data$y
   w <- ones_unless(core$data$weights, length(y))

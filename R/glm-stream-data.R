@@ -203,7 +203,7 @@ block_numbers <- function(s, data) {
   attr(x, "assign") <- attr(x, "contrasts") <- NULL
   if (!is.null(s$columns)) x <- x[, s$columns, drop = FALSE]
   storage.mode(x) <- "double"
-  part <- list(family = s$family, y = response$y, trials = response$trials, own = s$own,
+  part <- list(family = s$family, y = response$y, trials = response$trials, aux = s$aux,
                prior.weights = response$weights, offset = offset)
   check_block_response(part)
   w <- deviance_weights(part)
@@ -300,7 +300,7 @@ run_kept <- function(s, send, receive) {
   s$row <- 0
   waiting <- NULL
   for (block in s$kept) {
-    block$part["own"] <- list(s$own)
+    block$part["aux"] <- list(s$aux)
     if (!is.null(waiting) && isFALSE(receive(waiting))) return(FALSE)
     waiting <- send(block)
   }

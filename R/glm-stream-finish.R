@@ -42,8 +42,8 @@ finish_stream <- function(s, found) {
   beta <- rep(NA_real_, length(s$names))
   beta[found$kept] <- found$beta[found$kept]
   if (s$search_null) finish_null(s)
-  own <- if (is.null(s$own)) stats::setNames(numeric(), character()) else s$own
-  fit <- list(coefficients = stats::setNames(beta, s$names), own = own, own_error = NA_real_,
+  aux <- if (is.null(s$aux)) stats::setNames(numeric(), character()) else s$aux
+  fit <- list(coefficients = stats::setNames(beta, s$names), aux = aux, aux_error = NA_real_,
               rank = k, family = s$family, method = "ml", levels = s$found$levels,
               kind = s$found$kind, nobs = s$count[["used"]], converged = found$converged,
               message = found$message, iterations = max(1L, found$iterations),
@@ -57,17 +57,17 @@ finish_stream <- function(s, found) {
   if (normal) {
     if (is_perfect(fit$deviance / fit$df.residual, sums[["squares"]] / fit$nobs)) warn_perfect()
     phi <- if (fit$df.residual > 0) fit$deviance / fit$df.residual else NaN
-    fit$own <- c(sigma = sqrt(phi))
-    fit$own_error <- fit$own[[1L]] / sqrt(2 * fit$df.residual)
+    fit$aux <- c(sigma = sqrt(phi))
+    fit$aux_error <- fit$aux[[1L]] / sqrt(2 * fit$df.residual)
     log_variance <- log(2 * pi * fit$deviance / fit$nobs)
     fit$logLik <- (sums[["likelihood"]] - fit$nobs * (log_variance + 1)) / 2
   } else if (is.null(r_family(s$family))) {
     fit$logLik <- sums[["likelihood"]]
-    if (!is.null(s$own)) fit$own_error <- s$own_error
+    if (!is.null(s$aux)) fit$aux_error <- s$aux_error
   } else {
     if (!dispersion_known(s$r)) {
       phi <- if (fit$df.residual > 0) sums[["pearson"]] / fit$df.residual else NaN
-      fit$own <- c(dispersion = phi)
+      fit$aux <- c(dispersion = phi)
     }
     extra <- likelihood_df(fit) - fit$rank
     # each block has added 2 for the dispersion to the AIC
@@ -104,8 +104,8 @@ final_sums <- function(s, fit, deviance) {
       rep_len(link_inverse(fit$family, block$offset), length(mu))
     } else if (s$search_null) link_inverse(fit$family, s$alpha + block$offset) else
       rep(s$mean, length(mu))
-    part <- function(mu) sum(deviance_parts(fit$family, block$y, mu, w, fit$own))
-    pearson <- sum(w * (block$y - mu)^2 / glm_variance(fit$family, mu, fit$own))
+    part <- function(mu) sum(deviance_parts(fit$family, block$y, mu, w, fit$aux))
+    pearson <- sum(w * (block$y - mu)^2 / glm_variance(fit$family, mu, fit$aux))
     sums <<- sums + c(part(mu), part(null), pearson, sum(mu^2),
                       block_likelihood(s, at, block, deviance), 1)
     ends <<- c(low = min(ends[[1L]], mu), high = max(ends[[2L]], mu))
@@ -138,7 +138,7 @@ block_likelihood <- function(s, at, block, deviance) {
     normal_id = sum(log(block$w)),
     bernoulli_logit = -sum(deviance_parts(at$family, y, mu, rows)) / 2,
     poisson_log = sum(rows * stats::dpois(y, mu, log = TRUE)),
-    neg_binomial_2_log = sum(rows * stats::dnbinom(y, at$own, mu = mu, log = TRUE)),
+    neg_binomial_2_log = sum(rows * stats::dnbinom(y, at$aux, mu = mu, log = TRUE)),
     binomial_logit = {
       n <- at$trials
       if (all(y == round(y) & n == round(n))) sum(rows * stats::dbinom(y, n, mu, log = TRUE)) else
@@ -168,11 +168,11 @@ nb_family <- function(.Theta) {
 
 # Coefficients and phi in turn, until phi moves by less than 1e-8 standard errors.
 search_phi <- function(s, start, control) {
-  s$own <- c(phi = 1)
+  s$aux <- c(phi = 1)
   held <- FALSE
   steps <- 0L
   for (round in 1:50) {
-    s$r <- nb_family(s$own[[1L]])
+    s$r <- nb_family(s$aux[[1L]])
     found <- search_stream(s, start, control)
     start <- found$beta
     steps <- steps + found$iterations
@@ -180,26 +180,26 @@ search_phi <- function(s, start, control) {
     change <- Inf
     for (i in seq_len(if (round == 1L) 20L else 1L)) {
       at <- phi_terms(s, found$beta)
-      held <- log(s$own[[1L]]) > 16 + log(max(at$most, 1))
+      held <- log(s$aux[[1L]]) > 16 + log(max(at$most, 1))
       if (held) break
       change <- if (at$second < 0) -at$first / at$second else sign(at$first)
       change <- max(min(change, 2), -2)
-      s$own[[1L]] <- s$own[[1L]] * exp(change)
+      s$aux[[1L]] <- s$aux[[1L]] * exp(change)
       if (abs(change) < 0.01) break
     }
     if (!held && abs(change) * sqrt(abs(at$second)) <= control$tolerance) break
   }
   found$iterations <- steps
-  s$own_error <- if (held) NA_real_ else s$own[[1L]] / sqrt(-at$second)
+  s$aux_error <- if (held) NA_real_ else s$aux[[1L]] / sqrt(-at$second)
   if (held) warn_mode(NULL, list(converged = TRUE, held = TRUE))
-  s$r <- nb_family(s$own[[1L]])
+  s$r <- nb_family(s$aux[[1L]])
   s$null_change <- Inf
   found
 }
 
 # Derivatives of the log likelihood by log(phi).
 phi_terms <- function(s, beta) {
-  phi <- s$own[[1L]]
+  phi <- s$aux[[1L]]
   sums <- c(0, 0)
   most <- 0
   send <- function(block) {

@@ -85,7 +85,7 @@ tidy.cl_glm <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = F
     }
   }
   if (x$family == "ordered_logistic") {
-    table$coef.type <- rep(c("coefficient", "scale"), c(length(x$coefficients), length(x$own)))
+    table$coef.type <- rep(c("coefficient", "scale"), c(length(x$coefficients), length(x$aux)))
   }
   table_of(table)
 }
@@ -225,7 +225,7 @@ class_basis <- function(object, trms, xlev, grid, vcov, ...) {
   like <- list(contrasts = object$contrasts, terms = object$terms, coefficients = beta,
                call = call("cl_glm", formula = stats::formula(object)))
   if (object$family == "ordered_logistic") {
-    like$zeta <- stats::setNames(object$own, paste(levels[-length(levels)], levels[-1L], sep = "|"))
+    like$zeta <- stats::setNames(object$aux, paste(levels[-length(levels)], levels[-1L], sep = "|"))
     like$method <- "logistic"
     class(like) <- "polr"
   } else {

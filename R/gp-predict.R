@@ -98,8 +98,8 @@ at_draw <- function(object, par, i) {
   par <- par[i, ]
   object$par <- par
   if (!is.null(object$response)) {
-    object$own <- par[names(object$own)]
-    par <- par[setdiff(names(par), names(object$own))]
+    object$aux <- par[names(object$aux)]
+    par <- par[setdiff(names(par), names(object$aux))]
   } else {
     object$noise <- par[["noise"]]
     par <- par[-length(par)]

@@ -69,7 +69,7 @@ response_guess <- function(response) {
   if (is.matrix(eta)) eta else matrix(eta - response$offset)
 }
 
-# The rows of gp_space() for the family's own parameters; `scale`: that of y.
+# The rows of gp_space() for the family's further parameters; `scale`: that of y.
 response_rows <- function(response, scale) {
   row <- function(name, low, high, from, to, role = name) {
     data.frame(name = name, role = role, log = TRUE, unit = 1, low = low, high = high, from = from,
@@ -87,20 +87,20 @@ response_rows <- function(response, scale) {
     })
 }
 
-response_cuts <- function(own) c(0, cumsum(own))
+response_cuts <- function(aux) c(0, cumsum(aux))
 
-# At latent values f (n x d) and the family's own parameters, with a row for each observation:
+# At latent values f (n x d) and the family's further parameters, with a row for each observation:
 # l (log density), d1 (n x d), w (minus the second derivatives: n, or n x d x d), v (what stands for
 # w in determinants; w itself unless the family is "student_t", which also has `wide`), third(s):
 # half the derivatives of -tr(S V) for given s like v, and with `by` a list by parameter of l, d1
 # and v.
-response_at <- function(response, f, own, by = FALSE) {
+response_at <- function(response, f, aux, by = FALSE) {
   y <- response$y
   at <- if (response$family == "categorical_logit") {
     categorical_at(response, f)
   } else {
     eta <- f[, 1L] + response$offset
-    own <- unname(own)
+    aux <- unname(aux)
     one <- switch(response$family,
       bernoulli_logit = logit_at(y, 1, eta),
       binomial_logit = logit_at(y, response$trials, eta),
@@ -108,9 +108,9 @@ response_at <- function(response, f, own, by = FALSE) {
         mu <- exp(eta)
         list(l = stats::dpois(y, mu, log = TRUE), d1 = y - mu, w = mu, d3 = -mu)
       },
-      neg_binomial_2_log = negative_at(y, eta, own, by),
-      student_t = student_at(y - eta, own[1L], own[2L], by),
-      ordered_logistic = ordered_at(y, eta, own, by))
+      neg_binomial_2_log = negative_at(y, eta, aux, by),
+      student_t = student_at(y - eta, aux[1L], aux[2L], by),
+      ordered_logistic = ordered_at(y, eta, aux, by))
     one$third <- function(s) matrix(0.5 * s * one$d3)
     one
   }
@@ -204,9 +204,9 @@ categorical_at <- function(response, f) {
   p <- exp(eta - top)
   total <- rowSums(p)
   p <- p / total
-  own <- cbind(seq_len(n), response$y)
+  hit_at <- cbind(seq_len(n), response$y)
   hit <- -p
-  hit[own] <- hit[own] + 1
+  hit[hit_at] <- hit[hit_at] + 1
   w <- array(0, c(n, d, d))
   ph <- p %*% h
   for (a in seq_len(d)) for (b in seq_len(d)) {
@@ -222,6 +222,6 @@ categorical_at <- function(response, f) {
     q <- matrix(q, n)
     -0.5 * (p * (q - rowSums(p * q))) %*% h
   }
-  list(l = eta[own] - top - log(total), d1 = hit %*% h, w = if (d == 1L) w[, 1L, 1L] else w,
+  list(l = eta[hit_at] - top - log(total), d1 = hit %*% h, w = if (d == 1L) w[, 1L, 1L] else w,
        third = third)
 }

@@ -19,12 +19,12 @@ sample_response <- function(problem, space, prior, found, control, progress) {
     par[free] <- unlist(given[names])
     p <- prior$value(par)
     at_kernel <- with_parameters(e$kernel, par[e$in_kernel])
-    own <- par[-e$in_kernel]
+    aux <- par[-e$in_kernel]
     l <- latent_root(cl_cov(x, kernel = at_kernel))
     z <- matrix(given$latent, n)
     f <- e$centre + as.matrix(l %*% z)
     if (!is.null(h)) f <- f + matrix(h %*% given$coefficients, n)
-    at <- response_at(problem$response, f, own, by = TRUE)
+    at <- response_at(problem$response, f, aux, by = TRUE)
     value <- sum(at$l) + p$value - sum(z^2) / 2
     # a clMatrix where the covariance matrix is one
     moved <- as.matrix(crossprod(l, at$d1))
@@ -93,7 +93,7 @@ loo.cl_gp_response <- function(x, ...) {
   par <- gp_draws(x, Inf)
   log_lik <- vapply(seq_len(nrow(par)), function(i) {
     one <- at_draw(x, par, i)
-    response_at(x$response, drawn_state(one)$f, one$own)$l
+    response_at(x$response, drawn_state(one)$f, one$aux)$l
   }, numeric(length(x$y)))
   loo_of(array(t(log_lik), c(size, length(x$y))), ...)
 }

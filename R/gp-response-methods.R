@@ -92,13 +92,13 @@ residuals.cl_gp_response <- function(object, type = c("deviance", "pearson", "re
   }
   rest <- y - mu
   if (object$family == "student_t") {
-    scale <- object$own[["scale"]]
-    df <- object$own[["df"]]
+    scale <- object$aux[["scale"]]
+    df <- object$aux[["df"]]
     rest <- switch(type, response = rest,
       pearson = rest * sqrt(w * max(df - 2, 0) / max(df, 2)) / scale,
       deviance = sign(rest) * sqrt(w * (df + 1) * log1p((rest / scale)^2 / df)))
   } else {
-    aux <- if (length(object$own) > 0L) object$own[[1L]]
+    aux <- if (length(object$aux) > 0L) object$aux[[1L]]
     rest <- switch(type, response = rest,
       pearson = rest * sqrt(w / glm_variance(object$family, mu, aux)),
       deviance = sign(rest) * sqrt(pmax(deviance_parts(object$family, y, mu, w, aux), 0)))
@@ -181,14 +181,14 @@ draw_observations <- function(object, f, offset, trials) {
   family <- object$family
   n <- nrow(f)
   response <- object$response
-  q <- response_scale(object, f, offset, object$own, TRUE)
+  q <- response_scale(object, f, offset, object$aux, TRUE)
   if (has_classes(family)) {
     below <- t(apply(q, 1L, cumsum))
     drawn <- pmin(1L + rowSums(stats::runif(n) > below), ncol(q))
     return(factor(response$levels[drawn], response$levels, ordered = response$kind == "ordered"))
   }
-  if (family == "student_t") return(q[, 1L] + object$own[[1L]] * stats::rt(n, object$own[[2L]]))
-  y <- glm_links[[family]]$draw(n, q[, 1L], trials, if (length(object$own) > 0L) object$own[[1L]])
+  if (family == "student_t") return(q[, 1L] + object$aux[[1L]] * stats::rt(n, object$aux[[2L]]))
+  y <- glm_links[[family]]$draw(n, q[, 1L], trials, if (length(object$aux) > 0L) object$aux[[1L]])
   switch(response$kind, factor = factor(response$levels[y + 1L], response$levels),
          logical = y > 0.5, share = y / trials,
          counts = I(cbind(successes = y, failures = trials - y)), y)
@@ -277,7 +277,7 @@ plotted_response <- function(object, points) {
   parts <- latent_parts(object, points, "variance", 50)
   rows <- seq_len(nrow(points$x))
   none <- if (object$family == "categorical_logit") 0 else numeric(length(rows))
-  scale <- function(f, own) response_scale(object, f, none, own, !classes)
+  scale <- function(f, aux) response_scale(object, f, none, aux, !classes)
   fit <- expectations(parts, object$response$dims, scale)$mean
   if (classes) return(data.frame(fit))
   link <- gp_interval(list(mean = none, rows = rows,

@@ -79,7 +79,7 @@ predict.cl_gp_response <- function(object, newdata,
   parts <- latent_parts(object, points, what, draws)
   n <- nrow(points$x)
   rows <- which(points$complete)
-  scale <- function(f, own) response_scale(object, f, pick_rows(points$offset, rows), own,
+  scale <- function(f, aux) response_scale(object, f, pick_rows(points$offset, rows), aux,
                                            type == "response" && !has_classes(family))
   if (type == "link") {
     found <- link_moments(parts, response$contrasts, points, rows)
@@ -113,7 +113,7 @@ predict.cl_gp_response <- function(object, newdata,
         link <- gp_interval(list(mean = rep(0, length(rows)), rows = seq_along(rows),
                                  parts = lapply(parts, function(one) c(one, noise = 0))), FALSE,
                             level)
-        scale(matrix(link[, 1L + (p > 0.5)]), parts[[1L]]$own)
+        scale(matrix(link[, 1L + (p > 0.5)]), parts[[1L]]$aux)
       })
     })
     fit <- if (is.null(columns)) cbind(fit = fit, lwr = bounds[[1L]], upr = bounds[[2L]]) else
@@ -159,7 +159,7 @@ class_labels <- function(response) {
 }
 
 # The process at the complete points, for each draw: list(mean (m x d), variance (m or m x d x d),
-# own).
+# aux).
 latent_parts <- function(object, points, what, draws) {
   rows <- points$complete
   x <- unname(points$x[rows, , drop = FALSE])
@@ -171,21 +171,21 @@ latent_parts <- function(object, points, what, draws) {
     state <- if (is.null(object$draws)) gp_state(one) else drawn_state(one)
     part <- state$predict(x, what, basis)
     part$mean <- as.matrix(part$mean + centre)
-    part$own <- one$own
+    part$aux <- one$aux
     part
   })
 }
 
 # The quantities q (a matrix with a row for each point) of the latent values f (m x d) and the
-# family's own parameters.
-response_scale <- function(object, f, offset, own, plain) {
+# family's further parameters.
+response_scale <- function(object, f, offset, aux, plain) {
   family <- object$family
   if (family == "categorical_logit") {
     return(class_probabilities(family, tcrossprod(f, object$response$contrasts) + offset))
   }
   eta <- f[, 1L] + offset
   if (family == "ordered_logistic") {
-    return(matrix(class_probabilities(family, eta, response_cuts(own)), length(eta)))
+    return(matrix(class_probabilities(family, eta, response_cuts(aux)), length(eta)))
   }
   if (family == "bernoulli_logit" && !plain) {
     return(cbind(stats::plogis(-eta), stats::plogis(eta)))
@@ -204,7 +204,7 @@ normal_nodes <- function(d) {
   list(z = rbind(z, -z), w = rep(1 / 1024, 1024L))
 }
 
-# Calls each(f, own, weight) at all nodes of all draws.
+# Calls each(f, aux, weight) at all nodes of all draws.
 over_nodes <- function(parts, d, each) {
   nodes <- normal_nodes(d)
   for (part in parts) {
@@ -213,7 +213,7 @@ over_nodes <- function(parts, d, each) {
       step <- vapply(seq_len(d), function(a) {
         as.vector(matrix(root[, a, ], ncol = d) %*% nodes$z[j, ])
       }, numeric(nrow(part$mean)))
-      each(part$mean + matrix(step, ncol = d), part$own, nodes$w[j] / length(parts))
+      each(part$mean + matrix(step, ncol = d), part$aux, nodes$w[j] / length(parts))
     }
   }
 }
@@ -221,8 +221,8 @@ over_nodes <- function(parts, d, each) {
 expectations <- function(parts, d, scale) {
   mean <- 0
   square <- 0
-  over_nodes(parts, d, function(f, own, w) {
-    q <- scale(f, own)
+  over_nodes(parts, d, function(f, aux, w) {
+    q <- scale(f, aux)
     mean <<- mean + w * q
     square <<- square + w * q^2
   })
@@ -233,9 +233,9 @@ expectations <- function(parts, d, scale) {
 scale_quantile <- function(parts, d, scale, p) {
   values <- list()
   weights <- numeric()
-  over_nodes(parts, d, function(f, own, w) {
+  over_nodes(parts, d, function(f, aux, w) {
     if (w < 1e-12) return()
-    values[[length(values) + 1L]] <<- scale(f, own)
+    values[[length(values) + 1L]] <<- scale(f, aux)
     weights[length(weights) + 1L] <<- w
   })
   all <- array(unlist(values), c(dim(values[[1L]]), length(values)))
@@ -252,14 +252,14 @@ new_quantile <- function(object, parts, offset, trials, p) {
   whole <- family != "student_t"
   below <- function(q) {
     total <- 0
-    over_nodes(parts, 1L, function(f, own, w) {
+    over_nodes(parts, 1L, function(f, aux, w) {
       if (w < 1e-12) return()
       eta <- f[, 1L] + offset
       total <<- total + w * switch(family,
         poisson_log = stats::ppois(q, exp(eta)),
-        neg_binomial_2_log = stats::pnbinom(q, own[[1L]], mu = exp(eta)),
+        neg_binomial_2_log = stats::pnbinom(q, aux[[1L]], mu = exp(eta)),
         binomial_logit = stats::pbinom(q, trials, stats::plogis(eta)),
-        student_t = stats::pt((q - eta) / own[[1L]], own[[2L]]))
+        student_t = stats::pt((q - eta) / aux[[1L]], aux[[2L]]))
     })
     total
   }

@@ -303,15 +303,15 @@ finish_mixed <- function(work, found) {
   }
   fit <- list(
     coefficients = beta,
-    own = if (work$family == "normal_id") c(sigma = found$sigma) else if (length(found$aux) > 0L)
+    aux = if (work$family == "normal_id") c(sigma = found$sigma) else if (length(found$aux) > 0L)
       stats::setNames(found$aux, if (is.null(r_family(work$family))) "phi" else "dispersion"),
-    own_error = if (is.null(found$aux_error)) NA_real_ else found$aux_error,
+    aux_error = if (is.null(found$aux_error)) NA_real_ else found$aux_error,
     vcov = found$vcov, logLik = found$logLik, objective = found$logLik, rank = length(work$kept),
     family = work$family, method = work$method, levels = glm$levels, kind = glm$kind, y = glm$y,
     trials = glm$trials, prior.weights = glm$weights, offset = glm$offset, nobs = glm_nobs(glm),
     converged = found$search$converged, message = found$search$message,
     iterations = found$search$iterations)
-  fit$df <- fit$rank + nrow(model$at) + length(fit$own)
+  fit$df <- fit$rank + nrow(model$at) + length(fit$aux)
   fit$df.residual <- fit$nobs - fit$df
   fit[c("theta", "random", "roots", "variances")] <- mixed_summary(model, lambda, found, groups)
   fit$singular <- any(found$theta[model$at[, 2L] == model$at[, 3L]] < 1e-4)
@@ -320,7 +320,7 @@ finish_mixed <- function(work, found) {
   fit$fitted.values <- glm_mean(fit, eta)
   fit$deviance <- if (work$family == "normal_id") -2 * fit$logLik else
     sum(deviance_parts(fit$family, mean_response(fit), fit$fitted.values, deviance_weights(fit),
-                       fit$own))
+                       fit$aux))
   fit$draws <- found$draws
   fit[c("prior", "spread_error")] <- found[c("prior", "spread_error")]
   if (!is.null(found$objective)) fit$objective <- found$objective

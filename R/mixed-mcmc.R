@@ -184,8 +184,8 @@ finish_sampled <- function(fit, work, found) {
   fit$random <- lapply(stats::setNames(unique(groups), unique(groups)), function(g)
     do.call(cbind, found$random[groups == g]))
   if (length(found$aux) > 0L) {
-    fit$own[] <- mean(found$aux)
-    fit$own_error <- stats::sd(found$aux)
+    fit$aux[] <- mean(found$aux)
+    fit$aux_error <- stats::sd(found$aux)
   }
   eta <- if (is.null(fit$offset)) eta else eta + fit$offset
   fit$linear.predictors[] <- eta

@@ -78,7 +78,7 @@ variance_components <- function(x) {
     diag(correlation) <- 1
     structure(v, stddev = sd, correlation = correlation)
   })
-  structure(components, sc = if (x$family == "normal_id") x$own[[1L]], class = "cl_varcorr")
+  structure(components, sc = if (x$family == "normal_id") x$aux[[1L]], class = "cl_varcorr")
 }
 
 #' @exportS3Method nlme::fixef
@@ -124,7 +124,7 @@ getME.cl_glmm <- function(object, name, ...) {
     theta = function() if (!is.null(object$theta)) stats::setNames(object$theta, places$name),
     lower = function() stats::setNames(places$lower, places$name),
     beta = function() unname(beta), fixef = function() beta,
-    sigma = function() if (object$family == "normal_id") object$own[[1L]] else 1,
+    sigma = function() if (object$family == "normal_id") object$aux[[1L]] else 1,
     flist = function() lapply(stats::setNames(object$effects, names(object$roots)), function(effect)
       group_factor(effect$of, stats::model.frame(object))$factor)[names(object$random)],
     cnms = function() lapply(object$roots, rownames),

@@ -133,7 +133,7 @@ simulate.cl_glmm <- function(object, nsim = 1, seed = NULL, re.form = NA, ...) {
   fixed <- if (!old) stats::predict(object, re.form = NA)
   with_seed(seed, {
     values <- lapply(seq_len(nsim), function(i) {
-      if (old) return(draw_response(object, object$fitted.values, object$own))
+      if (old) return(draw_response(object, object$fitted.values, object$aux))
       eta <- fixed
       for (t in seq_along(designs)) {
         d <- designs[[t]]
@@ -141,7 +141,7 @@ simulate.cl_glmm <- function(object, nsim = 1, seed = NULL, re.form = NA, ...) {
                         object$roots[[t]])
         eta <- eta + rowSums(d$x * b[as.integer(d$factor), , drop = FALSE])
       }
-      draw_response(object, glm_mean(object, eta), object$own)
+      draw_response(object, glm_mean(object, eta), object$aux)
     })
     names(values) <- if (nsim > 0) paste0("sim_", seq_len(nsim))
     place <- stats::napredict(dropped, seq_along(object$fitted.values))

@@ -165,5 +165,5 @@ mixed_mode_start <- function(work) {
   names(roots) <- vapply(work$designs, `[[`, "", "group")
   list(family = work$family, roots = roots, variances = lapply(roots, tcrossprod),
        coefficients = upper_solve(qr.R(rotation), start$b), vcov = tcrossprod(root),
-       own = if (!is.null(start$aux)) exp(start$aux))
+       aux = if (!is.null(start$aux)) exp(start$aux))
 }

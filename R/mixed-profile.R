@@ -14,7 +14,7 @@ mixed_work <- function(object, method = object$method) {
        control = glm_control(list(), "ml"))
 }
 
-log_aux <- function(object) if (length(object$own) > 0L) log(unname(object$own))
+log_aux <- function(object) if (length(object$aux) > 0L) log(unname(object$aux))
 
 centred_response <- function(glm) glm$y - if (is.null(glm$offset)) 0 else glm$offset
 
@@ -24,7 +24,7 @@ mixed_hessian <- function(object, fixed = FALSE) {
   work <- mixed_work(object)
   x <- work$x
   normal <- object$family == "normal_id"
-  sigma <- if (normal) object$own[[1L]] else 1
+  sigma <- if (normal) object$aux[[1L]] else 1
   if (normal) {
     w <- work$glm$weights
     if (!is.null(w)) for (t in seq_along(work$designs)) {
@@ -107,7 +107,7 @@ mixed_surface <- function(object, work, first = NULL, beta = NULL, joint = FALSE
   if (normal) {
     problem <- normal_problem(work$designs, work$x, centred_response(work$glm), work$glm$weights,
                               work$method == "reml")
-    psi <- c(start, log(object$own[[1L]]))
+    psi <- c(start, log(object$aux[[1L]]))
   } else {
     problem <- list(model = mixed_model(work$designs), q = work$x,
                     offset = if (is.null(work$glm$offset)) numeric(work$glm$n) else
@@ -181,7 +181,7 @@ mixed_surface <- function(object, work, first = NULL, beta = NULL, joint = FALSE
   sds <- unlist(lapply(seq_along(sizes), function(t) terms[[t]][seq_len(sizes[t])]))
   lower <- replace(rep(-Inf, length(psi)), sds, 0)
   unit <- unlist(lapply(seq_along(sizes), function(t)
-    1 / mixed_scale(work$designs[[t]]$x)[order[[t]]])) * if (normal) object$own[[1L]] else 1
+    1 / mixed_scale(work$designs[[t]]$x)[order[[t]]])) * if (normal) object$aux[[1L]] else 1
   begin <- unname(psi) # not at variances of 0 and correlations of 1, where derivatives are 0
   begin[sds] <- pmax(begin[sds], 1e-2 * unit)
   cors <- setdiff(seq_len(many), sds)
@@ -298,7 +298,7 @@ fixed_surface <- function(object, work, j) {
   problem <- function(b) normal_problem(work$designs, work$x[, -j, drop = FALSE],
                                         y - work$x[, j] * b, work$glm$weights, FALSE)
   first <- problem(beta)
-  lambda <- roots_lambda(first$model, lapply(object$roots, `/`, object$own[[1L]]))
+  lambda <- roots_lambda(first$model, lapply(object$roots, `/`, object$aux[[1L]]))
   at <- first$model$at
   theta <- vapply(seq_len(nrow(at)), function(i) lambda[[at[i, 1L]]][at[i, 2L], at[i, 3L]], 0)
   kept <- list(b = beta, problem = first)

@@ -128,7 +128,7 @@ predict_wald <- function(object, eta, points, rows, type, interval, level, weigh
   normal <- object$family == "normal_id"
   result <- list(fit = eta, se = se)
   wide <- if (interval == "prediction") sqrt(square + of_rows(TRUE) +
-                                               if (normal) object$own[[1L]]^2 / weights else 0)
+                                               if (normal) object$aux[[1L]]^2 / weights else 0)
   ends <- if (is.null(wide) || normal) lapply(tails, function(q) {
     eta + q * if (is.null(wide)) se else wide
   })
@@ -145,10 +145,10 @@ predict_wald <- function(object, eta, points, rows, type, interval, level, weigh
 }
 
 # Quantiles of new responses, averaged over the columns of linear predictors.
-predict_quantiles <- function(object, eta, level, own = NULL) {
+predict_quantiles <- function(object, eta, level, aux = NULL) {
   mu <- eta
   mu[] <- link_inverse(object$family, as.vector(eta))
-  law_quantiles(response_law(object, own), mu, c((1 - level) / 2, (1 + level) / 2))
+  law_quantiles(response_law(object, aux), mu, c((1 - level) / 2, (1 + level) / 2))
 }
 
 check_response_law <- function(object, type) {
@@ -172,7 +172,7 @@ predict_drawn <- function(object, points, rows, type, interval, level, weights) 
   sizes <- lengths(lapply(object$effects, `[[`, "columns"))
   variances <- predict_draws(object, draws, sizes)
   normal <- object$family == "normal_id"
-  own <- if (length(object$own) > 0L) draws[, ncol(draws)]
+  aux <- if (length(object$aux) > 0L) draws[, ncol(draws)]
   tails <- c((1 - level) / 2, (1 + level) / 2)
   k <- names(object$coefficients)[!is.na(object$coefficients)]
   pick <- function(v, i) if (length(v) > 1L) v[i] else v
@@ -208,9 +208,9 @@ predict_drawn <- function(object, points, rows, type, interval, level, weights) 
       sqrt(apply(eta, 1L, stats::var) + rowMeans(spread$new)))
     if (interval == "prediction") {
       wide <- noise(spread$new + spread$all +
-                      if (normal) outer(1 / pick(weights, i) + numeric(length(i)), own^2) else 0)
+                      if (normal) outer(1 / pick(weights, i) + numeric(length(i)), aux^2) else 0)
       if (!normal) return(c(found, stats::setNames(
-        predict_quantiles(object, wide, level, rep(own, each = length(i))), c("lower", "upper"))))
+        predict_quantiles(object, wide, level, rep(aux, each = length(i))), c("lower", "upper"))))
       shown <- wide
     }
     limits <- apply(shown, 1L, function(v)

@@ -79,14 +79,14 @@ loo_of <- function(log_lik, ..., r_eff = NULL) {
 
 # The log likelihood of each observation of a cl_glm(), with its weight, given means (probabilities
 # of the classes) and sigma or phi.
-glm_pointwise <- function(object, mean, own) {
+glm_pointwise <- function(object, mean, aux) {
   y <- object$y
   w <- ones_unless(object$prior.weights, length(y))
-  if (object$family == "normal_id") return(stats::dnorm(y, mean, own / sqrt(w), log = TRUE))
+  if (object$family == "normal_id") return(stats::dnorm(y, mean, aux / sqrt(w), log = TRUE))
   w * switch(object$family,
              bernoulli_logit = stats::dbinom(y, 1, mean, log = TRUE),
              binomial_logit = stats::dbinom(y, object$trials, mean, log = TRUE),
              poisson_log = stats::dpois(y, mean, log = TRUE),
-             neg_binomial_2_log = stats::dnbinom(y, own, mu = mean, log = TRUE),
+             neg_binomial_2_log = stats::dnbinom(y, aux, mu = mean, log = TRUE),
              log(mean[cbind(seq_along(y), as.integer(y))]))
 }

@@ -207,7 +207,7 @@ dense_problem <- function(model) {
 
 # The theta of fits, by columns, in the order of dense_terms().
 fit_theta <- function(fit, normal) {
-  l <- lapply(fit$roots, function(r) r / if (normal) fit$own[[1L]] else 1)
+  l <- lapply(fit$roots, function(r) r / if (normal) fit$aux[[1L]] else 1)
   unlist(lapply(l, function(r) r[lower.tri(r, TRUE)]))
 }
 
@@ -223,7 +223,7 @@ compare <- function(seed) {
   problem <- dense_problem(model)
   normal <- problem$beta == 0
   fit <- own$fit
-  here <- c(fit_theta(fit, normal), if (!normal) c(coef(fit), if (problem$aux) log(fit$own)))
+  here <- c(fit_theta(fit, normal), if (!normal) c(coef(fit), if (problem$aux) log(fit$aux)))
   same <- -problem$value(here) - fit$logLik
   starts <- list(here)
   if (length(other) > 0L) {

@@ -116,7 +116,7 @@ test_that("random effects: known levels by their effects, new ones integrated ov
   expect_cv(cv, by_loop(folds, function(train, test) {
     some <- suppressMessages(cl_glm(breaks ~ tension + (1 | block), data[train, ], "normal_id"))
     mean <- predict(some, data[test, ])
-    list(mean = mean, score = dnorm(data$breaks[test], mean, some$own, log = TRUE))
+    list(mean = mean, score = dnorm(data$breaks[test], mean, some$aux, log = TRUE))
   }), 1e-5)
   fit <- cl_glm(weight ~ Time + (1 | Chick), ChickWeight, "normal_id")
   folds <- as.integer(as.character(ChickWeight$Chick)) %% 5
@@ -125,7 +125,7 @@ test_that("random effects: known levels by their effects, new ones integrated ov
     some <- cl_glm(weight ~ Time + (1 | Chick), ChickWeight[train, ], "normal_id")
     mean <- predict(some, ChickWeight[test, ], re.form = NA)
     list(mean = mean, score = dnorm(ChickWeight$weight[test], mean,
-                                    sqrt(some$own^2 + some$variances[[1]][1]), log = TRUE))
+                                    sqrt(some$aux^2 + some$variances[[1]][1]), log = TRUE))
   }), 1e-5)
 })
 
@@ -231,7 +231,7 @@ test_that("processes fitted again, by Vecchia's approximation, and of other fami
       density <- function(f, i) switch(family,
         poisson_log = dpois(held$carb[i], exp(f)),
         binomial_logit = dbinom(held$carb[i], 10, plogis(f)),
-        dt((held$mpg[i] - f) / some$own[[1L]], some$own[[2L]]) / some$own[[1L]])
+        dt((held$mpg[i] - f) / some$aux[[1L]], some$aux[[2L]]) / some$aux[[1L]])
       value <- vapply(seq_len(nrow(held)), function(i) {
         integrate(function(z) density(link$fit[i] + z * link$se.fit[i], i) * dnorm(z), -8, 8,
                   rel.tol = 1e-10)$value

@@ -123,11 +123,11 @@ test_that("cl_objective() has the further parameters in its vector", {
     small[small > 100] <- 20
     nb <- cl_glm(small ~ X, family = "neg_binomial_2_log")
     expect_mode(cl_likelihood("neg_binomial_2_log", small, X), c(0, 0, 0, 0, 1),
-                c(coef(nb), nb$own))
+                c(coef(nb), nb$aux))
     three <- 1L + (eta > 0) + (eta > 0.6 + rnorm(rows) / 2)
     ordered <- cl_glm(factor(three) ~ X, family = "ordered_logistic")
     expect_mode(cl_likelihood("ordered_logistic", three, X), c(0, 0, 0, 0, 1),
-                c(coef(ordered), ordered$own))
+                c(coef(ordered), ordered$aux))
     f <- cl_likelihood("categorical_logit", three, X)
     o <- cl_objective(f)
     b <- matrix(1:9 / 10, 3)

@@ -27,7 +27,7 @@ test_that("families of cl_family() are fitted at the maximum of their likelihood
     (if (some) each_engine else on_host)({
       fit <- cl_glm(formula, d, family = name)
       x <- cbind(1, d$x, d$g == "v")
-      own <- fit$own
+      own <- fit$aux
       value <- function(v) {
         inverse <- if (name == "beta") plogis else exp
         sum(by_hand(name, d[[y]], inverse(x %*% v[1:3]), if (two) v[4] + v[5] * d$z else 0,
@@ -73,7 +73,7 @@ test_that("their methods work", {
   new <- d[c(3, 90), ]
   found <- predict(fit, new, type = "response", se.fit = TRUE, interval = "confidence")
   expect_equal(found$fit[, 1L], fitted(fit)[c(3, 90)], ignore_attr = TRUE)
-  v <- c(coef(fit), fit$own)
+  v <- c(coef(fit), fit$aux)
   mean_at <- function(v) {
     x <- cbind(1, new$x, new$g == "v")
     drop(exp(x %*% v[1:3])) * plogis(-(v[4] + v[5] * new$z))
@@ -106,13 +106,13 @@ test_that("their methods work", {
   for (link in c("probit", "cloglog", "cauchit")) {
     fit <- cl_glm(share ~ z, d, cl_family("beta", link))
     mu <- make.link(link)$linkinv(drop(cbind(1, d$z) %*% coef(fit)))
-    expect_equal(fit$logLik, sum(by_hand("beta", d$share, mu, log(fit$own), NULL)))
+    expect_equal(fit$logLik, sum(by_hand("beta", d$share, mu, log(fit$aux), NULL)))
   }
 })
 
 test_that("variances, draws, null deviances and intervals of second parts", {
   fit <- cl_glm(share ~ x | z, d, "beta")
-  phi <- exp(drop(cbind(1, d$z) %*% fit$own))
+  phi <- exp(drop(cbind(1, d$z) %*% fit$aux))
   mu <- fitted(fit)
   expect_equal(residuals(fit), (d$share - mu) / sqrt(mu * (1 - mu) / (1 + phi)), tolerance = 1e-8,
                ignore_attr = TRUE)
@@ -121,12 +121,12 @@ test_that("variances, draws, null deviances and intervals of second parts", {
   expect_equal(fit$null.deviance, -2 * cl_glm(count ~ 1, d, "hurdle_poisson")$logLik,
                tolerance = 1e-10)
   many <- simulate(fit, 300, seed = 1)
-  share <- plogis(drop(cbind(1, d$z) %*% fit$own))
+  share <- plogis(drop(cbind(1, d$z) %*% fit$aux))
   expect_lt(max(abs(rowMeans(many > 0) - share) / sqrt(share * (1 - share) / 300)), 5)
   found <- predict(fit, d[1:3, ], "second", interval = "confidence")
   z <- cbind(1, d$z[1:3])
   error <- sqrt(diag(z %*% vcov(fit)[3:4, 3:4] %*% t(z)))
-  expect_equal(found, plogis(drop(z %*% fit$own) + outer(error, c(0, -1, 1) * qnorm(0.975))),
+  expect_equal(found, plogis(drop(z %*% fit$aux) + outer(error, c(0, -1, 1) * qnorm(0.975))),
                tolerance = 1e-6, ignore_attr = TRUE)
 })
 

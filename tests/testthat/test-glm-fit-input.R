@@ -63,7 +63,7 @@ test_that("an ordered model without an intercept is one with cuts", {
     expect_equal(unname(coef(cl_glm(x, factor(mtcars$gear), "ordered_logistic"))),
                  unname(coef(a)))
     none <- cl_glm(factor(gear) ~ 1, mtcars, "ordered_logistic")
-    expect_equal(unname(plogis(none$own)), cumsum(table(mtcars$gear))[1:2] / 32,
+    expect_equal(unname(plogis(none$aux)), cumsum(table(mtcars$gear))[1:2] / 32,
                  ignore_attr = TRUE)
     expect_length(coef(none), 0)
     expect_output(print(summary(none)), "3\\|4")
@@ -184,11 +184,11 @@ test_that("counts of 1e9 are fitted like others", {
     for (phi in c(100, 1e8)) {
       y <- counts(phi)
       fit <- expect_silent(cl_glm(y ~ x, family = "neg_binomial_2_log"))
-      expect_equal(fit$own[[1]], phi, tolerance = 0.1)
+      expect_equal(fit$aux[[1]], phi, tolerance = 0.1)
       expect_equal(coef(fit), c(`(Intercept)` = 20.7, x = 0.3), tolerance = 2 / sqrt(phi))
-      expect_equal(fit$logLik, sum(dnbinom(y, size = fit$own, mu = fitted(fit), log = TRUE)),
+      expect_equal(fit$logLik, sum(dnbinom(y, size = fit$aux, mu = fitted(fit), log = TRUE)),
                    tolerance = 1e-9)
-      expect_equal(fit$own_error / phi, sqrt(2 / 300), tolerance = 0.1)
+      expect_equal(fit$aux_error / phi, sqrt(2 / 300), tolerance = 0.1)
       expect_lt(abs(deviance(fit) - 300), 30)
       if (phi == 1e8) expect_gt(fit$logLik - cl_glm(y ~ x, family = "poisson_log")$logLik, 1000)
     }

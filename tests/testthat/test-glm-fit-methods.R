@@ -74,11 +74,11 @@ test_that("a fit can be saved and restored", {
 test_that("standard errors of means are those of the delta method", {
   # By differences of the prediction with respect to all coefficients and cuts.
   numeric_error <- function(fit, new, type) {
-    full <- c(coef(fit), if (fit$family == "ordered_logistic") fit$own)
+    full <- c(coef(fit), if (fit$family == "ordered_logistic") fit$aux)
     at <- function(theta) {
       k <- names(coef(fit))
       fit$coefficients <- theta[k]
-      if (fit$family == "ordered_logistic") fit$own <- theta[setdiff(names(theta), k)]
+      if (fit$family == "ordered_logistic") fit$aux <- theta[setdiff(names(theta), k)]
       as.vector(predict(fit, new, type))
     }
     slope <- vapply(names(full), function(name) {
@@ -183,7 +183,7 @@ test_that("weak priors hardly change the maximum likelihood estimate, for all fa
     expect_equal(coef(map), coef(ml), tolerance = 1e-6)
     expect_true(map$converged)
     # sigma by maximum likelihood, not the unbiased estimate
-    if (case[[2]] == "normal_id") expect_equal(map$own, ml$own * sqrt(30 / 32), tolerance = 1e-6)
+    if (case[[2]] == "normal_id") expect_equal(map$aux, ml$aux * sqrt(30 / 32), tolerance = 1e-6)
   })
 })
 
@@ -213,7 +213,7 @@ test_that("with priors there may be more columns than observations", {
     ridge <- cl_glm(x, z, "normal_id", method = "map", intercept = FALSE,
                     prior = list(coefficients = prior_normal(0, 0.5),
                                  sigma = prior_lognormal(log(0.3), 0.05)))
-    sigma <- ridge$own[[1]]
+    sigma <- ridge$aux[[1]]
     expect_equal(unname(coef(ridge)), as.vector(solve(crossprod(x) + diag(sigma^2 / 0.25, 20),
                                                       crossprod(x, z))), tolerance = 1e-6)
   })
@@ -255,7 +255,7 @@ test_that("all families are sampled, and predict from draws", {
     map <- cl_glm(case[[1]], mtcars, case[[2]], method = "map")
     expect_lt(max(abs(coef(fit) - coef(map)) / sqrt(diag(vcov(map)))[names(coef(map))]), 0.7)
     expect_true(all(summary(fit$draws)$rhat < 1.05))
-    expect_setequal(dimnames(fit$draws$draws)[[3]], c(names(coef(fit)), names(fit$own)))
+    expect_setequal(dimnames(fit$draws$draws)[[3]], c(names(coef(fit)), names(fit$aux)))
     expect_identical(rownames(confint(fit)), rownames(vcov(fit)))
     found <- predict(fit, mtcars[1:3, ], "response", se.fit = TRUE)
     expect_equal(found$fit, fitted(fit)[if (is.matrix(fitted(fit))) cbind(1:3, rep(1:3, each = 3))
@@ -344,7 +344,7 @@ test_that("limits of profile intervals have the stated likelihood ratio", {
     ordered <- cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic")
     ends <- confint(ordered, method = "profile")
     expect_identical(rownames(ends), c("wt", "3|4", "4|5"))
-    expect_true(all(ends[, 1] < c(coef(ordered), ordered$own)))
+    expect_true(all(ends[, 1] < c(coef(ordered), ordered$aux)))
     linear <- cl_glm(mpg ~ wt, mtcars, "normal_id")
     expect_equal(confint(linear, method = "profile"), confint(lm(mpg ~ wt, mtcars)))
     expect_fault(confint(cl_glm(am ~ wt, mtcars, method = "map"), method = "profile"), "argument",

@@ -100,8 +100,8 @@ test_that("negative binomial regression agrees with MASS::glm.nb()", {
   each_engine({
     fit <- cl_glm(model, MASS::quine, "neg_binomial_2_log")
     expect_same_fit(fit, peer)
-    expect_equal(fit$own[["phi"]], peer$theta, tolerance = 1e-8)
-    expect_equal(fit$own_error, peer$SE.theta, tolerance = 1e-4)
+    expect_equal(fit$aux[["phi"]], peer$theta, tolerance = 1e-8)
+    expect_equal(fit$aux_error, peer$SE.theta, tolerance = 1e-4)
     expect_equal(fit$null.deviance, peer$null.deviance, tolerance = 1e-8)
     expect_equal(residuals(fit), residuals(peer), tolerance = 1e-7)
   })
@@ -112,7 +112,7 @@ test_that("ordered classes agree with MASS::polr()", {
                      control = list(reltol = 1e-16))
   each_engine({
     fit <- cl_glm(Sat ~ Infl + Type + Cont, MASS::housing, "ordered_logistic", weights = Freq)
-    expect_equal(fit$own, peer$zeta, tolerance = 1e-7)
+    expect_equal(fit$aux, peer$zeta, tolerance = 1e-7)
     expect_equal(coef(fit), coef(peer), tolerance = 1e-7)
     expect_equal(vcov(fit), vcov(peer), tolerance = 1e-5)
     expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(peer)), tolerance = 1e-11)
@@ -257,7 +257,7 @@ test_that("weights of all families scale their information", {
     fit <- quiet(cl_glm(model[[1]], mtcars, model[[2]], weights = w))
     whole <- quiet(cl_glm(model[[1]], mtcars[rep(1:32, 8 * w), ], model[[2]]))
     expect_equal(coef(fit), coef(whole), tolerance = 1e-7)
-    expect_equal(fit$own, whole$own, tolerance = 1e-6)
+    expect_equal(fit$aux, whole$aux, tolerance = 1e-6)
     expect_equal(vcov(fit), vcov(whole) * 8, tolerance = 1e-6)
     expect_equal(fit$logLik, whole$logLik / 8, tolerance = 1e-11)
     drawn <- cl_glm(model[[1]], mtcars, model[[2]], "map", weights = w)
@@ -402,7 +402,7 @@ test_that("counts without overdispersion have no finite phi", {
     expect_warning(fit <- cl_glm(y ~ 1, family = "neg_binomial_2_log"),
                    class = "statcl_warning_boundary")
     expect_equal(coef(fit)[[1]], log(mean(y)), tolerance = 1e-8)
-    expect_identical(fit$own_error, NA_real_)
+    expect_identical(fit$aux_error, NA_real_)
     expect_equal(sqrt(vcov(fit)[1]), 1 / sqrt(sum(y)), tolerance = 1e-5)
   })
 })

@@ -67,7 +67,7 @@ test_that("the mode of a count model is that of its Laplace approximation", {
   negative <- suppressWarnings(cl_glm(n ~ x + (1 | g), d, "neg_binomial_2_log", "map",
                                       prior = list(phi = prior_gamma(4, 1))))
   expect_true(negative$converged)
-  expect_gt(negative$own_error, 0)
+  expect_gt(negative$aux_error, 0)
 })
 
 test_that("default priors keep variances off 0 and correlations off 1", {

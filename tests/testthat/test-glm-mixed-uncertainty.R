@@ -79,10 +79,10 @@ test_that("errors of linear models are those of best linear unbiased prediction"
 test_that("errors of other families are those of Laplace's approximation", {
   weight <- list(poisson_log = function(fit) fitted(fit),
                  neg_binomial_2_log = function(fit) {
-                   phi <- fit$own[["phi"]]
+                   phi <- fit$aux[["phi"]]
                    mu <- fitted(fit)
                    phi * mu * (phi + d$k) / (phi + mu)^2
-                 }, gamma = function(fit) d$v / fitted(fit) / fit$own[["dispersion"]])
+                 }, gamma = function(fit) d$v / fitted(fit) / fit$aux[["dispersion"]])
   for (name in names(weight)) {
     fit <- suppressWarnings(cl_glm(if (name == "gamma") v ~ x + (x | g) + (1 | h) else
       k ~ x + (x | g) + (1 | h), d, if (name == "gamma") Gamma("log") else name))
@@ -99,8 +99,8 @@ test_that("errors of other families are those of Laplace's approximation", {
     limits <- predict(fit, d[1:5, ], "response", interval = "prediction", level = 0.8)
     mu <- exp(as.vector(found$fit[1:5]) + outer(wanted[1:5], qnorm((1:2000 - 0.5) / 2000)))
     below <- function(q) rowMeans(matrix(switch(name, poisson_log = ppois(q, mu),
-      neg_binomial_2_log = pnbinom(q, fit$own[["phi"]], mu = mu),
-      gamma = pgamma(q, 1 / fit$own[["dispersion"]], 1 / (fit$own[["dispersion"]] * mu))), 5))
+      neg_binomial_2_log = pnbinom(q, fit$aux[["phi"]], mu = mu),
+      gamma = pgamma(q, 1 / fit$aux[["dispersion"]], 1 / (fit$aux[["dispersion"]] * mu))), 5))
     expect_true(all(below(limits[, "upr"]) >= 0.899))
     if (name == "gamma") expect_equal(below(limits[, "lwr"]), rep(0.1, 5), tolerance = 1e-2) else
       expect_true(all(below(limits[, "upr"] - 1) < 0.901))

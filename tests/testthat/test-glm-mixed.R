@@ -86,7 +86,7 @@ test_that("Laplace's approximation is that of glmmTMB", {
                tolerance = 1e-5)
   a <- mixed(y ~ lbase * trt + lage + V4 + (1 | subject), MASS::epil, "neg_binomial_2_log")
   expect_close(a$logLik, -624.957119337, 1e-10)
-  expect_equal(unname(c(a$own, a$variances$subject)), c(7.41809671, 0.215300902578),
+  expect_equal(unname(c(a$aux, a$variances$subject)), c(7.41809671, 0.215300902578),
                tolerance = 1e-4)
   expect_equal(errors(a)[2], 0.1303830779, tolerance = 1e-4)
 })
@@ -98,7 +98,7 @@ test_that("Gamma responses, and crossed and nested counts", {
   expect_close(a$logLik, -216.244285878, 1e-8)
   expect_equal(unname(coef(a)), c(2.9134599647, 0.0272489739, -0.097717369), tolerance = 1e-5)
   expect_equal(errors(a), c(0.03404395512, 0.00252868353, 0.03063315756), tolerance = 1e-4)
-  expect_equal(unname(sqrt(a$own)), 0.0588094871, tolerance = 1e-5)
+  expect_equal(unname(sqrt(a$aux)), 0.0588094871, tolerance = 1e-5)
   m <- as.data.frame(nlme::Machines)
   each_engine({
     a <- mixed(round(score) ~ 1 + (1 | Machine / Worker), m, "poisson_log")

@@ -20,7 +20,7 @@ expect_same_fit <- function(fit, whole, tol = 1e-9) {
   error <- sqrt(diag(vcov(whole)))
   expect_lt(max(0, abs(coef(fit) - coef(whole))[names(error)] / error), 1e-7)
   expect_equal(vcov(fit), vcov(whole), tolerance = 1e-7)
-  for (name in c("deviance", "null.deviance", "own", "logLik")) {
+  for (name in c("deviance", "null.deviance", "aux", "logLik")) {
     expect_equal(fit[[name]], whole[[name]], tolerance = tol, label = name)
   }
   for (name in c("df.residual", "df.null", "rank", "nobs", "levels", "kind", "converged", "assign",
@@ -368,7 +368,7 @@ test_that("blocks are kept between passes where they fit, with the same numbers"
       fit <- suppressWarnings(cl_glm(formula, counted(), family, offset = o, weights = w,
                                      progress = FALSE))
       c(list(reads = reads), fit[c("coefficients", "vcov", "deviance", "null.deviance", "logLik",
-                                   "own", "iterations", "df.residual")])
+                                   "aux", "iterations", "df.residual")])
     }
     kept <- fit()
     options(statcl.glm_cache = 0)

@@ -32,8 +32,8 @@ test_that("densities by hand give the results of the families of the package", {
     own <- cl_glm(share ~ x, d, beta)
     built <- cl_glm(share ~ x, d, "beta")
     expect_equal(coef(own), coef(built), tolerance = 1e-8)
-    expect_equal(own$own, built$own, tolerance = 1e-7)
-    expect_equal(own$own_error[[1]], built$own_error, tolerance = 1e-6)
+    expect_equal(own$aux, built$aux, tolerance = 1e-7)
+    expect_equal(own$aux_error[[1]], built$aux_error, tolerance = 1e-6)
     expect_equal(vcov(own), vcov(built), tolerance = 1e-6, ignore_attr = TRUE)
     expect_equal(own$logLik, built$logLik, tolerance = 1e-10)
     expect_equal(own$null.deviance, built$null.deviance, tolerance = 1e-8)
@@ -53,12 +53,12 @@ test_that("Student's t, a skew normal and the Conway-Maxwell distribution are at
   found <- maximum(function(p) -sum(dt((d$y - p[1] - p[2] * d$x) / exp(p[3]), exp(p[4]),
                                        log = TRUE) - p[3]), c(10, 3, 0, 1))
   expect_equal(-fit$logLik, found$objective, tolerance = 1e-10)
-  expect_equal(unname(c(coef(fit), log(fit$own))), found$par, tolerance = 1e-5)
+  expect_equal(unname(c(coef(fit), log(fit$aux))), found$par, tolerance = 1e-5)
   h <- optimHess(found$par, function(p) -sum(dt((d$y - p[1] - p[2] * d$x) / exp(p[3]), exp(p[4]),
                                                 log = TRUE) - p[3]))
   v <- solve(h)
   expect_equal(sqrt(diag(vcov(fit))), sqrt(diag(v)[1:2]), tolerance = 1e-3, ignore_attr = TRUE)
-  expect_equal(unname(fit$own_error), unname(fit$own * sqrt(diag(v)[3:4])), tolerance = 1e-3)
+  expect_equal(unname(fit$aux_error), unname(fit$aux * sqrt(diag(v)[3:4])), tolerance = 1e-3)
   skew <- cl_family(function(y, mu, omega, alpha) {
     z <- (y - mu) / omega
     log(2) + dnorm(z, log = TRUE) + pnorm(alpha * z, log.p = TRUE) - log(omega)
@@ -72,7 +72,7 @@ test_that("Student's t, a skew normal and the Conway-Maxwell distribution are at
   }
   found <- maximum(at, c(2, 1, 0, 1))
   expect_equal(-fit$logLik, found$objective, tolerance = 1e-9)
-  expect_equal(unname(c(coef(fit), log(fit$own[[1]]), fit$own[[2]])), found$par, tolerance = 1e-4)
+  expect_equal(unname(c(coef(fit), log(fit$aux[[1]]), fit$aux[[2]])), found$par, tolerance = 1e-4)
   # the derivatives of the mean by all parameters
   full <- solve(optimHess(found$par, at))
   mean_at <- function(p) p[1] + 2 * p[2] + exp(p[3]) * p[4] / sqrt(1 + p[4]^2) * sqrt(2 / pi)
@@ -104,7 +104,7 @@ test_that("Student's t, a skew normal and the Conway-Maxwell distribution are at
   }
   found <- maximum(at, c(1, 0.4, 0))
   expect_equal(-fit$logLik, found$objective, tolerance = 1e-9)
-  expect_equal(unname(c(coef(fit), log(fit$own))), found$par, tolerance = 1e-4)
+  expect_equal(unname(c(coef(fit), log(fit$aux))), found$par, tolerance = 1e-4)
   expect_fault(residuals(fit, "response"), "argument", argument = "type")
   expect_equal(unname(fitted(fit)), exp(unname(fit$linear.predictors)))
 })
@@ -116,7 +116,7 @@ test_that("methods of such fits", {
   expect_equal(attr(logLik(fit), "df"), 4)
   expect_equal(residuals(fit, "response"), d$y - fitted(fit), ignore_attr = TRUE)
   expect_equal(unname(residuals(fit, "pearson")), unname(
-    (d$y - fitted(fit)) / sqrt(fit$own[["sigma"]]^2 * fit$own[["nu"]] / (fit$own[["nu"]] - 2))))
+    (d$y - fitted(fit)) / sqrt(fit$aux[["sigma"]]^2 * fit$aux[["nu"]] / (fit$aux[["nu"]] - 2))))
   expect_equal(dim(simulate(fit, 3, seed = 1)), c(80L, 3L))
   expect_equal(rownames(confint(fit)), names(coef(fit)))
   expect_equal(anova(update(fit, . ~ 1), fit)$Df[2], 1)
