@@ -106,16 +106,15 @@ cl_batch_glm.default <- function(x, y, group, family = "bernoulli_logit", weight
 }
 
 canonical_family <- function(family) {
-  own <- c(bernoulli_logit = "binomial", binomial_logit = "binomial", poisson_log = "poisson",
-           normal_id = "gaussian")
   if (is.character(family) && length(family) == 1L) {
-    if (family %in% names(own)) family <- own[[family]]
-    if (family %in% own) family <- getExportedValue("stats", family)
+    row <- family_table[[family]]
+    family <- if (!is.null(row$base)) row$base() else if (!is.null(r_rows[[family]]$batch))
+      getExportedValue("stats", family)
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
-  links <- c(binomial = "logit", poisson = "log", gaussian = "identity")
-  if (inherits(family, "family") && identical(links[family$family], links[family$link == links])) {
-    return(family)
+  if (inherits(family, "family")) {
+    row <- r_rows[[family$family]]
+    if (!is.null(row$batch) && identical(row$canonical_link, family$link)) return(family)
   }
   abort_argument("family", paste("'family' must be binomial(), poisson() or gaussian(), with its",
                                  "canonical link: for others use cl_glm() for each group"))
@@ -133,9 +132,9 @@ check_row_numbers <- function(v, argument, n) {
 # list(y, w, trials): the response on the scale of the mean, weights with the trials (NULL: ones),
 # and the trials of counts.
 group_response <- function(y, family, weights) {
-  name <- family$family
+  row <- r_rows[[family$family]]
   trials <- NULL
-  if (name == "binomial" && is.matrix(y) && ncol(y) == 2L) {
+  if (isTRUE(row$trials) && is.matrix(y) && ncol(y) == 2L) {
     counts <- check_numeric(y, "y")
     if (!all(is.finite(counts) & counts >= 0)) {
       abort_argument("y", "counts of successes and failures must be finite and non-negative")
@@ -143,15 +142,15 @@ group_response <- function(y, family, weights) {
     trials <- as.vector(counts[, 1L] + counts[, 2L])
     y <- as.vector(ifelse(trials > 0, counts[, 1L] / trials, 0))
     weights <- if (is.null(weights)) trials else weights * trials
-  } else if (name == "binomial" && (is.factor(y) || is.character(y))) {
+  } else if (isTRUE(row$trials) && (is.factor(y) || is.character(y))) {
     y <- as.double(as.integer(as.factor(y)) != 1L)
   } else {
     y <- as.vector(check_numeric(if (is.logical(y)) y + 0 else if (is_cl(y)) as.matrix(y) else y,
                                  "y"))
   }
-  most <- if (name == "binomial") 1 else Inf
-  if (name != "gaussian" && (min(y, 0, na.rm = TRUE) < 0 || max(y, 0, na.rm = TRUE) > most)) {
-    abort_argument("y", if (name == "binomial") {
+  most <- if (isTRUE(row$trials)) 1 else Inf
+  if (isTRUE(row$known) && (min(y, 0, na.rm = TRUE) < 0 || max(y, 0, na.rm = TRUE) > most)) {
+    abort_argument("y", if (isTRUE(row$trials)) {
       "the response must be between 0 and 1, or cbind(successes, failures)"
     } else {
       "the response must be non-negative"
@@ -165,7 +164,7 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   names <- levels(grouped$group)
   groups <- length(names)
   size <- grouped$size
-  task <- c(match(family$family, c("binomial", "poisson", "gaussian")) - 1, 100, max(size))
+  task <- c(r_rows[[family$family]]$batch, 100, max(size))
   # few groups do not occupy a device
   where <- where_for("batch", if (groups < 256L) 0 else 8 * length(x) * p)
   run <- function(where) {
@@ -173,13 +172,13 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   }
   found <- run(where)
   if (is.null(found)) found <- run(-1L)
-  if (task[1L] == 2) found <- qr_collinear_groups(found, x, y, w, offset, grouped$group)
+  known <- has_sigma(list(family = family))
+  if (known) found <- qr_collinear_groups(found, x, y, w, offset, grouped$group)
   named <- function(v) {
     names(v) <- names
     v
   }
   df <- size - found$rank
-  known <- has_sigma(list(family = family))
   sigma <- if (known) sqrt(found$deviance / ifelse(df > 0, df, NaN)) else rep(1, groups)
   error <- sqrt(found$variance) * sigma
   beta <- found$beta
@@ -256,14 +255,14 @@ logLik.cl_batch_glm <- function(object, ...) {
   w <- ones_unless(object$prior.weights, length(y))
   n <- object$nobs
   sums <- function(v) as.vector(rowsum(v, as.integer(object$group)))
-  value <- switch(object$family$family,
-    gaussian = sums(log(w)) / 2 - n / 2 * (log(2 * pi * object$deviance / n) + 1),
-    poisson = sums(w * suppressWarnings(stats::dpois(y, mu, log = TRUE))),
-    binomial = {
-      trials <- object$trials
-      if (is.null(trials) || !any(trials > 1)) trials <- w
-      sums(w / trials * suppressWarnings(stats::dbinom(round(trials * y), round(trials), mu, TRUE)))
-    })
+  value <- if (has_sigma(object)) {
+    sums(log(w)) / 2 - n / 2 * (log(2 * pi * object$deviance / n) + 1)
+  } else {
+    trials <- object$trials
+    if (is.null(trials) || !any(trials > 1)) trials <- w
+    sums(w / trials *
+           suppressWarnings(r_rows[[object$family$family]]$log_density(y, mu, trials, 1)))
+  }
   value[is.na(object$deviance)] <- NA
   structure(value, df = unname(object$rank + has_sigma(object)), nobs = unname(n),
             class = "logLik")

@@ -69,7 +69,7 @@ family_text <- function(x, end) {
   if (is.null(x$family)) "" else sprintf("%s(%s)%s", x$family$family, x$family$link, end)
 }
 
-has_sigma <- function(x) is.null(x$family) || x$family$family == "gaussian"
+has_sigma <- function(x) is.null(x$family) || isTRUE(r_rows[[x$family$family]]$counted)
 
 # Counts of groups by status: those without a fit, or with a fit of fewer columns.
 failed_line <- function(x) {

@@ -25,7 +25,7 @@ glm_folds <- function(fit, ids, workers, random, caller) {
   mean <- gather_folds(values, ids, "mean")
   y <- mean_response(fit)
   if (is.null(probabilities)) {
-    wrong <- if (fit$family == "bernoulli_logit") (mean > 0.5) != (y > 0.5)
+    wrong <- if (family_row(fit$family)$read == "binary") (mean > 0.5) != (y > 0.5)
     observed <- y
     predicted <- mean
   } else {
@@ -64,9 +64,6 @@ begin_glm_folds <- function(work) {
   full <- work$fit
   offset <- full$offset
   family <- full$family
-  if (full$method == "firth") {
-    family <- c(binomial = "binomial_logit", poisson = "poisson_log")[[r_family(family)$family]]
-  }
   rows_of <- function(v, rows) if (!is.null(v)) pick_rows(v, rows)
   function(i) {
     train <- which(work$ids != i)
@@ -76,7 +73,7 @@ begin_glm_folds <- function(work) {
     if (full$method == "mcmc") control$seed <- (work$random + i) %% 2^30
     y <- full$y[train]
     if (has_classes(full$family)) y <- factor(full$levels[y], full$levels,
-                                              ordered = full$family == "ordered_logistic")
+                                              ordered = is_ordered(full$family))
     second <- if (is.matrix(work$second)) list(x = work$second[train, , drop = FALSE])
     designs <- lapply(work$designs, function(d) {
       d$x <- d$x[train, , drop = FALSE]
@@ -122,17 +119,18 @@ predict_fold <- function(f, held, work, test) {
   if (inherits(f, "cl_glm_density")) return(density_fold(f, held, as.matrix(x), work, test))
   if (inherits(f, "cl_glmm")) return(mixed_fold(f, held, as.matrix(x), work, test))
   if (is.null(f$draws)) {
-    mean <- glm_mean(f, glm_predictor(f, x, held$offset))
-    return(glm_score(held, mean, held_density(f, held, mean, f$aux), f$aux))
+    eta <- glm_predictor(f, x, held$offset)
+    return(glm_score(held, glm_mean(f, eta),
+                     weighted_log_density(held$family, held, eta, f$aux), f$aux))
   }
   values <- as.matrix(f$draws)
   k <- names(f$coefficients)
   aux <- values[, setdiff(colnames(values), k), drop = FALSE]
   total <- 0
   scores <- vapply(seq_len(nrow(values)), function(i) {
-    mean <- glm_mean(f, glm_predictor(f, x, held$offset, values[i, k]), aux[i, ])
-    total <<- total + mean / nrow(values)
-    held_density(f, held, mean, aux[i, ])
+    eta <- glm_predictor(f, x, held$offset, values[i, k])
+    total <<- total + glm_mean(f, eta, aux[i, ]) / nrow(values)
+    weighted_log_density(held$family, held, eta, aux[i, ])
   }, numeric(length(test)))
   glm_score(held, total, log_mean_exp(matrix(scores, length(test))), colMeans(aux))
 }
@@ -142,32 +140,14 @@ glm_score <- function(held, mean, log_score, aux) {
     return(list(probabilities = unname(as.matrix(mean)), log_score = unname(log_score),
                 deviance = unname(-2 * log_score)))
   }
+  row <- family_row(held$family)
   w <- deviance_weights(held)
   mean <- as.vector(mean)
   aux <- if (length(aux) > 0L) aux[[1L]]
   list(mean = mean, log_score = if (!is.null(log_score)) unname(as.vector(log_score)),
-       deviance = if (held$family != "normal_id") {
-         as.vector(deviance_parts(held$family, mean_response(held), mean, w, aux))
+       deviance = if (row$read == "binary") unname(-2 * log_score) else if (!row$least_squares) {
+         as.vector(row$deviance(mean_response(held), mean, w, aux))
        })
-}
-
-# The log density of held-out observations with their weights; NULL for quasi-likelihoods.
-held_density <- function(f, held, mean, aux) {
-  r <- r_family(held$family)
-  if (is.null(r)) return(glm_pointwise(held, mean, aux))
-  y <- held$y
-  mu <- as.vector(mean)
-  w <- ones_unless(held$prior.weights, length(y))
-  phi <- if ("dispersion" %in% names(aux)) aux[["dispersion"]] / w else 1 / w
-  theta <- nb_theta(r)
-  if (!is.null(theta)) return(w * stats::dnbinom(y, theta, mu = mu, log = TRUE))
-  if (!is.null(r$power)) return(dtweedie_log(y, mu, phi, r$power))
-  switch(r$family,
-    gaussian = stats::dnorm(y, mu, sqrt(phi), log = TRUE),
-    Gamma = stats::dgamma(y, 1 / phi, scale = mu * phi, log = TRUE),
-    inverse.gaussian = -(log(2 * pi * phi * y^3) + (y - mu)^2 / (mu^2 * y * phi)) / 2,
-    poisson = w * stats::dpois(y, mu, log = TRUE),
-    binomial = stats::dbinom(round(w * y), round(w), mu, log = TRUE))
 }
 
 density_fold <- function(f, held, x, work, test) {
@@ -210,7 +190,7 @@ mixed_fold <- function(f, held, x, work, test) {
     new <- z[!known, , drop = FALSE]
     variance[!known] <- variance[!known] + rowSums((new %*% f$variances[[t]]) * new)
   }
-  at <- function(eta) held_density(f, held, glm_mean(f, eta), f$aux)
+  at <- function(eta) weighted_log_density(held$family, held, eta, f$aux)
   score <- at(eta)
   if (!is.null(score) && any(variance > 0)) {
     nodes <- normal_nodes(1L)

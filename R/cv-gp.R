@@ -45,7 +45,7 @@ gp_folds <- function(fit, ids, refit, workers, random, caller, ...) {
     found$predicted <- labels(most)
     found$deviance <- -2 * found$log_score
   } else {
-    if (fit$family == "bernoulli_logit") found$wrong <- (found$mean > 0.5) != (shares > 0.5)
+    if (family_row(fit$family)$read == "binary") found$wrong <- (found$mean > 0.5) != (shares > 0.5)
     found$deviance <- gather("deviance")
   }
   found
@@ -153,7 +153,7 @@ normal_fold <- function(f, fit, points, test) {
 
 # Averages over the distribution of the latent process at the points.
 response_fold <- function(f, held, points) {
-  family <- f$family
+  row <- family_row(f$family)
   d <- held$dims
   parts <- latent_parts(f, points, "variance", 50)
   n <- length(held$y)
@@ -163,24 +163,15 @@ response_fold <- function(f, held, points) {
   over_nodes(parts, d, function(latent, aux, weight) {
     q <- response_scale(f, latent, held$offset, aux, TRUE)
     total <<- total + weight * q
-    one <- if (has_classes(family)) log(q[cbind(seq_len(n), held$y)]) else {
-      mean <- q[, 1L]
-      switch(family, student_t = stats::dt((held$y - mean) / aux[[1L]], aux[[2L]], log = TRUE) -
-               log(aux[[1L]]),
-             bernoulli_logit = stats::dbinom(held$y, 1, mean, log = TRUE),
-             binomial_logit = stats::dbinom(held$y, held$trials, mean, log = TRUE),
-             poisson_log = stats::dpois(held$y, mean, log = TRUE),
-             stats::dnbinom(held$y, aux[[1L]], mu = mean, log = TRUE))
-    }
-    scores[[length(scores) + 1L]] <<- w * one + log(weight)
+    scores[[length(scores) + 1L]] <<- response_at(held, latent, aux)$l + log(weight)
   })
   scores <- matrix(unlist(scores), n)
   log_score <- log_mean_exp(scores) + log(ncol(scores))
-  if (has_classes(family)) return(list(probabilities = unname(total), log_score = log_score))
+  if (row$classes) return(list(probabilities = unname(total), log_score = log_score))
   mean <- as.vector(total)
   aux <- if (length(f$aux) > 0L) f$aux[[1L]]
-  list(mean = mean, log_score = log_score, deviance = if (family != "student_t") {
-    deviance_parts(family, mean_response(held), mean,
-                   w * (if (is.null(held$trials)) 1 else held$trials), aux)
+  list(mean = mean, log_score = log_score, deviance = if (!is.null(row$deviance)) {
+    row$deviance(mean_response(held), mean, w * (if (is.null(held$trials)) 1 else held$trials),
+                 aux)
   })
 }

@@ -216,7 +216,8 @@ new_cv <- function(fit, found, folds, k, call) {
   structure(list(estimates = cv_estimates(found), pointwise = pointwise,
                  probabilities = probabilities, folds = folds, k = k, used = found$used,
                  model = deparse1(if (is.null(fit$formula)) fit$call else stats::formula(fit)),
-                 family = if (is.null(fit$family)) "normal_id" else as.vector(unclass(fit$family)),
+                 family = if (is.null(fit$family)) families_with("least_squares") else
+                   as.vector(unclass(fit$family)),
                  refit = found$refit, call = call), class = "cl_cv")
 }
 

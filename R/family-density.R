@@ -1,5 +1,6 @@
 # Families whose log density is written in R and compiled: beta, zero-inflated, hurdle and truncated
-# counts. In problems and fits such a family is its name with its row as the attribute "density".
+# counts. In problems and fits such a family is its name with its row as an attribute, in which
+# `density` are the facts of this file.
 
 #' Further families for cl_glm()
 #'
@@ -101,11 +102,16 @@ cl_family <- function(name, link = NULL, power = 1.5, parameters = NULL, start =
   row <- density_families[[name]]
   links <- if (name == "beta") c("logit", "probit", "cloglog", "cauchit") else "log"
   row$link <- check_choice(if (is.null(link)) links[1L] else link, links, "link")
-  structure(sprintf("%s(%s)", name, row$link), density = row, class = "cl_family")
+  density_family(name, row)
 }
 
-# The row of a family, NULL for other families.
-density_of <- function(family) attr(family, "density", exact = TRUE)
+density_family <- function(name, row) {
+  structure(sprintf("%s(%s)", name, row$link), row = new_family_row(
+    fitter = "density", name = name, density = row), class = "cl_family")
+}
+
+# What a family has of this file, NULL for other families.
+density_of <- function(family) family_row(family)$density
 
 # log(1 - exp(l)) is written log(-expm1(l)). In the densities `l` is the log density of y in the
 # distribution of counts, and `none` that of 0; `at0` is 1 where y is 0.

@@ -152,9 +152,9 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
 
 # The default of 'gradient': the parameters of a likelihood. alpha and cuts are redundant together.
 default_gradient <- function(family) {
-  aux <- aux_parameter[family]
+  aux <- aux_parameter(family)
   if (is.na(aux)) return(c("alpha", "beta"))
-  if (aux == "cuts") c("beta", "cuts") else c("alpha", "beta", unname(aux))
+  if (aux == "cuts") c("beta", "cuts") else c("alpha", "beta", aux)
 }
 
 #' @export
@@ -164,7 +164,7 @@ print.cl_likelihood <- function(x, ...) {
   cat(sprintf("<cl_likelihood> %s, %d observations, %d coefficients\n", data$family, n,
               ncol(data$x)))
   print_engine(.Call(r_glm_info, data$handle))
-  aux <- aux_parameter[data$family]
+  aux <- aux_parameter(data$family)
   cat(sprintf("f(alpha = 0, beta, %sgradient = c(%s))\n", if (is.na(aux)) "" else paste0(aux, ", "),
               paste0("\"", default_gradient(data$family), "\"", collapse = ", ")))
   invisible(x)

@@ -26,7 +26,7 @@ traced_likelihood <- function(f) {
   }
 }
 
-# The log density, from the densities of R/density.R. Weights multiply that of an observation.
+# The log density, by the row of the family. Weights multiply that of an observation.
 traced_glm <- function(family, y, x, alpha, beta, sigma, phi, cuts, trials, weights = NULL) {
   if (is_cl(x)) x <- as.matrix(x)
   if (is_cl(y)) y <- as.vector(as.matrix(y))
@@ -36,18 +36,14 @@ traced_glm <- function(family, y, x, alpha, beta, sigma, phi, cuts, trials, weig
   if (length(y) == 1L) y <- rep(y, nrow(x))
   if (length(beta) == 1L && ncol(x) > 1L) beta <- rep(beta, ncol(x))
   eta <- if (ncol(x) > 0L) traced_product(x, beta, 0L) else matrix(0, nrow(x), 1L)
-  if (family == "categorical_logit") {
+  if (is_categorical(family)) {
     eta <- traced_sweep(eta, 2L, rep_len(alpha, ncol(eta)), `+`)
     each <- eta[cbind(seq_along(y), y)] - cl_log_sum_exp(eta, 1L)
   } else {
     eta <- alpha + as.vector(eta)
-    each <- switch(family,
-      bernoulli_logit = -log1p_exp((1 - 2 * y) * eta),
-      binomial_logit = binomial_logit(y, as.double(trials), eta, FALSE),
-      normal_id = dnorm_formula(y, eta, sigma, log = TRUE),
-      poisson_log = y * eta - exp(eta) - lgamma(y + 1),
-      neg_binomial_2_log = dnbinom_formula(y, size = phi, mu = exp(eta), log = TRUE),
-      ordered_logistic = dordlogit_formula(y, eta, cuts, log = TRUE))
+    aux <- list(sigma = sigma, phi = phi, cuts = cuts)
+    row <- family_row(family)
+    each <- row$traced(y, eta, if (length(row$aux) > 0L) aux[[row$aux]], as.double(trials))
   }
   sum(if (is.null(weights)) each else as.double(weights) * each)
 }

@@ -50,7 +50,7 @@ user_family <- function(density, link, parameters, start, mean, variance, draw, 
   if (!is.character(label) || length(label) != 1L || is.na(label)) {
     abort_argument("label", "'label' must be a name")
   }
-  structure(sprintf("%s(%s)", label, link), density = row, class = "cl_family")
+  density_family(label, row)
 }
 
 # Parameters on the scale of their links, and back.

@@ -1,101 +1,107 @@
-# Properties of the families other than densities: links, means, deviances, random numbers. The
-# densities are in inst/kernels/include/glm_families.h.
+# What all families share: how one is found, its link, log densities and probabilities.
 
-# Families of one linear predictor and one mean an observation. `mu` is that mean (for
-# binomial_logit a proportion of the trials), `w` the weights (there the trials), `aux` the
-# auxiliary parameter sigma or phi.
-glm_links <- list(
-  bernoulli_logit = list(link = "logit", r = function() stats::binomial(),
-                         draw = function(n, mu, w, aux) stats::rbinom(n, 1L, mu)),
-  binomial_logit = list(link = "logit", r = function() stats::binomial(),
-                        draw = function(n, mu, w, aux) stats::rbinom(n, w, mu)),
-  normal_id = list(link = "identity", r = function() stats::gaussian(),
-                   draw = function(n, mu, w, aux) stats::rnorm(n, mu, aux / sqrt(w))),
-  poisson_log = list(link = "log", r = function() stats::poisson(),
-                     draw = function(n, mu, w, aux) stats::rpois(n, mu)),
-  neg_binomial_2_log = list(link = "log", r = NULL,
-                            draw = function(n, mu, w, aux) stats::rnbinom(n, aux, mu = mu)))
+# The row of a family: a name (of R/family-table.R, else NULL), or what cl_family() and families of
+# R become, which have it as an attribute.
+family_row <- function(family) {
+  row <- attr(family, "row", exact = TRUE)
+  if (is.null(row)) family_table[[family]] else row
+}
 
-class_families <- c("categorical_logit", "ordered_logistic")
-glm_family_names <- c(names(glm_links), class_families)
+# Names of families whose rows have a field.
+families_with <- function(field) {
+  names(Filter(function(row) isTRUE(row[[field]]), family_table))
+}
 
-has_classes <- function(family) family %in% class_families
+has_classes <- function(family) family_row(family)$classes
+is_ordered <- function(family) family_row(family)$ordered
+is_categorical <- function(family) family_row(family)$categorical
+is_least_squares <- function(family) family_row(family)$least_squares
+
+# The auxiliary parameter of a family of the core: "sigma", "phi", "cuts", or NA.
+aux_parameter <- function(family) {
+  aux <- family_table[[family]]$aux
+  if (length(aux) == 1L) aux else NA_character_
+}
 
 # The argument 'family': one of our names, or a family function, object or name of R. `counts`:
-# whether the response has trials. Canonical links have a family here, if it takes the response `y`.
+# whether the response has trials. R's families with canonical links are those of the table that
+# take the response `y`.
 read_glm_family <- function(family, counts = FALSE, y = NULL) {
-  if (!is.null(density_of(family))) return(family)
-  if (is.character(family) && length(family) == 1L &&
-        family %in% c(names(density_families), "tweedie")) family <- cl_family(family)
-  if (!is.null(density_of(family))) return(family)
-  if (is.character(family) && length(family) == 1L && family %in% r_family_names) {
-    family <- getExportedValue("stats", family)
-  }
+  if (inherits(family, "cl_family")) return(family)
+  named <- is.character(family) && length(family) == 1L && !is.na(family)
+  if (named && family %in% c(names(density_families), "tweedie")) family <- cl_family(family)
+  if (inherits(family, "cl_family")) return(family)
+  if (named && family %in% names(r_rows)) family <- getExportedValue("stats", family)
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
   if (inherits(family, "family")) {
-    own <- switch(paste(family$family, family$link)[1L],
-      "binomial logit" = if (counts) "binomial_logit" else if (nlevels(y) <= 2L) "bernoulli_logit",
-      "poisson log" = if (is.matrix(y) || !is.numeric(y) || all(y == round(y), na.rm = TRUE))
-        "poisson_log",
-      "gaussian identity" = "normal_id")
-    return(if (is.null(own)) wrap_family(family) else own)
+    ours <- Find(function(row) {
+      r <- if (!is.null(row$base)) row$base()
+      identical(c(r$family, r$link), c(family$family, family$link)) && row$like(y, counts)
+    }, family_table)
+    return(if (is.null(ours)) wrap_family(family) else ours$name)
   }
-  if (is.character(family) && length(family) == 1L && family %in% glm_family_names) return(family)
-  known <- paste0("\"", glm_family_names, "\"", collapse = ", ")
-  if (!is.character(family) || length(family) != 1L || is.na(family)) {
-    abort_argument("family", sprintf(paste("'family' must be a family of R such as Gamma(), one of",
-                                           "cl_family(), or one of %s"), known))
-  }
-  abort_argument("family", sprintf(paste("'family' must be a family of R such as Gamma(), one of",
-                                         "cl_family(), or one of %s, not \"%s\""), known, family))
+  if (named && isTRUE(family_table[[family]]$glm)) return(family)
+  abort_argument("family", paste0(
+    "'family' must be a family of R such as Gamma(), one of cl_family(), or one of ",
+    paste0("\"", families_with("glm"), "\"", collapse = ", "),
+    if (named) sprintf(", not \"%s\"", family)))
 }
 
 # For a response and trials. Two columns of counts are those of a binomial family.
 family_of_response <- function(family, y, trials) {
   family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y), y)
-  if (family == "bernoulli_logit" && is.matrix(y) && ncol(y) == 2L) "binomial_logit" else family
+  two <- family_row(family)$two_columns
+  if (!is.null(two) && is.matrix(y) && ncol(y) == 2L) two else family
 }
 
 # An object as family() gives it.
 glm_family_object <- function(family) {
-  r <- r_family(family)
-  if (!is.null(r)) return(r)
-  r <- glm_links[[family]]$r
-  if (!is.null(r)) return(r())
-  row <- density_of(family)
-  if (!is.null(row)) {
-    link <- stats::make.link(row$link)
-    return(structure(c(list(family = sub("[(].*", "", family), link = row$link),
-                       link[c("linkfun", "linkinv", "mu.eta")]), class = "family"))
+  row <- family_row(family)
+  if (!is.null(row$base)) return(row$base())
+  if (is.null(row$density)) {
+    return(structure(list(family = row$name, link = row$link), class = "family"))
   }
-  link <- if (has_classes(family)) "logit" else "log"
-  structure(list(family = family, link = link), class = "family")
+  link <- stats::make.link(row$density$link)
+  structure(c(list(family = row$name, link = row$density$link),
+              link[c("linkfun", "linkinv", "mu.eta")]), class = "family")
+}
+
+# The family of R by which reweighted least squares fits this one.
+irls_family <- function(family, aux = NULL) {
+  row <- family_row(family)
+  if (is.null(row$irls)) row$base() else row$irls(aux)
+}
+
+# ---- log densities -------------------------------------------------------------------------------
+
+# Of each observation at its predictor (n numbers, or n x C for classes): list(value, score, weight
+# (minus the second derivative), d_weight (its derivative), and the derivatives of the first three
+# by the auxiliary parameter, value_aux, score_aux, weight_aux; for cuts these are by the one above
+# a class, and value_low, score_low, weight_low by the one below). The first `columns` of these;
+# `constant` is what an earlier call for the same data gave.
+family_terms <- function(row, y, eta, aux = NULL, trials = NULL, columns = 1L, constant = NULL) {
+  .Call(r_glm_rows, row$name, as.double(y), if (row$trials) as.double(trials), as.double(eta),
+        if (length(row$aux) > 0L) as.double(aux), constant, columns)
+}
+
+# The log densities of the observations of `data` (list(y, trials, prior.weights)) with their
+# weights, at the predictors eta; NULL for quasi-likelihoods.
+weighted_log_density <- function(family, data, eta, aux) {
+  row <- family_row(family)
+  w <- ones_unless(data$prior.weights, length(data$y))
+  if (!is.null(row$r)) return(r_log_density(row, data$y, row$inverse(as.vector(eta)), w, aux))
+  if (row$least_squares) return(family_terms(row, data$y, eta, aux / sqrt(w))$value)
+  w * family_terms(row, data$y, eta, aux, data$trials)$value
 }
 
 # ---- means ---------------------------------------------------------------------------------------
 
-link_inverse <- function(family, eta) {
-  r <- r_family(family)
-  if (!is.null(r)) return(r$linkinv(eta))
-  switch(glm_links[[family]]$link, logit = stats::plogis(eta), identity = eta, log = exp(eta))
-}
+link_inverse <- function(family, eta) family_row(family)$inverse(eta)
 
-# d mean / d eta.
-link_slope <- function(family, eta) {
-  r <- r_family(family)
-  if (!is.null(r)) return(r$mu.eta(eta))
-  switch(glm_links[[family]]$link, logit = stats::dlogis(eta), identity = rep(1, length(eta)),
-         log = exp(eta))
-}
-
-link_of <- function(family, mu) {
-  switch(glm_links[[family]]$link, logit = stats::qlogis(mu), identity = mu, log = log(mu))
-}
-
-# Probabilities of the classes, n x C, from the linear predictors: n x C of categorical_logit, n
-# numbers of ordered_logistic.
+# Probabilities of the classes, n x C, from the linear predictors: n x C of a categorical family, n
+# numbers of an ordered one.
 class_probabilities <- function(family, eta, cuts) {
-  if (family == "categorical_logit") {
+  if (is_categorical(family)) {
     share <- exp(eta - apply(eta, 1L, max))
     return(share / rowSums(share))
   }
@@ -107,43 +113,14 @@ class_probabilities <- function(family, eta, cuts) {
          stats::plogis(upper) - stats::plogis(lower))
 }
 
-# ---- deviances and residuals ---------------------------------------------------------------------
-
-# Var(y) / weight at the mean, but for the factor sigma^2.
-glm_variance <- function(family, mu, aux) {
-  r <- r_family(family)
-  if (!is.null(r)) return(r$variance(mu))
-  switch(family, bernoulli_logit = , binomial_logit = mu * (1 - mu), normal_id = rep(1, length(mu)),
-         poisson_log = mu, neg_binomial_2_log = mu + mu^2 / aux)
+# A class for each row of probabilities, at random.
+draw_classes <- function(share) {
+  below <- t(apply(share, 1L, cumsum))
+  pmin(1L + rowSums(stats::runif(nrow(share)) > below), ncol(share))
 }
-
-# The contribution of each observation to the deviance; `y` is on the scale of the mean (a
-# proportion of trials). For counts, large terms that would cancel are avoided.
-deviance_parts <- function(family, y, mu, w, aux) {
-  r <- r_family(family)
-  if (!is.null(r)) return(r$dev.resids(y, mu, w))
-  if (family == "poisson_log") {
-    none <- y == 0
-    return(2 * w * (none * mu - y * log1p_minus((mu - y) / (y + none))))
-  }
-  if (family == "normal_id") return(w * (y - mu)^2)
-  r <- glm_links[[family]]$r
-  if (!is.null(r)) return(r()$dev.resids(y, mu, w))
-  n <- y + aux
-  few <- y <= aux # the smaller one of y and phi comes first
-  less <- log1p_minus(ifelse(few, (mu - y) / n, aux * (y - mu) / (mu * n)))
-  first <- ifelse(few, y * log1p_minus((mu - y) / pmax(y, 1)), aux * log1p_minus((y - mu) / mu))
-  2 * w * ifelse(y > 0, n * less - first, aux * log1p(mu / aux))
-}
-
-# log(1 + v) - v, by a series where the terms nearly cancel.
-log1p_minus <- function(v) .Call(r_log1p_minus, v)
 
 # One number for each row; 1 if w is NULL.
 ones_unless <- function(w, n) if (is.null(w)) rep(1, n) else w
-
-# The auxiliary parameter of each family.
-aux_parameter <- c(normal_id = "sigma", neg_binomial_2_log = "phi", ordered_logistic = "cuts")
 
 check_family <- function(family) {
   if (!is.character(family) || length(family) != 1L || is.na(family)) {
@@ -154,19 +131,3 @@ check_family <- function(family) {
 
 # Whether the response of a binomial model is a proportion, not a single outcome.
 is_share <- function(y) is.numeric(y) && any(y > 0 & y < 1, na.rm = TRUE)
-
-# NULL for families of this package.
-r_family <- function(family) attr(family, "r", exact = TRUE)
-
-wrap_family <- function(family) {
-  parts <- c("linkfun", "linkinv", "variance", "dev.resids", "aic", "mu.eta")
-  lacking <- parts[!vapply(family[parts], is.function, NA)]
-  if (length(lacking) > 0L) {
-    abort_argument("family", sprintf("family %s has no function '%s', which a fit needs",
-                                     family$family[1L], lacking[1L]))
-  }
-  structure(sprintf("%s(%s)", family$family, family$link), r = family, class = "cl_family")
-}
-
-r_family_names <- c("binomial", "gaussian", "Gamma", "inverse.gaussian", "poisson", "quasi",
-                    "quasibinomial", "quasipoisson")

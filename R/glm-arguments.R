@@ -6,7 +6,7 @@ is_family <- function(data) {
   if (is.function(data)) return("link" %in% names(formals(data)))
   if (!is.character(data)) return(inherits(data, c("family", "cl_family")))
   if (length(data) != 1L || !nzchar(data)) return(FALSE)
-  data %in% names(glm_links) || exists(data, asNamespace("stats")) &&
+  data %in% families_with("glm") || exists(data, asNamespace("stats")) &&
     is_family(get(data, asNamespace("stats")))
 }
 

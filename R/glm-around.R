@@ -103,7 +103,7 @@ add1.cl_glm <- function(object, ...) single_terms(object, "add1", ...)
 single_terms <- function(object, generic, ..., test = "none") {
   given <- list(...)
   do.call(check_dots_empty, given[!names(given) %in% c("", "scope", "scale", "k", "trace", "x")])
-  if (has_twin(object) && object$family != "neg_binomial_2_log") {
+  if (has_twin(object) && !is.null(family_row(object$family)$base)) {
     return(getExportedValue("stats", generic)(cl_as_glm(object), ..., test = test))
   }
   test <- if (identical(test, "LRT")) "Chisq" else
@@ -203,7 +203,7 @@ get_predicted.cl_glmm <- function(x, data = NULL, predict = "expectation", ...) 
 # The name of the test statistic, as insight has it.
 statistic_name <- function(x) {
   if (x$method == "mcmc") return(NULL)
-  if (has_t_tests(x) || x$family == "normal_id" && !is.null(x$random)) "t-statistic" else
+  if (has_t_tests(x) || is_least_squares(x$family) && !is.null(x$random)) "t-statistic" else
     "z-statistic"
 }
 
@@ -225,20 +225,21 @@ get_df.cl_glm <- function(x, type = "residual", ...) {
 #' @exportS3Method insight::get_loglikelihood
 get_loglikelihood.cl_glm <- function(x, ...) stats::logLik(x)
 
-# On the scale of the link; for counts by the log-normal approximation at the mean of the model
-# without predictors.
+# On the scale of the link; with a logarithmic one by the log-normal approximation, for counts at
+# the mean of the model without predictors.
 distribution_variance <- function(x) {
-  if (x$family == "normal_id") return(x$aux[[1L]]^2)
-  family <- stats::family(x)
-  if (family$family == "binomial") {
-    return(switch(family$link, logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6, NA_real_))
+  row <- family_row(x$family)
+  if (row$least_squares) return(x$aux[[1L]]^2)
+  link <- stats::family(x)$link
+  if (row$trials || row$two_classes) {
+    return(switch(link, logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6, NA_real_))
   }
-  if (family$link != "log") return(if (family$link == "sqrt") 0.25 else NA_real_)
-  if (family$family == "Gamma") return(log1p(x$aux[[1L]]))
+  if (link != "log") return(if (link == "sqrt") 0.25 else NA_real_)
+  if (!row$counts) return(log1p(x$aux[[1L]]))
   null <- suppressMessages(eval(stats::update(x, null_formula(x), evaluate = FALSE),
                                 environment(x$formula)))
   mu <- exp(null$coefficients[[1L]])
-  log1p(if (x$family == "neg_binomial_2_log") 1 / mu + 1 / x$aux[[1L]] else 1 / mu)
+  log1p(row$variance(mu, x$aux[1L]) / mu^2)
 }
 
 # The formula with the random effects and no other predictor.

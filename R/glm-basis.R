@@ -6,7 +6,7 @@
 
 # A column is dropped if its residual after regression on earlier columns has at most this fraction
 # of its length. The limits are those of lm() and glm().
-dependence <- function(family) if (family == "normal_id") 1e-7 else 1e-11
+dependence <- function(family) if (is_least_squares(family)) 1e-7 else 1e-11
 
 # Below this number of elements and multiplications, a basis costs very little.
 basis_is_cheap <- function(x) {
@@ -57,11 +57,11 @@ rotate <- function(problem, w = NULL, tol = dependence(problem$family), x = used
 
 # list(x, root, kept, unit). Columns that are linear combinations of earlier ones (dependence()) are
 # not kept. `w`: the weights of the observations with respect to which x is to be orthogonal, or
-# NULL. For ordered_logistic, whose cuts replace the intercept, the first column of the basis is
+# NULL. For an ordered family, whose cuts replace the intercept, the first column of the basis is
 # constant, and `x` does not contain it.
 glm_basis <- function(problem, w = NULL) {
   x <- used_x(problem)
-  ordered <- problem$family == "ordered_logistic"
+  ordered <- is_ordered(problem$family)
   others <- seq_len(ncol(x))
   if (ordered) {
     others <- setdiff(others, problem$intercept)

@@ -9,14 +9,14 @@ glm_core <- function(problem, basis = NULL) {
   data <- glm_likelihood_data(problem, basis)
   core <- list(family = family, problem = problem, data = data, basis = basis,
                columns = if (is.null(basis)) ncol(problem$x) else ncol(basis$x),
-               classes = if (family == "categorical_logit") length(problem$levels) else 1L,
-               aux = unname(aux_parameter[family]), constant = share_constant(problem))
+               classes = if (is_categorical(family)) length(problem$levels) else 1L,
+               aux = aux_parameter(family), constant = share_constant(problem))
   core$aux_count <- if (is.na(core$aux)) 0L else
     if (core$aux == "cuts") length(problem$levels) - 1L else 1L
   core$logged <- core$aux %in% c("sigma", "phi")
   core$likelihood <- new_likelihood(family, data$y, data$x, data$trials, data$weights,
                                     "glm_fit")
-  if (family == "normal_id") {
+  if (is_least_squares(family)) {
     core$gram <- glm_gram(data$x, NULL)
     if (!is.null(problem$row_weights)) core$constant <- sum(log(problem$row_weights)) / 2
   }
@@ -162,12 +162,12 @@ cut_information <- function(core, theta) {
 beta_information <- function(core, theta) {
   free <- core$free
   aux <- as.vector(aux_values(core, as.matrix(theta)))
-  if (core$family == "normal_id") return(core$gram[free, free, drop = FALSE] / aux^2)
+  if (is_least_squares(core$family)) return(core$gram[free, free, drop = FALSE] / aux^2)
   eta <- glm_eta(core, theta)
   if (core$classes > 1L) return(class_information(core, as.matrix(eta)))
   if (!is_cl(eta)) eta <- as.vector(eta)
   data <- core$data$there
-  w <- glm_weights(core$family, data$y, eta, NULL, aux, aux, data$trials)
+  w <- glm_weights(core$family, data$y, eta, aux, data$trials)
   if (!is.null(data$weights)) w <- w * data$weights
   glm_gram(core$data$x, w)[free, free, drop = FALSE]
 }
@@ -196,9 +196,9 @@ class_information <- function(core, eta) {
 glm_predictor <- function(fit, x, offset, coefficients = fit$coefficients) {
   beta <- coefficients
   beta[is.na(beta)] <- 0
-  categorical <- fit$family == "categorical_logit"
+  categorical <- is_categorical(fit$family)
   if (categorical) beta <- cbind(0, matrix(beta, ncol(x)))
-  if (fit$family == "ordered_logistic" && fit$intercept > 0L) {
+  if (is_ordered(fit$family) && fit$intercept > 0L) {
     beta <- append(beta, 0, fit$intercept - 1L)
   }
   beta <- unname(if (is.matrix(beta)) beta else matrix(beta, ncol = 1L))

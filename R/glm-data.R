@@ -10,23 +10,24 @@ glm_response <- function(family, y, trials, weights) {
   weights <- plain_numbers(weights)
   n <- NROW(y)
   weights <- check_glm_weights(weights, n)
-  if (!is.null(r_family(family))) return(r_response(family, y, trials, weights))
-  if (family != "binomial_logit" && is.matrix(y) && ncol(y) > 1L) {
+  row <- family_row(family)
+  if (!is.null(row$r)) return(r_response(family, y, trials, weights))
+  if (!row$trials && is.matrix(y) && ncol(y) > 1L) {
     abort_argument("y", sprintf(paste("the response of %s must be a vector; a matrix of successes",
                                       "and failures needs \"binomial_logit\""), family))
   }
-  if (!is.null(trials) && family != "binomial_logit") {
+  if (!is.null(trials) && !row$trials) {
     abort_argument("trials", "'trials' can be used with family \"binomial_logit\" only")
   }
   if (is.matrix(y) && ncol(y) == 1L) y <- drop(y)
-  switch(family,
-    bernoulli_logit = {
+  switch(row$read,
+    binary = {
       found <- c(binary_response(y), list(weights = weights))
       if (!is.null(weights)) warn_fractional(found$y * weights, "#successes")
       found
     },
-    binomial_logit = binomial_response(y, trials, weights),
-    categorical_logit = , ordered_logistic = c(class_response(family, y), list(weights = weights)),
+    trials = binomial_response(y, trials, weights),
+    classes = c(class_response(family, y), list(weights = weights)),
     list(y = check_numeric(y, "y"), kind = "number", weights = weights))
 }
 
@@ -57,7 +58,7 @@ binary_response <- function(y) {
 most_classes <- 2000L # as in inst/kernels/include/glm_families.h
 
 class_response <- function(family, y) {
-  if (is.character(y) || (family == "categorical_logit" && is.numeric(y))) y <- factor(y)
+  if (is.character(y) || (is_categorical(family) && is.numeric(y))) y <- factor(y)
   if (!is.factor(y)) {
     abort_argument("y", sprintf("the response of \"%s\" must be a factor, not %s", family,
                                 describe(y)))
@@ -74,20 +75,18 @@ class_response <- function(family, y) {
 }
 
 # Refuses values that the family does not have, where no likelihood of the core is made, which does
-# the same.
+# the same. Proportions and two columns of counts have been checked.
 check_support <- function(family, response) {
-  y <- response$y
-  r <- r_family(family)
-  whole <- y >= 0 & y == round(y)
-  counts <- family %in% c("poisson_log", "neg_binomial_2_log") || !is.null(r) &&
-    (r$family == "poisson" || !is.null(nb_theta(r)))
-  fine <- if (counts) whole else if (family == "bernoulli_logit") y %in% 0:1 else
-    if (family == "binomial_logit" && response$kind == "number") whole & y <= response$trials
-  if (is.null(fine) || all(fine)) return(invisible())
-  abort_argument("y", sprintf("the response of \"%s\" must be %s, not %g", family,
-                              if (counts) "non-negative integers" else
-                                if (family == "bernoulli_logit") "0 or 1" else
-                                  "integers from 0 to 'trials'", y[!fine][1L]))
+  y <- as.double(response$y)
+  row <- family_row(family)
+  if (is.null(row$r)) {
+    if (row$glm && (!row$trials || response$kind == "number")) {
+      .Call(r_glm_check, row$name, y, if (row$trials) as.double(response$trials))
+    }
+  } else if (row$counts && !all(y >= 0 & y == round(y))) {
+    abort_argument("y", sprintf("'y' must be non-negative integers for family %s, but %g is not",
+                                family, y[!(y >= 0 & y == round(y))][1L]))
+  }
 }
 
 # Counts of successes and failures; counts of `trials`; or proportions, with `weights` as the
@@ -144,8 +143,10 @@ new_glm_problem <- function(family, x, response, offset, intercept, names = coln
   problem <- c(list(family = family, x = x, n = n, intercept = intercept), response)
   problem$names <- names
   if (is.null(problem$names)) problem$names <- sprintf("x%d", seq_len(ncol(x)))
-  if (!is.null(offset)) problem$offset <- check_offset(offset, family, n, length(problem$levels))
-  problem$shares <- if (family == "binomial_logit" && response$kind != "number") {
+  row <- family_row(family)
+  classes <- if (row$categorical) length(problem$levels)
+  if (!is.null(offset)) problem$offset <- check_offset(offset, n, classes)
+  problem$shares <- if (is.null(row$r) && row$trials && response$kind != "number") {
     if (any(response$y != round(response$y) | response$trials != round(response$trials))) TRUE
   }
   weights <- problem$weights
@@ -159,15 +160,15 @@ new_glm_problem <- function(family, x, response, offset, intercept, names = coln
   problem$rows <- if (any(weights == 0)) which(weights > 0)
   problem$row_weights <- weights[weights > 0]
   if (all(problem$row_weights == 1)) problem["row_weights"] <- list(NULL)
-  if (has_classes(family)) check_class_weights(problem)
+  if (row$classes) check_class_weights(problem)
   problem
 }
 
-# Of categorical_logit a matrix, whose first column becomes 0.
-check_offset <- function(offset, family, n, classes) {
+# Of so many classes a matrix, whose first column becomes 0.
+check_offset <- function(offset, n, classes = NULL) {
   offset <- plain_numbers(offset)
   finite <- is.numeric(offset) && all(is.finite(offset))
-  if (family == "categorical_logit") {
+  if (!is.null(classes)) {
     if (!finite || !is.matrix(offset) || !identical(dim(offset), c(as.integer(n), classes))) {
       abort_argument("offset", sprintf(paste("'offset' must be a matrix of finite numbers with %d",
                                              "rows and a column for each of the %d classes"), n,
@@ -221,7 +222,7 @@ share_constant <- function(problem) {
 # device too, for families with one linear predictor.
 glm_likelihood_data <- function(problem, basis = NULL) {
   data <- used_data(problem)
-  normal <- problem$family == "normal_id"
+  normal <- is_least_squares(problem$family)
   data$x <- likelihood_x(problem, basis)
   if (normal && !is.null(data$weights)) {
     data$y <- data$y * sqrt(data$weights)
@@ -248,7 +249,7 @@ likelihood_x <- function(problem, basis = NULL) {
   if (!is.null(offset)) x <- cbind(x, if (is.null(rows)) offset else pick_rows(offset, rows))
   if (!is_cl(x) && where_for("glm_fit", row_work(x)) >= 0L) x <- as_cl(x)
   w <- problem$row_weights
-  if (problem$family == "normal_id" && !is.null(w)) x * sqrt(w) else x
+  if (is_least_squares(problem$family) && !is.null(w)) x * sqrt(w) else x
 }
 
 # The number of observations of a fit: rows of weight above 0, as for glm(), or for families with

@@ -52,7 +52,7 @@ density_fit <- function(x, y, family, weights, offset, second, control, intercep
     abort_argument("y", sprintf("'y' has %d values, but 'x' has %d rows", n, nrow(x)))
   }
   weights <- check_glm_weights(plain_numbers(weights), n)
-  if (!is.null(offset)) offset <- check_offset(offset, family, n, 1L)
+  if (!is.null(offset)) offset <- check_offset(offset, n)
   used <- if (is.null(weights)) seq_len(n) else which(weights > 0)
   z <- if (!is.null(row$second)) {
     if (is.null(second)) matrix(1, n, 1L, dimnames = list(NULL, "(Intercept)")) else second$x
@@ -281,7 +281,7 @@ density_mean <- function(fit, eta, zeta) {
 
 # Rows of tables beside the coefficients: cuts, or the second part.
 tabled_aux <- function(object) {
-  if (object$family == "ordered_logistic") return(object$aux)
+  if (is_ordered(object$family)) return(object$aux)
   if (!inherits(object, "cl_glm_density") || !is.null(density_of(object$family)$user)) return(NULL)
   object$aux[names(object$aux) != "phi"]
 }

@@ -4,16 +4,17 @@
 # if it does not lose digits as a difference of likelihoods. NULL with weights or an offset.
 many_counts <- function(fit) {
   y <- fit$y
-  plain <- fit$family %in% c("poisson_log", "neg_binomial_2_log") && length(y) >= 1e4 &&
-    is.null(fit$prior.weights) && is.null(fit$offset) && max(y) < 1e5
+  row <- family_row(fit$family)
+  plain <- row$counts && is.null(row$r) && length(y) >= 1e4 && is.null(fit$prior.weights) &&
+    is.null(fit$offset) && max(y) < 1e5
   if (!plain) return(NULL)
   times <- tabulate(y + 1)
   k <- which(times > 0) - 1
   times <- times[k + 1]
   mean <- rep(null_mean(fit, k, times)[1L], length(k))
-  null <- deviance_parts(fit$family, k, mean, times, fit$aux)
-  full <- sum(times * if (fit$family == "poisson_log") stats::dpois(k, k, log = TRUE) else
-    stats::dnbinom(k, fit$aux, mu = k, log = TRUE))
+  null <- row$deviance(k, mean, times, fit$aux)
+  some <- k > 0 # of a mean of 0 the log density at 0 is 0
+  full <- sum(times[some] * family_terms(row, k[some], log(k[some]), fit$aux)$value)
   deviance <- 2 * (full - fit$logLik)
   c(list(null.deviance = sum(null)), if (isTRUE(deviance > 0.01 * abs(full))) {
     list(deviance = deviance)
@@ -26,7 +27,7 @@ null_deviance_binary <- function(fit) {
   w <- fit$prior.weights
   if (!is.null(fit$offset)) {
     w <- deviance_weights(fit)
-    return(sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w)))
+    return(sum(family_row(fit$family)$deviance(y, null_mean(fit, y, w), w)))
   }
   ones <- sum(if (is.null(w)) y else w * y)
   all <- if (is.null(w)) length(y) else sum(w)
@@ -59,20 +60,20 @@ mean_response <- function(fit) {
 # Newton's method if there is an offset.
 null_mean <- function(fit, y, w) {
   offset <- if (is.null(fit$offset)) numeric(length(y)) else fit$offset
-  if (fit$intercept == 0L) return(link_inverse(fit$family, offset))
+  row <- family_row(fit$family)
+  if (fit$intercept == 0L) return(row$inverse(offset))
   if (is.null(fit$offset)) return(rep(sum(w * y) / sum(w), length(y)))
-  if (!is.null(r_family(fit$family))) return(r_null_mean(fit))
-  aux <- if (fit$family == "neg_binomial_2_log") fit$aux else 1
-  alpha <- link_of(fit$family, sum(w * y) / sum(w)) - mean(offset)
+  if (!is.null(row$r)) return(r_null_mean(fit))
+  alpha <- row$link_of(sum(w * y) / sum(w)) - mean(offset)
   if (!is.finite(alpha)) return(rep(sum(w * y) / sum(w), length(y)))
   for (i in 1:100) {
     eta <- alpha + offset
-    mu <- link_inverse(fit$family, eta)
-    slope <- link_slope(fit$family, eta)
-    variance <- glm_variance(fit$family, mu, aux)
+    mu <- row$inverse(eta)
+    slope <- row$slope(eta)
+    variance <- row$variance(mu, fit$aux)
     step <- sum(w * (y - mu) * slope / variance) / sum(w * slope^2 / variance)
     alpha <- alpha + step
     if (abs(step) < 1e-12 * (1 + abs(alpha))) break
   }
-  link_inverse(fit$family, alpha + offset)
+  row$inverse(alpha + offset)
 }

@@ -1,42 +1,7 @@
-# Families of R, other than those with a density here: family objects as of binomial(link =
-# "probit") or Gamma(). In problems and fits such a family is its name with the object as an
-# attribute. Means, variances and deviances are those of the object.
+# Fits of families of R: responses, likelihoods and tables as those of glm().
 
 #' @export
 print.cl_family <- function(x, ...) print(as.vector(unclass(x)), ...)
-
-sparse_family <- function(family) {
-  if (!is.null(r_family(family))) return(family)
-  r <- glm_links[[family]]$r
-  if (is.null(r)) {
-    abort_argument("x", sprintf("a sparse 'x' is not supported with family \"%s\"", family))
-  }
-  wrap_family(r())
-}
-
-# The family that method "firth" fits: R's, with its canonical link.
-firth_family <- function(family) {
-  r <- switch(family, bernoulli_logit = , binomial_logit = stats::binomial,
-              poisson_log = stats::poisson)
-  if (is.null(r)) {
-    abort_argument("method", paste("method \"firth\" is for logistic and Poisson regressions,",
-                                   "binomial(\"logit\") and poisson(\"log\"), not for family",
-                                   family))
-  }
-  wrap_family(r())
-}
-
-dispersion_known <- function(r) {
-  if (!is.null(r$dispersion)) return(!is.na(r$dispersion))
-  r$family %in% c("poisson", "binomial")
-}
-
-# The parameter of MASS::negative.binomial(), NULL for other families.
-nb_theta <- function(r) {
-  if (startsWith(r$family, "Negative Binomial(")) {
-    get0(".Theta", environment(r$variance), inherits = FALSE)
-  }
-}
 
 # Whether the dispersion of the fit is an estimate that its summary shows, by Pearson's statistic.
 dispersion_estimated <- function(object) "dispersion" %in% names(object$aux)
@@ -45,7 +10,7 @@ dispersion_estimated <- function(object) "dispersion" %in% names(object$aux)
 r_response <- function(family, y, trials, weights) {
   r <- r_family(family)
   n <- NROW(y)
-  binary <- r$family %in% c("binomial", "quasibinomial")
+  binary <- family_row(family)$trials
   if (is.character(y) && binary) y <- factor(y)
   levels <- if (is.factor(y) && nlevels(y) == 2L) levels(y)
   kind <- if (!is.null(levels)) "factor" else if (is.logical(y)) "logical" else
@@ -103,24 +68,21 @@ finish_r_family <- function(fit) {
 # The number of parameters of the likelihood.
 likelihood_df <- function(fit) {
   if (!is.null(fit$random)) return(fit$df)
-  r <- r_family(fit$family)
-  if (is.null(r)) return(fit$rank + length(fit$aux))
-  fit$rank + (r$family %in% c("gaussian", "Gamma", "inverse.gaussian") || !is.null(r$power))
+  row <- family_row(fit$family)
+  fit$rank + if (is.null(row$r)) length(fit$aux) else isTRUE(row$counted)
 }
 
 # In the words of glm().
 warn_r_means <- function(r, fit, w) {
+  row <- r_rows[[r$family]]
   mu <- fit$fitted.values[w > 0]
-  near <- 10 * .Machine$double.eps
-  if (r$family == "binomial" && any(mu > 1 - near | mu < near)) {
-    statcl_warning("separation", "fitted probabilities numerically 0 or 1 occurred")
+  if (is.function(row$bound) && any(row$bound(mu, 10 * .Machine$double.eps))) {
+    statcl_warning("separation", sprintf("fitted %s numerically 0%s occurred", row$means,
+                                         if (isTRUE(row$trials)) " or 1" else ""))
   }
-  if (r$family == "poisson" && any(abs(fit$y - round(fit$y)) > 1e-7 * pmax(1, fit$y))) {
+  if (isTRUE(row$counts) && any(abs(fit$y - round(fit$y)) > 1e-7 * pmax(1, fit$y))) {
     statcl_warning("counts", paste("a Poisson response that is not whole has no likelihood:",
                                    "logLik() is -Inf; quasipoisson() is for such responses"))
-  }
-  if (r$family == "poisson" && any(mu < near)) {
-    statcl_warning("separation", "fitted rates numerically 0 occurred")
   }
   if (!fit$converged) {
     statcl_warning("convergence", sprintf("the optimiser has not converged (%s)", fit$message))
@@ -197,29 +159,9 @@ as_summary_glm <- function(object, table) {
 
 # Responses at the means mu, with the weights w of the fit.
 r_draw <- function(object, mu, w) {
-  r <- r_family(object$family)
-  n <- length(mu)
-  phi <- dispersion(object)
-  theta <- nb_theta(r)
-  if (!is.null(theta)) return(stats::rnbinom(n, theta, mu = mu))
-  if (startsWith(r$family, "Tweedie")) {
-    p <- if (!is.null(r$power)) r$power else environment(r$variance)$var.power
-    if (p > 1 && p < 2) return(draw_tweedie(mu, phi / w, p))
+  draw <- family_row(object$family)$draw
+  if (is.null(draw)) {
+    abort_argument("object", sprintf("responses of family %s cannot be simulated", object$family))
   }
-  switch(r$family,
-    binomial = {
-      y <- stats::rbinom(n, round(w), mu)
-      if (object$kind == "counts") y else ifelse(w > 0, y / w, 0)
-    },
-    poisson = stats::rpois(n, mu),
-    gaussian = stats::rnorm(n, mu, sqrt(phi / w)),
-    Gamma = stats::rgamma(n, w / phi, w / (phi * mu)),
-    inverse.gaussian = { # Michael, Schucany and Haas (1976)
-      half <- mu * phi / w / 2
-      square <- stats::rnorm(n)^2
-      y <- mu + half * (mu * square - sqrt(4 * mu * square * w / phi + mu^2 * square^2))
-      ifelse(stats::runif(n) <= mu / (mu + y), y, mu^2 / y)
-    },
-    abort_argument("object", sprintf("responses of family %s cannot be simulated",
-                                     object$family)))
+  draw(length(mu), mu, w, dispersion(object), object$kind)
 }

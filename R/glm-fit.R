@@ -1,4 +1,8 @@
-# Generalised linear models: the fit. Its methods are in glm-methods.R, glm-predict.R and so on.
+# Generalised linear models: the fit. cl_glm() makes the model frame of the formula (with bars,
+# cl_glmm() does; of more rows than the memory has, stream_glm() block by block); the row of the
+# family (family_row()) says how the response is read, and names the fitter, which finds the mode
+# (glm_fit_mode()), of which finish_glm() makes the fit. Its methods are in glm-methods.R,
+# glm-predict.R and so on.
 
 #' Generalised linear models
 #'
@@ -226,12 +230,7 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
                            model = TRUE, etastart = NULL, mustart = NULL, block = NULL) {
   call <- match.call()
   swapped <- from_glm_order(call, data, if (!missing(family)) family)
-  if (!is.null(swapped)) {
-    swapped[[1L]] <- cl_glm
-    fit <- eval(swapped, parent.frame())
-    fit$call[[1L]] <- quote(cl_glm)
-    return(fit)
-  }
+  if (!is.null(swapped)) return(fit_by(cl_glm, swapped, parent.frame()))
   unnamed <- missing(family)
   if (any(c("|", "||") %in% all.names(formula)) &&
         !is.null(random_bars(formula[[length(formula)]]))) {
@@ -240,10 +239,7 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
                                      "for numbers, \"bernoulli_logit\" for two classes,",
                                      "\"poisson_log\" for counts"))
     }
-    call[[1L]] <- cl_glmm
-    fit <- eval(call, parent.frame())
-    fit$call[[1L]] <- quote(cl_glm)
-    return(fit)
+    return(fit_by(later_fits$effects, call, parent.frame()))
   }
   call[[1L]] <- quote(cl_glm)
   model <- check_flag(model, "model")
@@ -307,9 +303,20 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
 
 # Whether the response of a binomial model is a proportion, not a single outcome.
 
-# The model matrix; for ordered_logistic with an intercept, which the cuts replace.
+# Fits of formulas that a later room makes: `effects`, those with bars.
+later_fits <- new.env(parent = emptyenv())
+
+# The fit that f makes by the call, with a call of cl_glm().
+fit_by <- function(f, call, where) {
+  call[[1L]] <- f
+  fit <- eval(call, where)
+  fit$call[[1L]] <- quote(cl_glm)
+  fit
+}
+
+# The model matrix; for an ordered family with an intercept, which the cuts replace.
 glm_design <- function(terms, frame, family, contrasts = NULL, x = NULL) {
-  if (family == "ordered_logistic") attr(terms, "intercept") <- 1L
+  if (is_ordered(family)) attr(terms, "intercept") <- 1L
   if (is.null(x)) {
     x <- classed(stats::model.matrix(terms, frame, contrasts.arg = contrasts), "contrasts")
   }
@@ -353,8 +360,8 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
   family <- family_of_response(family, y, trials)
   if (is_sparse(x)) family <- sparse_family(family)
   intercept <- check_flag(intercept, "intercept")
-  # the cuts of ordered_logistic replace the intercept
-  ones <- intercept && family != "ordered_logistic"
+  # the cuts of an ordered family replace the intercept
+  ones <- intercept && !is_ordered(family)
   full <- x
   if (ones) {
     # a copy with one more column takes R longer than the device takes for the whole fit
@@ -378,10 +385,10 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
                     control = list(), progress = TRUE, etastart = NULL, mustart = NULL,
                     names = colnames(x), second = NULL) {
   method <- check_choice(method, c("ml", "map", "mcmc", "firth"), "method")
-  dense <- !is.null(density_of(family))
+  fitter <- family_row(family)$fitter
   if (method == "firth") {
     family <- firth_family(family)
-  } else if (method != "ml" && (dense || !is.null(r_family(family)))) {
+  } else if (method != "ml" && fitter %in% c("density", "irls")) {
     abort_argument("method", sprintf(paste("family %s is fitted by method \"ml\" only (for",
                                            "priors and draws give its log density to cl_sample())"),
                                      family))
@@ -392,7 +399,7 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
   }
   progress <- check_flag(progress, "progress")
   control <- glm_control(control, method)
-  if (dense) {
+  if (fitter == "density") {
     if (!is.null(start)) abort_argument("start", "this family takes no starting values")
     return(density_fit(x, y, family, weights, offset, second, control$search, intercept, names))
   }
@@ -413,13 +420,13 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
 finish_glm <- function(problem, mode, method) {
   core <- mode$core
   found <- mode$found
-  if (problem$family == "normal_id" && method == "ml") return(finish_normal(problem, mode))
+  if (is_least_squares(problem$family) && method == "ml") return(finish_normal(problem, mode))
   theta <- theta_of_columns(core, found$theta)
   classes <- max(1L, core$classes - 1L)
   beta <- matrix(NA_real_, ncol(problem$x), classes)
   beta[core$kept, ] <- theta[seq_len(core$beta_count)]
   shown <- setdiff(seq_len(ncol(problem$x)),
-                   if (problem$family == "ordered_logistic") problem$intercept)
+                   if (is_ordered(problem$family)) problem$intercept)
   aux <- stats::setNames(as.vector(aux_values(core, as.matrix(theta))), aux_names(core))
   covariance <- if (!is.null(found$covariance)) found$covariance else
     if (is.null(mode$draws)) glm_covariance(core, mode$prior, found) else
@@ -444,23 +451,23 @@ finish_glm <- function(problem, mode, method) {
 # Linear predictors and means as fitted, deviances and degrees of freedom. The first two come from
 # the device of x if all of its rows and columns are there.
 glm_fitted <- function(fit, problem, core, theta) {
+  row <- family_row(fit$family)
   named <- function(v) {
     v <- as.matrix(v)
     dim(v) <- NULL # as.vector() would copy
     if (is.null(rownames(problem$x))) v else stats::setNames(v, rownames(problem$x))
   }
   whole <- is_cl(core$data$x) && is.null(core$basis) && core$classes == 1L &&
-    is.null(problem$rows) && (is.null(problem$row_weights) || problem$family != "normal_id")
+    is.null(problem$rows) && (is.null(problem$row_weights) || !row$least_squares)
   eta <- if (whole) glm_eta(core, theta)
   fit$linear.predictors <- if (whole) named(eta) else
     glm_predictor(fit, problem$x, problem$offset)
-  mu <- if (whole) switch(fit$family, bernoulli_logit = , binomial_logit = cl_inv_logit(eta),
-                          poisson_log = , neg_binomial_2_log = exp(eta))
+  mu <- if (whole && !is.null(row$device$mean)) row$device$mean(eta)
   fit$fitted.values <- if (is.null(mu)) glm_mean(fit, fit$linear.predictors) else
     named(mu)
-  parameters <- fit$rank + length(fit$aux) * (fit$family == "ordered_logistic")
+  parameters <- fit$rank + length(fit$aux) * row$ordered
   fit$df.residual <- fit$nobs - parameters
-  if (has_classes(fit$family)) {
+  if (row$classes) {
     fit$deviance <- -2 * fit$logLik
     share <- rowsum(ones_unless(fit$prior.weights, length(fit$y)), fit$y)
     fit$null.deviance <- -2 * sum(share * log(share / sum(share)), na.rm = TRUE)
@@ -469,7 +476,7 @@ glm_fitted <- function(fit, problem, core, theta) {
     return(fit)
   }
   fit$df.null <- fit$nobs - as.integer(fit$intercept > 0L)
-  if (fit$family == "bernoulli_logit") {
+  if (row$read == "binary") {
     fit$deviance <- -2 * fit$logLik
     fit$null.deviance <- null_deviance_binary(fit)
     return(fit)
@@ -481,9 +488,9 @@ glm_fitted <- function(fit, problem, core, theta) {
   }
   w <- deviance_weights(fit)
   y <- mean_response(fit)
-  fit$deviance <- sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$aux))
+  fit$deviance <- sum(row$deviance(y, fit$fitted.values, w, fit$aux))
   if (is.null(many)) {
-    fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$aux))
+    fit$null.deviance <- sum(row$deviance(y, null_mean(fit, y, w), w, fit$aux))
   }
   fit
 }

@@ -31,7 +31,7 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
   check_dots_empty(...)
   x <- one_for_each(predictors(x), y)
   beta <- on_host(beta)
-  if (length(beta) == 1L && family != "categorical_logit") beta <- rep(as.vector(beta), ncol(x))
+  if (length(beta) == 1L && !isTRUE(is_categorical(family))) beta <- rep(as.vector(beta), ncol(x))
   # One evaluation checks all arguments and that the predictor is finite.
   value <- cl_glm_lpdf(family, y, x, alpha, beta, sigma = sigma, phi = phi, cuts = cuts,
                        trials = trials)
@@ -40,34 +40,24 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
   }
   k <- ncol(x)
   eta <- as.matrix(cl_matmul(x, matrix(as.double(beta), k, if (k > 0L) length(beta) / k else 1L)))
-  if (family == "categorical_logit") return(class_hessian(x, eta, on_host(alpha)))
+  if (is_categorical(family)) return(class_hessian(x, eta, on_host(alpha)))
   eta <- as.vector(eta) + as.vector(on_host(alpha))
-  weight <- glm_weights(family, as.vector(response(y)), eta, as.vector(on_host(sigma)),
-                        as.vector(on_host(phi)), as.vector(on_host(cuts)),
-                        as.vector(response(trials, "trials")))
+  aux <- as.vector(on_host(c(sigma, phi, cuts)))
+  n <- length(eta)
+  trials <- response(trials, "trials")
+  weight <- glm_weights(family, rep_len(as.vector(response(y)), n), eta, aux,
+                        if (!is.null(trials)) rep_len(as.vector(trials), n))
   -weighted_crossprod(x, rep_len(weight, nrow(x)))
 }
 
 # Negative second derivatives of each observation's log density with respect to its linear
 # predictor, a vector or a clMatrix with one column; the result has the same class.
-glm_weights <- function(family, y, eta, sigma, phi, cuts, trials) {
-  inverse <- if (is_cl(eta)) cl_inv_logit else stats::plogis
-  spread <- function(t) if (is_cl(t)) cl_inv_logit(t) * cl_inv_logit(-t) else stats::dlogis(t)
-  switch(family,
-    bernoulli_logit = spread(eta),
-    binomial_logit = trials * spread(eta),
-    normal_id = 1 / sigma^2,
-    poisson_log = exp(eta),
-    neg_binomial_2_log = if (length(phi) == 1L && phi < 1) {
-      (y + phi) * spread(eta - log(phi))
-    } else { # if phi is very large, mu / phi may underflow
-      large <- (1 + y / phi) * (exp(eta / 2) * inverse(log(phi) - eta))^2
-      if (length(phi) == 1L) large else ifelse(phi < 1, (y + phi) * spread(eta - log(phi)), large)
-    },
-    ordered_logistic = {
-      ends <- c(-Inf, cuts, Inf)
-      spread(ends[y + 1L] - eta) + spread(ends[y] - eta)
-    })
+glm_weights <- function(family, y, eta, aux, trials) {
+  row <- family_row(family)
+  if (!is_cl(eta)) return(family_terms(row, y, eta, aux, trials, 3L)$weight)
+  if (!is.null(row$device$weight)) return(row$device$weight(y, eta, aux, trials))
+  column_beside(glm_weights(family, as.vector(y), as.vector(as.matrix(eta)), aux,
+                            if (!is.null(trials)) as.vector(trials)), eta)
 }
 
 # The blocks of categorical_logit.

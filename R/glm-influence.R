@@ -66,7 +66,7 @@ leverage <- function(model) {
 
 dispersion <- function(model) {
   if (dispersion_estimated(model)) return(model$aux[["dispersion"]])
-  if (model$family == "normal_id") model$deviance / model$df.residual else 1
+  if (is_least_squares(model$family)) model$deviance / model$df.residual else 1
 }
 
 # Numbers, or a row of a matrix, for each of `rows`, and `rest` for rows that na.exclude removed.

@@ -123,7 +123,7 @@ search_in_c <- function(x, data, eta, family, control, least) {
 # steps of Newton's method: list(core, theta, usual, iterations), or NULL in difficult cases.
 near_mode <- function(problem, control) {
   x <- problem$x
-  if (!problem$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log") || is_cl(x) ||
+  if (!family_row(problem$family)$canonical || is_cl(x) ||
         !ncol(x) %in% 1:256 || !is.null(problem$offset) || where_for("glm", length(x)) >= 0L) {
     return(NULL)
   }
@@ -135,7 +135,7 @@ near_mode <- function(problem, control) {
     data$y <- ifelse(data$trials > 0, data$y / data$trials, 0)
   }
   data["offset"] <- list(NULL)
-  found <- search_in_c(data$x, data, eta, glm_links[[problem$family]]$r(),
+  found <- search_in_c(data$x, data, eta, irls_family(problem$family),
                        list(tolerance = 1e-6, maxit = min(15, control$maxit)), 1e-4)
   if (is.null(found)) return(NULL)
   list(core = free_columns(core, seq_len(core$columns)), theta = found$beta, usual = found$beta,
@@ -251,7 +251,7 @@ by_penalised_rotation <- function(problem, data) {
     found <- qr(x * sqrt(at$weight), tol = 1e-11)
     k <- seq_len(found$rank)
     leverage <- rowSums(qr.Q(found)[, k, drop = FALSE]^2)
-    centre <- if (family$family == "binomial") family$linkinv(eta) else 0
+    centre <- if (family_row(problem$family)$trials) family$linkinv(eta) else 0
     at$score <- at$score + leverage * (0.5 - centre)
     at$deviance <- at$deviance - 2 * sum(log(abs(diag(qr.R(found))[k])))
     at
@@ -394,10 +394,8 @@ device_links <- list(
 
 # The variance function of a family of R; "" if it is another.
 variance_name <- function(family) {
-  if (!is.null(nb_theta(family))) return("theta")
-  switch(family$family, binomial = , quasibinomial = "mu(1-mu)",
-         poisson = , quasipoisson = "mu", Gamma = "mu^2", inverse.gaussian = "mu^3",
-         gaussian = "constant", quasi = family$varfun, "")
+  name <- if (is.null(nb_theta(family))) r_rows[[family$family]]$variance_name else "theta"
+  if (!is.null(name)) name else if (is.character(family$varfun)) family$varfun else ""
 }
 
 # list(variance(mu), deviance(y, mu) for weight 1) of a family of R; NULL if it is another.

@@ -1,4 +1,4 @@
-# The maximum of the likelihood of normal_id: least squares, without iterations.
+# The maximum of the likelihood of a normal linear model: least squares, without iterations.
 
 # As glm_fit_mode(); `found` has also the covariance matrix and the residual sum of squares, and its
 # theta is for the columns of x.
@@ -12,7 +12,9 @@ least_squares_mode <- function(problem, start) {
   core <- free_columns(core, found$kept)
   core$data$x <- found$x
   if (!is.null(start)) start_beta(core, start)
-  list(core = core, found = least_squares_found(core, found))
+  found <- least_squares_found(core, found)
+  if (found$perfect) warn_perfect()
+  list(core = core, found = found)
 }
 
 # y scaled to about 1, times the square roots of the weights: list(y, centre, first, second): the
@@ -62,7 +64,7 @@ solve_by_products <- function(problem, y) {
   inside <- seq_len(ncol(problem$x))
   if (!all(is.finite(gram)) || any(diag(gram)[inside] < 1e-280)) return(NULL)
   columns <- independent_columns(gram[inside, inside, drop = FALSE], x, NULL,
-                                 dependence("normal_id"))
+                                 dependence(problem$family))
   if (columns$least < 1e-4) return(NULL)
   kept <- columns$columns
   size <- sqrt(diag(gram)[kept])
@@ -148,7 +150,7 @@ finish_normal <- function(problem, mode) {
   fit <- list(coefficients = beta, aux = c(sigma = sigma), aux_error = sigma / sqrt(2 * df),
               vcov = found$covariance$vcov * ratio,
               vcov.root = found$covariance$root * sqrt(ratio), logLik = found$value,
-              objective = found$value, rank = k, family = "normal_id", method = "ml",
+              objective = found$value, rank = k, family = problem$family, method = "ml",
               levels = NULL, kind = problem$kind, y = problem$y, trials = NULL,
               prior.weights = problem$weights, offset = problem$offset, nobs = nobs,
               converged = TRUE, message = found$message, iterations = 1L, decrement = 0,

@@ -48,7 +48,7 @@ glm_sample <- function(mode, priors, control, progress) {
 # the coefficients given this sigma.
 glm_centre <- function(problem, priors, start, control, progress) {
   used <- problem$n - if (is.null(problem$weights)) 0 else sum(problem$weights == 0)
-  if (problem$family != "normal_id" || 2 * ncol(problem$x) < used) {
+  if (!is_least_squares(problem$family) || 2 * ncol(problem$x) < used) {
     return(glm_fit_mode(problem, priors, start, control, progress))
   }
   begin <- glm_start(glm_core(problem), start, priors)

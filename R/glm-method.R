@@ -38,7 +38,7 @@ cl_glm_fit <- function(x, y, weights = rep(1, nobs), start = NULL, etastart = NU
   read <- glm_response_as_r(family, y, weights, nobs)
   y <- read$y
   weights <- read$weights
-  counts <- family$family == "binomial" && !all(weights %in% c(0, 1) & y %in% c(0, 1))
+  counts <- r_row(family)$two_classes && !all(weights %in% c(0, 1) & y %in% c(0, 1))
   name <- read_glm_family(family, counts, y)
   columns <- colnames(x)
   if (is.null(columns)) columns <- paste0("x", seq_len(ncol(x)))

@@ -27,7 +27,7 @@ vcov.cl_glm <- function(object, complete = TRUE, ...) {
 # Whether the dispersion is estimated as in lm() and glm().
 has_t_tests <- function(object) {
   if (!is.null(object$random)) return(FALSE)
-  dispersion_estimated(object) || object$family == "normal_id" && object$method == "ml"
+  dispersion_estimated(object) || is_least_squares(object$family) && object$method == "ml"
 }
 
 # From Student's t distribution if the dispersion is estimated.
@@ -74,7 +74,7 @@ check_no_scale <- function(scale) {
 # As for glm(): 1 if the family has no sigma or dispersion.
 #' @export
 sigma.cl_glm <- function(object, ...) {
-  if (object$family == "normal_id") object$aux[[1L]] else sqrt(dispersion(object))
+  if (is_least_squares(object$family)) object$aux[[1L]] else sqrt(dispersion(object))
 }
 
 #' @export
@@ -109,8 +109,9 @@ weights.cl_glm <- function(object, type = c("prior", "working"), ...) {
       abort_argument("type", sprintf(paste("working weights are not available for family \"%s\",",
                                            "which has several for each row"), object$family))
     }
-    slope <- link_slope(object$family, object$linear.predictors)
-    w <- w * slope^2 / glm_variance(object$family, object$fitted.values, object$aux)
+    row <- family_row(object$family)
+    slope <- row$slope(object$linear.predictors)
+    w <- w * slope^2 / row$variance(object$fitted.values, object$aux)
   }
   names <- if (has_classes(object$family)) rownames(object$fitted.values) else
     names(object$fitted.values)
@@ -208,13 +209,14 @@ residuals.cl_glm <- function(object, type = c("deviance", "pearson", "response",
 glm_residuals <- function(object, type) {
   mu <- object$fitted.values
   if (has_classes(object$family)) return(outer(object$y, seq_along(object$levels), `==`) - mu)
+  row <- family_row(object$family)
   y <- mean_response(object)
   w <- deviance_weights(object)
   result <- switch(type,
     response = y - mu,
-    working = (y - mu) / link_slope(object$family, object$linear.predictors),
-    pearson = sqrt(w / glm_variance(object$family, mu, object$aux)) * (y - mu),
-    deviance = sign(y - mu) * sqrt(pmax(deviance_parts(object$family, y, mu, w, object$aux), 0)))
+    working = (y - mu) / row$slope(object$linear.predictors),
+    pearson = sqrt(w / row$variance(mu, object$aux)) * (y - mu),
+    deviance = sign(y - mu) * sqrt(pmax(row$deviance(y, mu, w, object$aux), 0)))
   stats::setNames(result, names(mu))
 }
 

@@ -41,8 +41,8 @@ glm_newton <- function(core, prior, theta, control, report = function(...) NULL,
 # The same in C, with its start, for small problems of some families on the host without an offset;
 # NULL where it finds no mode.
 newton_in_c <- function(problem, control) {
-  if (!problem$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log") ||
-        !is.null(problem$offset) || where_for("glm_fit", row_work(problem$x)) >= 0L) return(NULL)
+  if (!family_row(problem$family)$canonical || !is.null(problem$offset) ||
+        where_for("glm_fit", row_work(problem$x)) >= 0L) return(NULL)
   core <- glm_core(problem, glm_basis(problem, working_weights(problem$family, used_data(problem))))
   data <- core$data
   found <- .Call(r_glm_newton, environment(core$likelihood)$handle, data$y, data$x, data$trials,
@@ -124,7 +124,7 @@ newton_step <- function(core, prior, state) {
 # with certainty. Returns the change of each coefficient, in units of its column; NULL if there is
 # none.
 diverging_direction <- function(core, state, info, first) {
-  if (is.null(first) || core$family == "normal_id" || core$beta_count == 0L) return(NULL)
+  if (is.null(first) || is_least_squares(core$family) || core$beta_count == 0L) return(NULL)
   k <- if (core$logged) seq_len(core$beta_count) else seq_len(core$count)
   size <- sqrt(diag(first)[k])
   if (!all(size > 0)) return(NULL)
@@ -164,17 +164,17 @@ goes_up_for_ever <- function(core, state, direction) {
 
 # ---- the fit by likelihood or with priors --------------------------------------------------------
 
-# list(core, found): what glm_newton() gives, and the core with its free columns.
+# By the fitter that the row of the family names, or with priors by Newton's method: list(core,
+# found), what glm_newton() gives, and the core with its free columns.
 glm_fit_mode <- function(problem, priors, start, control, progress) {
-  if (!is.null(r_family(problem$family))) {
-    return(irls_mode(problem, start, control, glm_reporter(progress)))
-  }
+  fitter <- if (is.null(priors)) family_row(problem$family)$fitter else "newton"
+  switch(fitter, newton = newton_fit(problem, priors, start, control, progress),
+         least_squares = least_squares_mode(problem, start),
+         irls = irls_mode(problem, start, control, glm_reporter(progress)))
+}
+
+newton_fit <- function(problem, priors, start, control, progress) {
   by_likelihood <- is.null(priors)
-  if (by_likelihood && problem$family == "normal_id") {
-    mode <- least_squares_mode(problem, start)
-    if (mode$found$perfect) warn_perfect()
-    return(mode)
-  }
   if (by_likelihood && is.null(start) && basis_is_cheap(problem$x)) {
     quick <- newton_in_c(problem, control)
     if (!is.null(quick)) return(quick)
@@ -239,8 +239,7 @@ warn_mode <- function(core, found) {
       "the likelihood has no maximum: some responses are predicted with certainty, and these ",
       "coefficients diverge to infinity: ", paste(utils::head(worst, 5L), collapse = ", "), more,
       "; remove predictors, or use priors (method = \"map\")",
-      if (core$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log"))
-        " or Firth's penalty (method = \"firth\")"))
+      if (family_row(core$family)$canonical) " or Firth's penalty (method = \"firth\")"))
   } else if (!found$converged) {
     statcl_warning("convergence", sprintf(paste(
       "the optimiser has not converged (%s): the mode is about %.2g standard errors away"),
@@ -323,7 +322,7 @@ expected_weights <- function(core, theta) {
   eta <- glm_eta(core, theta)
   if (!is_cl(eta)) eta <- as.vector(eta)
   w <- if (is.na(core$aux)) {
-    glm_weights(core$family, core$data$there$y, eta, NULL, aux, aux, core$data$there$trials)
+    glm_weights(core$family, core$data$there$y, eta, aux, core$data$there$trials)
   } else {
     mu <- exp(eta)
     mu / (1 + mu / aux)
@@ -338,7 +337,7 @@ basis_weights <- function(core, theta) {
     w <- 1 - rowSums(class_probabilities(core$family, eta)^2)
   } else {
     aux <- as.vector(aux_values(core, as.matrix(theta)))
-    w <- glm_weights(core$family, core$data$y, as.vector(eta), NULL, aux, aux, core$data$trials)
+    w <- glm_weights(core$family, core$data$y, as.vector(eta), aux, core$data$trials)
   }
   if (is.null(core$data$weights)) w else w * core$data$weights
 }

@@ -93,7 +93,7 @@ coefficient_units <- function(object) {
   count <- length(object$coefficients)
   if (is.null(object$model) && is.null(object$x)) return(rep(1, count))
   x <- stats::model.matrix(object)
-  if (object$family == "ordered_logistic" && object$intercept > 0L) {
+  if (is_ordered(object$family) && object$intercept > 0L) {
     x <- x[, -object$intercept, drop = FALSE]
   }
   unit <- apply(x, 2L, function(v) if (all(v %in% c(0, 1))) 1 else stats::sd(v))
@@ -129,7 +129,7 @@ label_lines <- function(labels) {
 # ---- residuals -----------------------------------------------------------------------------------
 
 plot_glm_residuals <- function(object, groups, col, pch, cex, las, main, ...) {
-  if (object$family == "bernoulli_logit") {
+  if (family_row(object$family)$read == "binary") {
     return(plot_binned(object, groups, col, pch, cex, las, main, ...))
   }
   eta <- as.vector(object$linear.predictors)
@@ -190,8 +190,8 @@ grouped <- function(fitted, observed, w, count) {
 plot_calibration <- function(object, groups, col, pch, cex, las, main, ...) {
   parts <- calibration_parts(object)
   n <- NROW(object$fitted.values)
-  shares <- has_classes(object$family) ||
-    stats::family(object)$family %in% c("binomial", "quasibinomial")
+  row <- family_row(object$family)
+  shares <- row$classes || row$trials || row$two_classes
   count <- if (is.null(groups)) min(10, group_count(NULL, n)) else groups
   tables <- lapply(parts, function(part) {
     table <- grouped(part$fitted, part$observed, part$weight, count)

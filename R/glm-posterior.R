@@ -43,7 +43,7 @@ posterior_predict.cl_glm <- function(object, newdata = NULL, draws = NULL, trial
   object$kind <- "numeric" # numbers, not levels
   if (!is.null(newdata)) {
     object$prior.weights <- NULL
-    if (object$family == "binomial_logit") object$trials <- posterior_trials(trials, n)
+    if (family_row(object$family)$trials) object$trials <- posterior_trials(trials, n)
   } else if (!is.null(trials)) {
     abort_argument("trials", "'trials' is for 'newdata'; without it the trials of the fit are used")
   }
@@ -71,7 +71,7 @@ posterior_linpred.cl_glm <- function(object, transform = FALSE, newdata = NULL, 
     return(posterior_epred.cl_glm(object, newdata, draws, ...))
   }
   check_dots_empty(...)
-  if (object$family == "categorical_logit") {
+  if (is_categorical(object$family)) {
     abort_argument("object", paste("categorical_logit has a linear predictor for each class: use",
                                    "posterior_epred()"))
   }
@@ -83,7 +83,7 @@ posterior_linpred.cl_glm <- function(object, transform = FALSE, newdata = NULL, 
 log_lik.cl_glm <- function(object, draws = NULL, ...) {
   check_dots_empty(...)
   posterior_rows(object, posterior_at(object, NULL, draws), function(eta, aux) {
-    glm_pointwise(object, glm_mean(object, eta, aux), aux)
+    weighted_log_density(object$family, object, eta, aux)
   })
 }
 

@@ -134,7 +134,7 @@ glm_class <- function(object, mean) {
     return(stats::setNames(factor(object$levels[k], object$levels,
                                   ordered = object$kind == "ordered"), rownames(mean)))
   }
-  if (object$family == "binomial_logit" || stats::family(object)$family != "binomial") {
+  if (!family_row(object$family)$two_classes) {
     abort_argument("type", sprintf("type = \"class\" is not available for family \"%s\"",
                                    object$family))
   }
@@ -204,7 +204,7 @@ new_offset <- function(object, terms, newdata, n) {
     }
     offset <- if (is.matrix(one)) one + offset else offset + one
   }
-  if (is.matrix(offset)) check_offset(offset, object$family, n, length(object$levels)) else offset
+  if (is.matrix(offset)) check_offset(offset, n, length(object$levels)) else offset
 }
 
 # ---- by standard errors --------------------------------------------------------------------------
@@ -244,9 +244,9 @@ wald_prediction <- function(object, points, type, level) {
   x <- points$x[, k, drop = FALSE]
   se <- stats::setNames(wald_errors(object, x, k), names(eta))
   if (type == "link") return(list(fit = eta, se = se, lower = eta - q * se, upper = eta + q * se))
-  list(fit = link_inverse(object$family, eta), se = se * abs(link_slope(object$family, eta)),
-       lower = link_inverse(object$family, eta - q * se),
-       upper = link_inverse(object$family, eta + q * se))
+  row <- family_row(object$family)
+  list(fit = row$inverse(eta), se = se * abs(row$slope(eta)), lower = row$inverse(eta - q * se),
+       upper = row$inverse(eta + q * se))
 }
 
 # Bounds for a new observation: those of predict.lm(), or quantiles of the distribution of the
@@ -260,7 +260,7 @@ prediction_bounds <- function(object, points, type, level) {
   }
   found <- wald_prediction(object, points, "link", level)
   tails <- c((1 - level) / 2, (1 + level) / 2)
-  if (law$link == "identity" && object$family == "normal_id") {
+  if (is_least_squares(object$family)) {
     half <- outer(sqrt(found$se^2 + stats::sigma(object)^2), wald_quantile(object, tails))
     return(list(found$fit + half[, 1L], found$fit + half[, 2L]))
   }
@@ -289,25 +289,15 @@ law_quantiles <- function(law, mu, tails) {
 # list(link, whole, probability(y, mu), quantile(p, mu)) of a response with weight 1 and the matrix
 # of means mu; NULL if the family is another. `aux`: the auxiliary parameter, by default the fit's.
 response_law <- function(object, aux = NULL) {
-  if (has_classes(object$family)) return(NULL)
-  r <- stats::family(object)
-  phi <- if (object$family == "normal_id") stats::sigma(object)^2 else dispersion(object)
-  theta <- if (object$family != "neg_binomial_2_log") nb_theta(r) else
-    if (is.null(aux)) object$aux[[1L]] else aux
+  row <- family_row(object$family)
+  if (is.null(row$quantile)) return(NULL)
+  if (is.null(aux) || !is.null(row$r)) {
+    aux <- if (is.null(row$r)) object$aux else dispersion(object)
+  }
   like <- function(v, mu) array(v, dim(mu))
-  laws <- list(
-    poisson = list(stats::ppois, stats::qpois),
-    gaussian = list(function(y, mu) stats::pnorm(y, mu, sqrt(phi)),
-                    function(p, mu) stats::qnorm(p, mu, sqrt(phi))),
-    Gamma = list(function(y, mu) stats::pgamma(y, 1 / phi, 1 / (phi * mu)),
-                 function(p, mu) stats::qgamma(p, 1 / phi, 1 / (phi * mu))),
-    theta = list(function(y, mu) stats::pnbinom(y, theta, mu = mu),
-                 function(p, mu) stats::qnbinom(p, theta, mu = mu)))
-  law <- laws[[if (is.null(theta)) r$family else "theta"]]
-  if (is.null(law)) return(NULL)
-  list(link = r$link, whole = !r$family %in% c("gaussian", "Gamma"),
-       probability = function(y, mu) like(law[[1L]](y, mu), mu),
-       quantile = function(p, mu) like(law[[2L]](p, mu), mu))
+  list(link = stats::family(object)$link, whole = row$whole,
+       probability = function(y, mu) like(row$probability(y, mu, aux), mu),
+       quantile = function(p, mu) like(row$quantile(p, mu, aux), mu))
 }
 
 # For each class: the derivative of the prediction with respect to all coefficients and cuts.
@@ -337,7 +327,7 @@ bounded <- function(at, fit) {
 class_slopes <- function(object, x, eta, type, class) {
   names <- rownames(object$vcov)
   slope <- matrix(0, nrow(x), length(names), dimnames = list(NULL, names))
-  if (object$family == "ordered_logistic") {
+  if (is_ordered(object$family)) {
     density <- function(cut) stats::dlogis(cut - eta)
     ends <- c(-Inf, object$aux, Inf)
     above <- density(ends[class + 1L])
@@ -449,13 +439,11 @@ simulate_glm <- function(object, nsim) {
 
 draw_response <- function(object, mean, aux) {
   if (has_classes(object$family)) {
-    below <- t(apply(mean, 1L, cumsum))
-    k <- pmin(1L + rowSums(stats::runif(nrow(mean)) > below), ncol(mean))
-    return(factor(object$levels[k], object$levels, ordered = object$kind == "ordered"))
+    return(factor(object$levels[draw_classes(mean)], object$levels,
+                  ordered = object$kind == "ordered"))
   }
-  w <- if (object$family == "binomial_logit") object$trials else
-    ones_unless(object$prior.weights, length(mean))
-  row <- density_of(object$family)
+  family <- family_row(object$family)
+  row <- family$density
   if (!is.null(row)) {
     if (is.null(row$draw)) {
       abort_argument("object", "responses need the argument 'draw' of cl_family() to be simulated")
@@ -463,8 +451,10 @@ draw_response <- function(object, mean, aux) {
     mu <- stats::make.link(row$link)$linkinv(object$linear.predictors)
     return(row$draw(length(mu), mu, object$second$eta, density_phi(object)))
   }
-  value <- if (!is.null(r_family(object$family))) r_draw(object, as.vector(mean), w) else
-    glm_links[[object$family]]$draw(length(mean), as.vector(mean), w, aux)
+  w <- if (is.null(family$r) && family$trials) object$trials else
+    ones_unless(object$prior.weights, length(mean))
+  value <- if (!is.null(family$r)) r_draw(object, as.vector(mean), w) else
+    family$draw(length(mean), as.vector(mean), w, aux)
   switch(object$kind, factor = factor(object$levels[value + 1], object$levels),
          logical = value == 1, value)
 }

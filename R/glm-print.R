@@ -26,11 +26,11 @@ print_glm_head <- function(x) {
 
 coefficients_title <- function(x) {
   paste0("Coefficients", if (x$method == "mcmc") " (posterior means)",
-         if (x$family == "categorical_logit") sprintf(" (log odds against %s)", x$levels[1L]), ":")
+         if (is_categorical(x$family)) sprintf(" (log odds against %s)", x$levels[1L]), ":")
 }
 
 second_title <- function(x) {
-  what <- if (x$family == "ordered_logistic") "Cuts" else
+  what <- if (is_ordered(x$family)) "Cuts" else
     switch(x$second$name, zero = "Zero inflation (logit)",
            nonzero = "Hurdle (logit of a count above 0)",
            phi = "Precision (logarithm of phi)")
@@ -43,10 +43,11 @@ print_aux <- function(x, digits) {
     cat(second_title(x))
     print(format(second, digits = digits), quote = FALSE)
   }
-  if (x$family != "ordered_logistic" && length(x$aux) > 0L) print_one_aux(x, digits)
+  print_one_aux(x, digits)
 }
 
 print_one_aux <- function(x, digits) {
+  if (is_ordered(x$family)) return(invisible())
   aux <- if (is.null(x$second) || !is.null(density_of(x$family)$user)) x$aux else
     x$aux[names(x$aux) == "phi"]
   if (length(aux) == 0L) return(invisible())
@@ -83,7 +84,7 @@ convergence_line <- function(x) {
 #' @rdname cl_glm
 #' @export
 summary.cl_glm <- function(object, ...) {
-  if (object$family == "normal_id" && object$method == "ml" && object$df.residual > 0 &&
+  if (is_least_squares(object$family) && object$method == "ml" && object$df.residual > 0 &&
         is_perfect(object$deviance / object$df.residual, if (is.null(object$blocks))
           mean(object$fitted.values^2) else object$mean_square)) {
     warn_perfect()
@@ -120,7 +121,7 @@ summary.cl_glm <- function(object, ...) {
 linear_tests <- function(object) {
   df <- c(object$df.null - object$df.residual, object$df.residual)
   offset <- c(object$offset, object$call$offset, attr(object$terms, "offset"))
-  if (object$family != "normal_id" || any(df <= 0) || length(offset) > 0L) return(NULL)
+  if (!is_least_squares(object$family) || any(df <= 0) || length(offset) > 0L) return(NULL)
   rest <- object$deviance / df[2L]
   f <- (object$null.deviance - object$deviance) / df[1L] / rest
   list(r.squared = 1 - object$deviance / object$null.deviance,
@@ -175,7 +176,7 @@ print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), 
       rows <- setdiff(seq_len(nrow(x$coefficients)), first)
       stats::printCoefmat(x$coefficients[rows, , drop = FALSE], digits = digits, na.print = "NA")
     }
-    if (x$family != "ordered_logistic" && length(x$aux) > 0L) print_one_aux(x, digits)
+    print_one_aux(x, digits)
     if (!is.null(x$linear)) print_linear_tests(x$linear, digits)
   } else {
     print_draws(x$sampling, digits)

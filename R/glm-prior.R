@@ -11,9 +11,9 @@ glm_priors <- function(prior, problem, more = NULL) {
         anyDuplicated(names(prior))) {
     abort_argument("prior", "'prior' must be a prior, or a list of priors named by coefficient")
   }
-  aux <- unname(aux_parameter[problem$family])
+  aux <- aux_parameter(problem$family)
   names <- problem$names
-  if (problem$family == "ordered_logistic" && problem$intercept > 0L) {
+  if (is_ordered(problem$family) && problem$intercept > 0L) {
     names[problem$intercept] <- NA
   }
   known <- c(names, "coefficients", if (problem$intercept > 0L && !is.na(names[problem$intercept]))
@@ -33,7 +33,7 @@ glm_priors <- function(prior, problem, more = NULL) {
 # standard deviations of the normal priors for those with 0).
 column_priors <- function(prior, problem, names, spread) {
   of <- integer(length(names))
-  mine <- setdiff(base::names(prior), aux_parameter[problem$family])
+  mine <- setdiff(base::names(prior), aux_parameter(problem$family))
   list <- lapply(stats::setNames(mine, mine), function(name) whole_prior(prior[[name]], name))
   for (name in c("coefficients", "intercept")) {
     place <- if (name == "intercept") problem$intercept else
@@ -63,7 +63,8 @@ whole_prior <- function(f, name) {
 glm_spread <- function(problem) {
   x <- problem$x
   y <- problem$y
-  w <- if (problem$family == "normal_id") problem$weights > 0 else problem$weights
+  row <- family_row(problem$family)
+  w <- if (row$least_squares) problem$weights > 0 else problem$weights
   if (length(w) == 0L) {
     mean <- as.vector(colMeans(x))
     square <- as.vector(colMeans(x * x))
@@ -77,13 +78,12 @@ glm_spread <- function(problem) {
     unit <- stats::sd(y[w > 0])
   }
   sd <- sqrt(pmax(square - mean^2, 0))
-  list(mean = mean, sd = sd, unit = if (problem$family == "normal_id") unit else 1,
-       centre = switch(problem$family, normal_id = centre,
-                       poisson_log = , neg_binomial_2_log = log(centre + 0.1), 0))
+  list(mean = mean, sd = sd, unit = if (row$least_squares) unit else 1,
+       centre = row$centre(centre))
 }
 
 # Weak priors: a change of one standard deviation in a column rarely changes the linear predictor by
-# more than 5 (for normal_id: 5 standard deviations of y). The prior of the intercept, where all
+# more than 5 (by least squares: 5 standard deviations of y). The prior of the intercept, where all
 # columns are 0, follows from this and from the mean of y.
 default_coefficients <- function(problem, spread) {
   sd <- 2.5 * spread$unit / ifelse(spread$sd > 0, spread$sd, 1)

@@ -45,7 +45,7 @@ confint.cl_glm <- function(object, parm, level = 0.95, method = c("wald", "profi
     if (object$method != "ml" || !is.null(object$second)) {
       abort_argument("method", "profile likelihoods need a fit with method = \"ml\"")
     }
-    if (object$family != "normal_id") {
+    if (!is_least_squares(object$family)) {
       chosen <- intersect(if (is.character(wanted)) wanted else names[wanted], known)
       result[chosen, ] <- profile_intervals(object, chosen, stats::qnorm(tails[2L]))
       return(result[wanted, , drop = FALSE])
@@ -100,7 +100,7 @@ profile_intervals <- function(object, chosen, limit) {
   }
   core <- glm_core(problem)
   free <- setdiff(seq_len(core$columns),
-                  if (object$family == "ordered_logistic") object$intercept)
+                  if (is_ordered(object$family)) object$intercept)
   core <- free_columns(core, free[!is.na(matrix(object$coefficients, length(free))[, 1L])])
   aux <- if (core$logged) log(object$aux) else object$aux
   theta <- c(object$coefficients[!is.na(object$coefficients)], aux)

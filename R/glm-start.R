@@ -8,7 +8,7 @@ glm_start <- function(core, start, priors) {
   family <- core$family
   x <- core$data$x
   w <- working_weights(family, core$data$there)
-  gram <- if (family == "normal_id") core$gram else glm_gram(x, w)
+  gram <- if (is_least_squares(family)) core$gram else glm_gram(x, w)
   if (is.null(core$basis)) core <- choose_columns(core, gram, w, priors)
   if (is.null(priors) && is.null(core$basis) && core$least < 1e-4) return(list(core = core))
   prior <- if (!is.null(priors)) prior_of_theta(priors, core)
@@ -39,7 +39,7 @@ choose_columns <- function(core, gram, w, priors) {
   free <- found$columns
   # very unequal weights may hide the information of some rows
   if (length(free) < core$columns && !is.null(w) && min(w) < 1e-10 * max(w)) found$least <- 0
-  if (core$family == "ordered_logistic") free <- setdiff(free, core$problem$intercept)
+  if (is_ordered(core$family)) free <- setdiff(free, core$problem$intercept)
   core$least <- found$least
   free_columns(core, free)
 }
@@ -48,7 +48,7 @@ choose_columns <- function(core, gram, w, priors) {
 prior_ridge <- function(core, prior) {
   if (is.null(prior)) return(0)
   k <- seq_len(core$beta_count)
-  unit <- if (core$family == "normal_id") stats::var(core$problem$y) else 1
+  unit <- if (is_least_squares(core$family)) stats::var(core$problem$y) else 1
   info <- prior$information(numeric(core$count))
   diag(pmax(diag(info)[k], 0) * unit, core$beta_count)
 }
@@ -68,20 +68,12 @@ abort_nonfinite_column <- function(name, index) {
 # of this start (for families with classes, the user's weights or NULL; one number if all are
 # equal). `data`: used_data(), or these data on a device.
 working_response <- function(family, data) {
-  y <- data$y
-  switch(family, bernoulli_logit = (2 * y - 1) * log(3),
-         binomial_logit = log((y + 0.5) / (data$trials - y + 0.5)), normal_id = y,
-         log(y + 0.1))
+  family_row(family)$start(data$y, data$trials)
 }
 
 working_weights <- function(family, data) {
-  y <- data$y
-  spread <- function(mu) mu * (1 - mu)
-  w <- switch(family, bernoulli_logit = 3 / 16,
-              binomial_logit = data$trials * spread((y + 0.5) / (data$trials + 1)),
-              normal_id = 1, categorical_logit = , ordered_logistic = NULL,
-              y + 0.1)
-  if (is.null(w)) return(data$weights)
+  if (has_classes(family)) return(data$weights)
+  w <- family_row(family)$start_weight(data$y, data$trials)
   if (is.null(data$weights)) w else w * data$weights
 }
 
@@ -89,7 +81,7 @@ working_weights <- function(family, data) {
 start_beta <- function(core, start) {
   columns <- ncol(core$problem$x)
   all <- columns * max(1L, core$classes - 1L)
-  intercept <- if (core$family == "ordered_logistic") core$problem$intercept else 0L
+  intercept <- if (is_ordered(core$family)) core$problem$intercept else 0L
   wanted <- all - (intercept > 0L)
   usable <- is.numeric(start) && length(start) == wanted && all(is.finite(start))
   if (!usable) {
@@ -104,7 +96,7 @@ start_beta <- function(core, start) {
 class_start <- function(core) {
   count <- class_counts(core, core$classes)
   k <- core$problem$intercept
-  if (core$family != "categorical_logit" || !k %in% core$kept) {
+  if (!is_categorical(core$family) || !k %in% core$kept) {
     return(numeric(core$beta_count))
   }
   beta <- matrix(0, length(core$kept), core$classes - 1L)
@@ -132,10 +124,5 @@ aux_start <- function(core, beta, with_prior) {
   }
   at <- c(beta, numeric(core$aux_count))
   eta <- as.vector(as.matrix(glm_eta(core, at)))
-  if (core$aux == "phi") {
-    off <- sum(w * (y / pmax(exp(eta), 1e-6) - 1)^2) # method of moments
-    return(log(min(max(sum(w) / off, 1e-2), 1e4)))
-  }
-  mean_square <- sum((y - eta)^2) / length(y)
-  log(max(mean_square, 1e-4 * stats::var(core$problem$y))) / 2
+  family_row(core$family)$aux_start(y, eta, w, stats::var(core$problem$y))
 }

@@ -68,18 +68,14 @@ first_rows <- function(s) {
 stream_family <- function(s, frame, data) {
   y <- if (is.factor(frame[[1L]])) frame[[1L]] else stats::model.response(frame)
   family <- family_of_response(s$family_given, y, stream_trials(s, frame, data))
-  if (!is.null(density_of(family)) || has_classes(family)) {
+  if (!fits_by_blocks(family)) {
     abort_argument("family", sprintf("family \"%s\" cannot be fitted by blocks: %s", family,
                                      "only families with one linear predictor can"))
   }
   family
 }
 
-# The family as one of R.
-stream_r_family <- function(family, phi = NULL) {
-  if (!is.null(r_family(family))) return(r_family(family))
-  if (family == "neg_binomial_2_log") nb_family(phi) else glm_links[[family]]$r()
-}
+fits_by_blocks <- function(family) is.null(density_of(family)) && !has_classes(family)
 
 stream_trials <- function(s, frame, data) {
   if (!is.null(frame[["(trials)"]])) return(frame[["(trials)"]])
@@ -189,7 +185,7 @@ block_numbers <- function(s, data) {
       invokeRestart("muffleWarning")
     })
   offset <- stats::model.offset(frame)
-  if (!is.null(offset)) offset <- check_offset(offset, "", n, 0L)
+  if (!is.null(offset)) offset <- check_offset(offset, n)
   x <- if (s$plain) {
     labels <- attr(s$terms, "term.labels")
     unname(do.call(cbind, c(list(matrix(1, n, as.integer(s$intercept > 0L))),
@@ -205,10 +201,13 @@ block_numbers <- function(s, data) {
   storage.mode(x) <- "double"
   part <- list(family = s$family, y = response$y, trials = response$trials, aux = s$aux,
                prior.weights = response$weights, offset = offset)
-  check_block_response(part)
+  if (!all(is.finite(part$y))) {
+    abort_argument("y", "the response has missing or infinite values")
+  }
+  if (is.null(r_family(s$family))) check_support(s$family, response)
   w <- deviance_weights(part)
   begin <- if (!is.null(frame[["(etastart)"]])) frame[["(etastart)"]] else
-    if (!is.null(frame[["(mustart)"]])) stream_r_family(s$family, 1)$linkfun(frame[["(mustart)"]])
+    if (!is.null(frame[["(mustart)"]])) irls_family(s$family, 1)$linkfun(frame[["(mustart)"]])
   total <- sum(x)
   if (!is.finite(total)) {
     bad <- which(!is.finite(colSums(x * 1e-300)))
@@ -219,21 +218,6 @@ block_numbers <- function(s, data) {
   list(n = n, x = x, y = as.double(mean_response(part)), w = w, offset = offset, part = part,
        eta = begin, dropped = dropped,
        sums = c(sum(part$y), sum(w), total, sum(part$y * ((s$row - seq_len(n)) %% 97))))
-}
-
-# What the likelihood checks for fits in memory.
-check_block_response <- function(part) {
-  y <- part$y
-  if (!all(is.finite(y))) {
-    abort_argument("y", "the response has missing or infinite values")
-  }
-  right <- switch(part$family, bernoulli_logit = y == 0 | y == 1,
-                  binomial_logit = y >= 0 & y <= part$trials,
-                  poisson_log = , neg_binomial_2_log = y >= 0 & y == round(y), TRUE)
-  if (!all(right)) {
-    abort_argument("y", sprintf("the response of a block has values that %s does not take",
-                                part$family))
-  }
 }
 
 # Applies `send` to each block, in the rows of weight above 0, and `receive` to what it gives, one

@@ -1,5 +1,5 @@
-# What a fit by blocks has besides its coefficients: the null model, deviances, the likelihood, and
-# phi of neg_binomial_2_log.
+# The results of a fit by blocks other than its coefficients: the null model, deviances, the
+# likelihood, and phi.
 
 # ---- the null model with an offset ---------------------------------------------------------------
 
@@ -35,7 +35,7 @@ finish_null <- function(s) {
 # ---- the fit -------------------------------------------------------------------------------------
 
 finish_stream <- function(s, found) {
-  normal <- s$family == "normal_id"
+  normal <- is_least_squares(s$family)
   k <- length(found$kept)
   root <- if (k > 0L) backsolve(found$root, diag(k)) else matrix(0, 0L, 0L)
   rownames(root) <- s$names[found$kept]
@@ -96,16 +96,17 @@ finish_stream <- function(s, found) {
 final_sums <- function(s, fit, deviance) {
   sums <- c(deviance = 0, null = 0, pearson = 0, squares = 0, likelihood = 0, blocks = 0)
   ends <- c(low = Inf, high = -Inf)
+  row <- family_row(fit$family)
   send <- function(block) {
     at <- block_fit(fit, block)
     w <- block$w
     mu <- at$fitted.values
     null <- if (s$intercept == 0L) {
-      rep_len(link_inverse(fit$family, block$offset), length(mu))
-    } else if (s$search_null) link_inverse(fit$family, s$alpha + block$offset) else
+      rep_len(row$inverse(block$offset), length(mu))
+    } else if (s$search_null) row$inverse(s$alpha + block$offset) else
       rep(s$mean, length(mu))
-    part <- function(mu) sum(deviance_parts(fit$family, block$y, mu, w, fit$aux))
-    pearson <- sum(w * (block$y - mu)^2 / glm_variance(fit$family, mu, fit$aux))
+    part <- function(mu) sum(row$deviance(block$y, mu, w, fit$aux))
+    pearson <- sum(w * (block$y - mu)^2 / row$variance(mu, fit$aux))
     sums <<- sums + c(part(mu), part(null), pearson, sum(mu^2),
                       block_likelihood(s, at, block, deviance), 1)
     ends <<- c(low = min(ends[[1L]], mu), high = max(ends[[2L]], mu))
@@ -131,40 +132,18 @@ block_fit <- function(fit, block) {
 # The log likelihood of a block; for normal_id the logarithms of the weights; of families of R the
 # AIC, with the block's share of the deviance.
 block_likelihood <- function(s, at, block, deviance) {
-  mu <- at$fitted.values
-  y <- at$y
-  rows <- ones_unless(at$prior.weights, length(y))
-  switch(as.vector(at$family),
-    normal_id = sum(log(block$w)),
-    bernoulli_logit = -sum(deviance_parts(at$family, y, mu, rows)) / 2,
-    poisson_log = sum(rows * stats::dpois(y, mu, log = TRUE)),
-    neg_binomial_2_log = sum(rows * stats::dnbinom(y, at$aux, mu = mu, log = TRUE)),
-    binomial_logit = {
-      n <- at$trials
-      if (all(y == round(y) & n == round(n))) sum(rows * stats::dbinom(y, n, mu, log = TRUE)) else
-        sum(rows * (lgamma(n + 1) - lgamma(y + 1) - lgamma(n - y + 1) + y * log(mu) +
-                      (n - y) * log1p(-mu)))
-    },
-    {
-      share <- if (s$r$family == "gaussian") length(y) / s$count[["used"]] else
-        sum(block$w) / s$sums[2L]
-      suppressWarnings(s$r$aic(block$y, rep(1, length(y)), mu, block$w, deviance * share))
-    })
+  row <- family_row(at$family)
+  if (row$least_squares) return(sum(log(block$w)))
+  if (is.null(row$r)) {
+    return(sum(weighted_log_density(at$family, at, at$linear.predictors, at$aux)))
+  }
+  n <- length(at$y)
+  share <- if (row$variance_name == "constant") n / s$count[["used"]] else
+    sum(block$w) / s$sums[2L]
+  suppressWarnings(s$r$aic(block$y, rep(1, n), at$fitted.values, block$w, deviance * share))
 }
 
 # ---- phi -----------------------------------------------------------------------------------------
-
-# The negative binomial family with this theta, as of MASS.
-nb_family <- function(.Theta) {
-  force(.Theta)
-  link <- stats::make.link("log")
-  structure(list(
-    family = sprintf("Negative Binomial(%g)", .Theta), link = "log", linkfun = link$linkfun,
-    linkinv = link$linkinv, mu.eta = link$mu.eta, valideta = link$valideta, dispersion = 1,
-    validmu = function(mu) all(mu > 0), variance = function(mu) mu + mu^2 / .Theta,
-    dev.resids = function(y, mu, wt) deviance_parts("neg_binomial_2_log", y, mu, wt, .Theta),
-    initialize = quote(mustart <- y + (y == 0) / 6)), class = "family")
-}
 
 # Coefficients and phi in turn, until phi moves by less than 1e-8 standard errors.
 search_phi <- function(s, start, control) {

@@ -150,8 +150,7 @@ exceeds_memory <- function(formula, data, family, method) {
     frame <- stats::model.frame(formula, few, na.action = stats::na.pass)
     if (!identical(attr(attr(frame, "terms"), "predvars"), attr(attr(frame, "terms"), "variables")))
       return(FALSE)
-    if (has_classes(read_glm_family(family)) || !is.null(density_of(read_glm_family(family))))
-      return(FALSE)
+    if (!fits_by_blocks(read_glm_family(family))) return(FALSE)
     ncol(stats::model.matrix(attr(frame, "terms"), frame)) +
       sum(vapply(data, width, 0)) - sum(vapply(few, width, 0))
   }, error = function(e) 0)
@@ -181,8 +180,8 @@ host_memory <- function() {
 # ---- the search ----------------------------------------------------------------------------------
 
 fit_stream <- function(s, start, control) {
-  if (s$family != "neg_binomial_2_log") {
-    s$r <- stream_r_family(s$family)
+  if (!"phi" %in% family_row(s$family)$aux) {
+    s$r <- irls_family(s$family)
     found <- search_stream(s, start, control)
   } else {
     found <- search_phi(s, start, control)
@@ -191,7 +190,7 @@ fit_stream <- function(s, start, control) {
 }
 
 search_stream <- function(s, start, control) {
-  problem <- list(family = structure("", r = s$r))
+  problem <- list(family = structure("", row = r_row(s$r)))
   irls(problem, NULL, stream_solver(s), start, control, function(...) NULL)
 }
 
@@ -201,7 +200,7 @@ search_stream <- function(s, start, control) {
 # shows which columns are linear combinations of others.
 stream_solver <- function(s) {
   p <- length(s$names)
-  normal <- s$family == "normal_id"
+  normal <- is_least_squares(s$family)
   mode <- if (s$wide) "products" else "rotation"
   kept <- seq_len(p)
   root <- NULL
@@ -247,7 +246,8 @@ stream_solver <- function(s) {
   }
   begin <- function(start) {
     if (!is.null(start)) start_beta(list(problem = list(x = matrix(0, 0L, p), intercept = 0L),
-                                         classes = 1L, family = "", kept = seq_len(p)), start)
+                                         classes = 1L, family = s$family, kept = seq_len(p)),
+                                    start)
     at <- pass(NULL, start)
     if (is.null(at)) abort_start()
     first <- step(at$weight)

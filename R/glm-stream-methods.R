@@ -9,9 +9,9 @@ stream_rows <- function(object, what, f) {
       "%s need the data again, which a connection does not give twice: use predict() with",
       "'newdata', or fit from a file name or a function"), what))
   }
-  s <- list2env(c(kept, list(settled = TRUE, progress = FALSE, found = list(), row = 0, aux = if (
-    object$family == "neg_binomial_2_log") object$aux, terms = object$terms,
-    contrasts = object$contrasts, intercept = object$intercept)), parent = emptyenv())
+  s <- list2env(c(kept, list(settled = TRUE, progress = FALSE, found = list(), row = 0,
+                             aux = object$aux, terms = object$terms, contrasts = object$contrasts,
+                             intercept = object$intercept)), parent = emptyenv())
   s$source <- new_source(kept$data, kept$block, kept$variables)
   on.exit(s$source$close())
   s$source$restart()

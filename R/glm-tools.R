@@ -68,7 +68,7 @@ tidy.cl_glm <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = F
     table$statistic <- unname(found[, 3L])
     if (ncol(found) > 3L) table$p.value <- unname(found[, 4L])
   }
-  if (x$family == "categorical_logit") {
+  if (is_categorical(x$family)) {
     width <- nchar(x$levels)[-1L] + 1L
     of <- rep(seq_along(width), each = length(table$term) / length(width))
     table <- c(list(y.level = x$levels[-1L][of]), table)
@@ -84,7 +84,7 @@ tidy.cl_glm <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = F
       table[[name]] <- exp(table[[name]])
     }
   }
-  if (x$family == "ordered_logistic") {
+  if (is_ordered(x$family)) {
     table$coef.type <- rep(c("coefficient", "scale"), c(length(x$coefficients), length(x$aux)))
   }
   table_of(table)
@@ -171,7 +171,7 @@ bread.cl_glm <- function(x, ...) {
 #' @exportS3Method lmtest::coeftest
 coeftest.cl_glm <- function(x, vcov. = NULL, df = NULL, ...) {
   if (is.null(df)) {
-    df <- if (x$family == "normal_id" && has_t_tests(x)) x$df.residual else Inf
+    df <- if (is_least_squares(x$family) && has_t_tests(x)) x$df.residual else Inf
   }
   NextMethod(df = df)
 }
@@ -206,7 +206,7 @@ emm_basis.cl_glm <- function(object, trms, xlev, grid, ..., vcov. = NULL) {
     matrix(NA)
   }
   exact <- object$method == "ml" && is.null(object$random) &&
-    family(object)$family %in% c("gaussian", "Gamma")
+    (is_least_squares(object$family) || isTRUE(family_row(object$family)$exact))
   list(X = design, bhat = unname(beta), nbasis = estimable,
        V = if (is.null(given)) coefficient_vcov(object) else given,
        dffun = function(k, dfargs) dfargs$df,
@@ -224,7 +224,7 @@ class_basis <- function(object, trms, xlev, grid, vcov, ...) {
   levels <- object$levels
   like <- list(contrasts = object$contrasts, terms = object$terms, coefficients = beta,
                call = call("cl_glm", formula = stats::formula(object)))
-  if (object$family == "ordered_logistic") {
+  if (is_ordered(object$family)) {
     like$zeta <- stats::setNames(object$aux, paste(levels[-length(levels)], levels[-1L], sep = "|"))
     like$method <- "logistic"
     class(like) <- "polr"

@@ -129,8 +129,8 @@ negative_system <- function(solve_others, half, kept, k, w) {
 # V, and wide(), of `wide`); NULL if there is none. step(f, at, w): where Newton's method with the
 # curvatures w leads, list(f, a, g, beta, spread), or NULL if K^-1 + w is not positive definite;
 # square(point): g' K^-1 g. From the first of `starts`, functions that give values f, that leads to
-# one; Student's t may have several maxima: the higher one of those from the first `most` starts
-# that lead to any.
+# one; densities that are not concave may have several maxima: the higher one of those from the
+# first `most` starts that lead to any.
 latent_mode <- function(response, aux, step, square, starts, most) {
   best <- NULL
   found <- 0L
@@ -153,9 +153,9 @@ latent_mode <- function(response, aux, step, square, starts, most) {
 # One of them, or `known` if the search comes near it. Where K^-1 + W is not positive definite, a
 # positive matrix replaces W, with which steps lead upwards too.
 climb_latent <- function(response, aux, step, square, from, known) {
-  student <- response$family == "student_t"
+  concave <- family_row(response$family)$concave
   newton <- function(f, at, exact) {
-    if (exact) step(f, at, at$w) else if (student) step(f, at, pmax(at$w, at$wide))
+    if (exact) step(f, at, at$w) else if (!concave) step(f, at, pmax(at$w, at$wide))
   }
   visit <- function(point) {
     point$at <- response_at(response, point$f, aux)
@@ -256,7 +256,7 @@ make_gp_response <- function(problem) {
   centre <- if (problem$mean$kind == "number") problem$mean$value else 0
   log_root <- d * mean_constant(problem$mean, problem$beta)
   guess <- response_guess(response)
-  student <- response$family == "student_t"
+  concave <- family_row(response$family)$concave
   process <- if (is.null(problem$vecchia)) dense_process(problem, h, centre) else
     vecchia_process(problem, h, centre)
   last <- NULL
@@ -271,9 +271,9 @@ make_gp_response <- function(problem) {
     if (is.null(now)) return(NULL)
     aux <- par[-in_kernel]
     # Student's t: with the best mode of these, only those next to it are searched for a while
-    again <- student && !quick &&
+    again <- !concave && !quick &&
       (is.null(last) || any(abs(par - tried) > 0.1 * abs(tried)))
-    starts <- list(function() last, if (student) function() {
+    starts <- list(function() last, if (!concave) function() {
       robust_start(response, aux, if (is.null(h)) centre, now$step)
     }, function() guess)
     mode <- latent_mode(response, aux, now$step, now$square, Filter(Negate(is.null), starts),
@@ -295,7 +295,7 @@ make_gp_response <- function(problem) {
     value <- value_at(par, !gradient)
     if (!gradient || !is.finite(value)) return(value)
     slope <- if (is.null(problem$vecchia)) latent_gradient(kept, response, h, integrate) else
-      value_differences(value_at, par, value, positive, student, length(problem$y))
+      value_differences(value_at, par, value, positive, !concave, length(problem$y))
     structure(value, gradient = stats::setNames(slope, names))
   }
   structure(f, class = c(if (!is.null(problem$vecchia)) "cl_gp_response_vecchia",

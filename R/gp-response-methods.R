@@ -91,17 +91,13 @@ residuals.cl_gp_response <- function(object, type = c("deviance", "pearson", "re
     w <- w * response$trials
   }
   rest <- y - mu
-  if (object$family == "student_t") {
-    scale <- object$aux[["scale"]]
-    df <- object$aux[["df"]]
-    rest <- switch(type, response = rest,
-      pearson = rest * sqrt(w * max(df - 2, 0) / max(df, 2)) / scale,
-      deviance = sign(rest) * sqrt(w * (df + 1) * log1p((rest / scale)^2 / df)))
+  row <- family_row(object$family)
+  aux <- unname(object$aux)
+  if (!is.null(row$residual)) {
+    if (type != "response") rest <- row$residual[[type]](rest, w, aux)
   } else {
-    aux <- if (length(object$aux) > 0L) object$aux[[1L]]
-    rest <- switch(type, response = rest,
-      pearson = rest * sqrt(w / glm_variance(object$family, mu, aux)),
-      deviance = sign(rest) * sqrt(pmax(deviance_parts(object$family, y, mu, w, aux), 0)))
+    rest <- switch(type, response = rest, pearson = rest * sqrt(w / row$variance(mu, aux)),
+                   deviance = sign(rest) * sqrt(pmax(row$deviance(y, mu, w, aux), 0)))
   }
   stats::naresid(object$na.action, stats::setNames(rest, rownames(object$x)))
 }
@@ -113,12 +109,7 @@ rstandard.cl_gp_response <- function(model, ...) {
 }
 
 #' @export
-family.cl_gp_response <- function(object, ...) {
-  if (object$family != "student_t") return(family.cl_glm(object))
-  identity <- unclass(stats::make.link("identity"))
-  structure(c(list(family = "student_t", link = "identity"),
-              identity[c("linkfun", "linkinv", "mu.eta")]), class = "family")
-}
+family.cl_gp_response <- function(object, ...) full_family(object$family)
 
 #' @rdname predict.cl_gp_response
 #' @param nsim,seed,conditional As for [simulate.cl_gp()].
@@ -178,17 +169,15 @@ simulate_response <- function(object, nsim, points, offset, trials, type, condit
 
 # New observations given the latent values f (n x d).
 draw_observations <- function(object, f, offset, trials) {
-  family <- object$family
+  family <- family_row(object$family)
   n <- nrow(f)
   response <- object$response
   q <- response_scale(object, f, offset, object$aux, TRUE)
-  if (has_classes(family)) {
-    below <- t(apply(q, 1L, cumsum))
-    drawn <- pmin(1L + rowSums(stats::runif(n) > below), ncol(q))
-    return(factor(response$levels[drawn], response$levels, ordered = response$kind == "ordered"))
+  if (family$classes) {
+    return(factor(response$levels[draw_classes(q)], response$levels,
+                  ordered = response$kind == "ordered"))
   }
-  if (family == "student_t") return(q[, 1L] + object$aux[[1L]] * stats::rt(n, object$aux[[2L]]))
-  y <- glm_links[[family]]$draw(n, q[, 1L], trials, if (length(object$aux) > 0L) object$aux[[1L]])
+  y <- family$draw(n, q[, 1L], trials, unname(object$aux))
   switch(response$kind, factor = factor(response$levels[y + 1L], response$levels),
          logical = y > 0.5, share = y / trials,
          counts = I(cbind(successes = y, failures = trials - y)), y)
@@ -276,7 +265,7 @@ plotted_response <- function(object, points) {
   classes <- has_classes(object$family)
   parts <- latent_parts(object, points, "variance", 50)
   rows <- seq_len(nrow(points$x))
-  none <- if (object$family == "categorical_logit") 0 else numeric(length(rows))
+  none <- if (is_categorical(object$family)) 0 else numeric(length(rows))
   scale <- function(f, aux) response_scale(object, f, none, aux, !classes)
   fit <- expectations(parts, object$response$dims, scale)$mean
   if (classes) return(data.frame(fit))
@@ -294,4 +283,4 @@ plotted_observations <- function(object) {
   if (response_log(object)) response$y / exp(response$offset) else response$y
 }
 
-response_log <- function(object) object$family %in% c("poisson_log", "neg_binomial_2_log")
+response_log <- function(object) family_row(object$family)$counts

@@ -46,28 +46,28 @@ predict.cl_gp_response <- function(object, newdata,
   se.fit <- check_flag(se.fit, "se.fit")
   level <- check_number(level, "level", 0, 1)
   draws <- check_count(draws, "draws", 1)
-  family <- object$family
+  row <- family_row(object$family)
+  binary <- row$read == "binary"
   response <- object$response
   in_sample <- missing(newdata) || is.null(newdata)
-  classes <- has_classes(family) || (family == "bernoulli_logit" && type %in% c("class",
-                                                                               "probability"))
+  classes <- row$classes || binary && type %in% c("class", "probability")
   if (type %in% c("class", "probability") && !classes) {
     abort_argument("type", sprintf("type = \"%s\" is for families with classes", type))
   }
-  if (interval == "prediction" && (type != "response" || classes || family == "bernoulli_logit")) {
+  if (interval == "prediction" && (type != "response" || classes || binary)) {
     abort_argument("interval", paste("prediction intervals are for type = \"response\" of counts",
                                      "and of \"student_t\""))
   }
   if (type == "class" && (se.fit || interval != "none")) {
     abort_argument("type", "type = \"class\" has neither standard errors nor intervals")
   }
-  if (family == "categorical_logit" && type == "link" && interval != "none") {
+  if (row$categorical && type == "link" && interval != "none") {
     abort_argument("interval", "for several processes, intervals are for type = \"probability\"")
   }
   points <- gp_points(object, if (in_sample) NULL else newdata)
   points$offset <- response_offset(object, points, offset, in_sample)
   pad <- function(v) if (in_sample) stats::napredict(object$na.action, v) else v
-  if (type == "link" && response$dims == 1L && family != "categorical_logit") {
+  if (type == "link" && !row$categorical) {
     found <- predict.cl_gp(object, if (!in_sample) newdata, se.fit, interval, level, draws = draws,
                            ...)
     shift <- pad(points$offset)
@@ -80,7 +80,7 @@ predict.cl_gp_response <- function(object, newdata,
   n <- nrow(points$x)
   rows <- which(points$complete)
   scale <- function(f, aux) response_scale(object, f, pick_rows(points$offset, rows), aux,
-                                           type == "response" && !has_classes(family))
+                                           type == "response" && !row$classes)
   if (type == "link") {
     found <- link_moments(parts, response$contrasts, points, rows)
     columns <- response$levels
@@ -136,10 +136,10 @@ response_offset <- function(object, points, offset, in_sample) {
     }
     offset <- 0
   }
-  if (object$family == "categorical_logit") {
+  if (is_categorical(object$family)) {
     classes <- length(object$response$levels)
     if (identical(offset, 0)) return(matrix(0, n, classes))
-    return(check_offset(offset, object$family, n, classes))
+    return(check_offset(offset, n, classes))
   }
   if (!is.numeric(offset) || !length(offset) %in% c(1L, n)) {
     abort_argument("offset", sprintf("'offset' must be a vector of %d finite numbers", n))
@@ -148,7 +148,7 @@ response_offset <- function(object, points, offset, in_sample) {
 }
 
 new_trials <- function(object, trials, in_sample, n, rows) {
-  if (object$family != "binomial_logit") return(NULL)
+  if (!family_row(object$family)$trials) return(NULL)
   if (is.null(trials) && in_sample) return(object$response$trials)
   if (is.null(trials)) abort_argument("trials", "'trials' of the new observations are needed")
   rep_len(check_numeric(trials, "trials"), n)[rows]
@@ -180,17 +180,16 @@ latent_parts <- function(object, points, what, draws) {
 # family's further parameters.
 response_scale <- function(object, f, offset, aux, plain) {
   family <- object$family
-  if (family == "categorical_logit") {
+  row <- family_row(family)
+  if (row$categorical) {
     return(class_probabilities(family, tcrossprod(f, object$response$contrasts) + offset))
   }
   eta <- f[, 1L] + offset
-  if (family == "ordered_logistic") {
+  if (row$ordered) {
     return(matrix(class_probabilities(family, eta, response_cuts(aux)), length(eta)))
   }
-  if (family == "bernoulli_logit" && !plain) {
-    return(cbind(stats::plogis(-eta), stats::plogis(eta)))
-  }
-  matrix(if (family == "student_t") eta else link_inverse(family, eta))
+  if (row$read == "binary" && !plain) return(cbind(row$inverse(-eta), row$inverse(eta)))
+  matrix(row$inverse(eta))
 }
 
 # Points and weights of a standard normal distribution of d variables.
@@ -248,18 +247,13 @@ scale_quantile <- function(parts, d, scale, p) {
 
 # Quantiles of a new observation, by bisection of its distribution function.
 new_quantile <- function(object, parts, offset, trials, p) {
-  family <- object$family
-  whole <- family != "student_t"
+  row <- family_row(object$family)
+  whole <- row$whole
   below <- function(q) {
     total <- 0
     over_nodes(parts, 1L, function(f, aux, w) {
       if (w < 1e-12) return()
-      eta <- f[, 1L] + offset
-      total <<- total + w * switch(family,
-        poisson_log = stats::ppois(q, exp(eta)),
-        neg_binomial_2_log = stats::pnbinom(q, aux[[1L]], mu = exp(eta)),
-        binomial_logit = stats::pbinom(q, trials, stats::plogis(eta)),
-        student_t = stats::pt((q - eta) / aux[[1L]], aux[[2L]]))
+      total <<- total + w * row$probability(q, row$inverse(f[, 1L] + offset), aux, trials)
     })
     total
   }

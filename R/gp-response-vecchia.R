@@ -3,11 +3,9 @@
 # src/ops/vecchia_latent.c combines with the data's: P = Q + D, D minus the second derivatives of
 # the log density. On the host. With M = (K + D^-1)^-1 as in gp-response-laplace.R, K M = P^-1 D.
 
-vecchia_families <- setdiff(response_families, "categorical_logit")
-
 check_response_vecchia <- function(response, kernel, neighbours, method) {
   if (is.null(neighbours)) return(invisible())
-  if (!response$family %in% vecchia_families || response$dims > 1L) {
+  if (is_categorical(response$family)) {
     refuse_vecchia("family", sprintf("family = \"%s\"", response$family))
   }
   if ("white" %in% vapply(kernel$terms, `[[`, "", "type")) {

@@ -26,7 +26,7 @@ fit_gp_response <- function(x, response, kernel, method, mean, beta, prior, star
   problem$response <- response
   check_response_vecchia(response, kernel, neighbours, method)
   problem <- with_vecchia(problem, neighbours, method)
-  if (family != "student_t") problem$scale <- 1 # the predictor has no unit
+  if (family_row(family)$glm) problem$scale <- 1 # the predictor has no unit
   space <- gp_space(problem, start, fixed, lower, upper)
   if (any(space$free)) check_gp_information(problem)
   problem <- plain_trend(problem)
@@ -67,9 +67,9 @@ finish_response <- function(problem, space, method, prior, found) {
               trials = found$trials, prior = prior$by, draws = found$draws, x = problem$x,
               y = problem$y, response = problem$response, trend = problem$mean,
               beta = problem$beta, log_scale = space$log, weights = problem$response$weights)
-  fit$noise <- if (fit$family == "student_t") fit$aux[["scale"]] else NA_real_
+  fit$noise <- if ("scale" %in% names(fit$aux)) fit$aux[["scale"]] else NA_real_
   fit$vecchia <- found$vecchia
-  if (fit$family == "ordered_logistic") fit$cuts <- response_cuts(fit$aux)
+  if (is_ordered(fit$family)) fit$cuts <- response_cuts(fit$aux)
   fit$id <- new_gp_id()
   fit <- structure(fit, class = c("cl_gp_response", "cl_gp"))
   state <- gp_condition(gp_function(gp_problem(fit)), fit$par)

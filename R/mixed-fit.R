@@ -178,8 +178,8 @@ fit_mixed <- function(designs, x, y, family, method, prior, weights, offset, tri
                       progress) {
   check_mixed_family(family, method)
   control <- glm_control(control, method)
-  binomial <- family == "binomial_logit" || identical(r_family(family)$family, "binomial")
-  if (binomial && is.null(trials) && is.null(weights) && is_share(y) && !is.matrix(y)) {
+  row <- family_row(family)
+  if (row$trials && is.null(trials) && is.null(weights) && is_share(y) && !is.matrix(y)) {
     abort_argument("y", sprintf(paste("the response of \"%s\" must be 0 or 1, not %g; proportions",
                                       "need their numbers of trials as 'weights'"), family,
                                 y[y > 0 & y < 1][1L]))
@@ -187,7 +187,7 @@ fit_mixed <- function(designs, x, y, family, method, prior, weights, offset, tri
   response <- glm_response(family, y, trials, weights)
   check_support(family, response)
   problem <- new_glm_problem(family, x, response, offset, match("(Intercept)", colnames(x), 0L))
-  normal <- family == "normal_id"
+  normal <- row$least_squares
   for (d in designs) {
     effects <- nlevels(d$factor) * ncol(d$x)
     if (normal && effects >= problem$n) {
@@ -212,16 +212,15 @@ fit_mixed <- function(designs, x, y, family, method, prior, weights, offset, tri
 }
 
 check_mixed_family <- function(family, method) {
-  r <- r_family(family)
-  if (has_classes(family) || !is.null(r) && !r$family %in% c("binomial", "poisson", "Gamma") &&
-        is.null(nb_theta(r))) {
+  row <- family_row(family)
+  if (!row$random) {
     abort_argument("family", sprintf("family %s does not support random effects",
-                                     if (is.null(r)) dQuote(family, FALSE) else family))
+                                     if (is.null(row$r)) dQuote(family, FALSE) else family))
   }
-  if (method == "mcmc" && !is.null(r)) {
+  if (method == "mcmc" && !is.null(row$r)) {
     abort_argument("method", sprintf("family %s does not support method \"mcmc\"", family))
   }
-  if (method == "reml" && family != "normal_id") {
+  if (method == "reml" && !row$least_squares) {
     abort_argument("method", "method \"reml\" is for family \"normal_id\" only")
   }
 }
@@ -288,6 +287,7 @@ fit_laplace <- function(work) {
 # `found`: the model, theta (of scaled columns), u (in units of sigma), sigma, beta, vcov, logLik,
 # the search, and aux, or draws.
 finish_mixed <- function(work, found) {
+  row <- family_row(work$family)
   glm <- work$glm
   model <- found$model
   names <- glm$names
@@ -303,8 +303,8 @@ finish_mixed <- function(work, found) {
   }
   fit <- list(
     coefficients = beta,
-    aux = if (work$family == "normal_id") c(sigma = found$sigma) else if (length(found$aux) > 0L)
-      stats::setNames(found$aux, if (is.null(r_family(work$family))) "phi" else "dispersion"),
+    aux = if (row$least_squares) c(sigma = found$sigma) else if (length(found$aux) > 0L)
+      stats::setNames(found$aux, row$aux),
     aux_error = if (is.null(found$aux_error)) NA_real_ else found$aux_error,
     vcov = found$vcov, logLik = found$logLik, objective = found$logLik, rank = length(work$kept),
     family = work$family, method = work$method, levels = glm$levels, kind = glm$kind, y = glm$y,
@@ -318,9 +318,8 @@ finish_mixed <- function(work, found) {
   eta <- stats::setNames(if (is.null(glm$offset)) eta else eta + glm$offset, rownames(glm$x))
   fit$linear.predictors <- eta
   fit$fitted.values <- glm_mean(fit, eta)
-  fit$deviance <- if (work$family == "normal_id") -2 * fit$logLik else
-    sum(deviance_parts(fit$family, mean_response(fit), fit$fitted.values, deviance_weights(fit),
-                       fit$aux))
+  fit$deviance <- if (row$least_squares) -2 * fit$logLik else
+    sum(row$deviance(mean_response(fit), fit$fitted.values, deviance_weights(fit), fit$aux))
   fit$draws <- found$draws
   fit[c("prior", "spread_error")] <- found[c("prior", "spread_error")]
   if (!is.null(found$objective)) fit$objective <- found$objective

@@ -8,46 +8,27 @@
 # list(value: their sum, s: first derivatives, w: minus second ones, dw: those of w). `aux`: the
 # logarithm of phi or of the dispersion, if there is one.
 row_likelihood <- function(family, response, weights) {
-  y <- response$y
+  row <- family_row(family)
+  y <- as.double(response$y)
   k <- ones_unless(weights, length(y))
-  r <- r_family(family)
-  if (!is.null(r)) return(r_row_likelihood(r, y, k))
-  trials <- if (family == "binomial_logit") response$trials else 1
-  constant <- switch(family,
-    bernoulli_logit = 0,
-    binomial_logit = sum(k * lchoose(trials, y)),
-    poisson_log = -sum(k * lgamma(y + 1)),
-    neg_binomial_2_log = , normal_id = NULL)
-  switch(family,
-    bernoulli_logit = , binomial_logit = function(eta, aux) {
-      mu <- stats::plogis(eta)
-      w <- k * trials * mu * (1 - mu)
-      log_q <- stats::plogis(eta, lower.tail = FALSE, log.p = TRUE)
-      list(value = constant + sum(k * (y * eta + trials * log_q)),
-           s = k * (y - trials * mu), w = w, dw = w * (1 - 2 * mu))
-    },
-    poisson_log = function(eta, aux) {
-      mu <- exp(eta)
-      list(value = constant + sum(k * (y * eta - mu)), s = k * (y - mu), w = k * mu, dw = k * mu)
-    },
-    neg_binomial_2_log = function(eta, aux) {
-      mu <- exp(eta)
-      phi <- exp(aux)
-      w <- k * phi * (mu / (phi + mu)) * ((phi + y) / (phi + mu))
-      list(value = sum(k * stats::dnbinom(y, phi, mu = mu, log = TRUE)),
-           s = k * (y - mu) * phi / (phi + mu), w = w, dw = w * (phi - mu) / (phi + mu))
-    },
-    normal_id = function(eta, aux) { # for fits with priors; aux: log(sigma)
-      w <- k * exp(-2 * aux)
-      list(value = sum(stats::dnorm(y, eta, exp(aux) / sqrt(k), log = TRUE)), s = w * (y - eta),
-           w = w, dw = 0 * w)
-    })
+  if (!is.null(row$r)) return(r_row_likelihood(row, y, k))
+  constant <- NULL
+  root <- if (row$least_squares) sqrt(k) # for fits with priors
+  k <- if (row$least_squares) 1 else k
+  function(eta, aux) {
+    aux <- if (length(aux) > 0L) exp(aux)
+    at <- family_terms(row, y, eta, if (is.null(root)) aux else aux / root, response$trials, 4L,
+                       constant)
+    constant <<- at$constant
+    list(value = sum(k * at$value), s = k * at$score, w = k * at$weight, dw = k * at$d_weight)
+  }
 }
 
 # For a family of R: the log density from the deviance, derivatives of the score by differences.
-r_row_likelihood <- function(r, y, k) {
-  gamma <- r$family == "Gamma"
-  base <- if (!gamma) {
+r_row_likelihood <- function(row, y, k) {
+  r <- row$r
+  known <- length(row$aux) == 0L
+  base <- if (known) {
     dev <- sum(r$dev.resids(y, y, k))
     (dev - r$aic(y, rep(1, length(y)), y, k, dev)) / 2
   }
@@ -58,12 +39,9 @@ r_row_likelihood <- function(r, y, k) {
   function(eta, aux) {
     mu <- r$linkinv(eta)
     if (!r$validmu(mu) || !r$valideta(eta)) return(list(value = -Inf))
-    phi <- if (gamma) exp(aux) else 1
+    phi <- if (known) 1 else exp(aux)
     dev <- sum(r$dev.resids(y, mu, k))
-    value <- if (gamma) {
-      a <- k / phi
-      sum(a * log(a) - lgamma(a) - log(y) - a) - dev / (2 * phi)
-    } else base - dev / 2
+    value <- if (known) base - dev / 2 else row$saturated(y, k, phi) - dev / (2 * phi)
     h <- 1e-3
     near <- lapply(c(-2, -1, 1, 2) * h, function(d) score(eta + d))
     s <- score(eta)
@@ -71,11 +49,6 @@ r_row_likelihood <- function(r, y, k) {
     dw <- (near[[1L]] + near[[4L]] - 16 * (near[[2L]] + near[[3L]]) + 30 * s) / (12 * h^2)
     list(value = value, s = s / phi, w = w / phi, dw = dw / phi)
   }
-}
-
-# Families whose log density has a parameter in addition to the mean.
-has_aux <- function(family) {
-  family %in% c("neg_binomial_2_log", "normal_id") || identical(r_family(family)$family, "Gamma")
 }
 
 # ---- the mode of the effects ---------------------------------------------------------------------
@@ -164,20 +137,15 @@ laplace_gradient <- function(problem, par, at) {
 # theta: list(b, turn, u, aux, theta).
 laplace_start <- function(work, problem) {
   glm <- work$glm
-  r <- glm_family_object(work$family)
-  if (is.null(r$linkinv)) r <- stats::poisson()
+  row <- family_row(work$family)
+  r <- irls_family(work$family, Inf)
   response <- list(y = glm$y, trials = glm$trials, prior.weights = glm$weights)
   fit <- suppressWarnings(tryCatch(
     stats::glm.fit(problem$q, mean_response(response), deviance_weights(response),
                    offset = problem$offset, family = r, intercept = FALSE,
                    control = list(maxit = 50)),
     error = function(e) abort_argument("y", conditionMessage(e))))
-  aux <- if (has_aux(work$family)) {
-    if (work$family == "neg_binomial_2_log") 0 else {
-      dispersion <- log(max(fit$deviance / glm$n, if (work$family == "normal_id") 0 else 1e-8))
-      if (work$family == "normal_id") dispersion / 2 else dispersion
-    }
-  }
+  aux <- if (length(row$aux) > 0L) row$mixed_start(fit$deviance / glm$n)
   b <- ifelse(is.na(fit$coefficients), 0, unname(fit$coefficients))
   model <- problem$model
   p <- length(b)

@@ -43,7 +43,7 @@ sample_mixed <- function(work, mode, progress) {
   names(variances) <- vapply(designs, `[[`, "", "group")
   aux <- if (!is.null(target$init$aux)) exp(own("aux", 1L))
   if (!is.null(aux)) {
-    shown <- c(shown, list(stats::setNames(as.data.frame(aux), aux_parameter[[work$family]])))
+    shown <- c(shown, list(stats::setNames(as.data.frame(aux), family_row(work$family)$aux)))
   }
   shown <- as.matrix(do.call(cbind, shown))
   size <- dim(draws$draws)
@@ -106,8 +106,10 @@ mixed_target <- function(work, mode) {
   x <- work$x %*% turn
   base <- as.vector(work$x %*% mode$beta) + if (is.null(glm$offset)) 0 else glm$offset
   y <- glm$y
+  row <- family_row(family)
   trials <- glm$trials
   w <- ones_unless(glm$weights, glm$n)
+  root <- if (row$least_squares) sqrt(w)
   terms <- lapply(seq_along(work$designs), function(t) {
     d <- work$designs[[t]]
     scale <- mixed_scale(d$x)
@@ -142,12 +144,8 @@ mixed_target <- function(work, mode) {
     }
     aux <- given$aux
     if (!is.null(aux)) total <- total + sum(priors$aux(exp(aux))) + aux
-    total + switch(family,
-      bernoulli_logit = sum(w * stats::dbinom(y, 1, stats::plogis(eta), log = TRUE)),
-      binomial_logit = sum(w * stats::dbinom(y, trials, stats::plogis(eta), log = TRUE)),
-      poisson_log = sum(w * stats::dpois(y, exp(eta), log = TRUE)),
-      neg_binomial_2_log = sum(w * stats::dnbinom(y, exp(aux), mu = exp(eta), log = TRUE)),
-      normal_id = sum(stats::dnorm(y, eta, exp(aux) / sqrt(w), log = TRUE)))
+    total + if (is.null(root)) sum(w * row$traced(y, eta, exp(aux), trials)) else
+      sum(row$traced(y, eta, exp(aux) / root, trials))
   }
   init <- if (p > 0L) list(b = numeric(p)) else list()
   for (term in terms) {
@@ -155,8 +153,9 @@ mixed_target <- function(work, mode) {
     if (term$k > 1L) init[[term$names[2L]]] <- numeric(term$k * (term$k - 1) / 2)
     init[[term$names[3L]]] <- numeric(term$k * term$L)
   }
-  if (family == "normal_id") init$aux <- log(unname(mode$sigma))
-  if (family == "neg_binomial_2_log") init$aux <- log(unname(mode$aux))
+  if (length(row$aux) > 0L) {
+    init$aux <- log(unname(if (row$least_squares) mode$sigma else mode$aux))
+  }
   formals(density) <- stats::setNames(rep(alist(a = ), length(init)), names(init))
   body(density)[[2L]] <- call("<-", quote(given), as.call(c(quote(list), stats::setNames(
     lapply(names(init), as.name), names(init)))))

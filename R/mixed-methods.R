@@ -5,7 +5,7 @@ print.cl_glmm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_mixed_head(x, digits)
   cat("\nFixed effects", if (x$method == "mcmc") " (posterior means)", ":\n", sep = "")
   print(format(x$coefficients, digits = digits), quote = FALSE)
-  if (x$family != "normal_id") print_aux(x, digits)
+  if (!is_least_squares(x$family)) print_aux(x, digits)
   print_mixed_tail(x, digits)
   invisible(x)
 }
@@ -13,7 +13,7 @@ print.cl_glmm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 print_mixed_head <- function(x, digits) {
   kind <- switch(x$method, mcmc = "sampling", reml = "restricted maximum likelihood", paste0(
     if (x$method == "map") "posterior mode" else "maximum likelihood",
-    if (x$family != "normal_id") " (Laplace's approximation)"))
+    if (!is_least_squares(x$family)) " (Laplace's approximation)"))
   cat(x$family, ", ", count_of(x$nobs, "observation"), dropped_rows(x), ", by ", kind, "\n",
       sep = "")
   cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\nRandom effects",
@@ -42,7 +42,7 @@ summary.cl_glmm <- function(object, ...) {
   table <- cbind(Estimate = found, `Std. Error` = error)
   z <- found / error
   table <- if (object$method == "mcmc") table else
-    if (object$family == "normal_id") cbind(table, `t value` = z) else
+    if (is_least_squares(object$family)) cbind(table, `t value` = z) else
       cbind(table, `z value` = z, `Pr(>|z|)` = 2 * stats::pnorm(-abs(z)))
   structure(list(object = object, coefficients = table,
                  sampling = if (!is.null(object$draws)) summary(object$draws)),
@@ -57,7 +57,7 @@ print.summary.cl_glmm <- function(x, digits = max(3L, getOption("digits") - 3L),
     if (nrow(x$coefficients) > 0L) {
       stats::printCoefmat(x$coefficients, digits = digits, na.print = "NA")
     }
-    if (x$object$family != "normal_id") print_aux(x$object, digits)
+    if (!is_least_squares(x$object$family)) print_aux(x$object, digits)
   } else {
     cat("\n")
     print_draws(x$sampling, digits)
@@ -78,7 +78,7 @@ variance_components <- function(x) {
     diag(correlation) <- 1
     structure(v, stddev = sd, correlation = correlation)
   })
-  structure(components, sc = if (x$family == "normal_id") x$aux[[1L]], class = "cl_varcorr")
+  structure(components, sc = if (is_least_squares(x$family)) x$aux[[1L]], class = "cl_varcorr")
 }
 
 #' @exportS3Method nlme::fixef
@@ -124,7 +124,7 @@ getME.cl_glmm <- function(object, name, ...) {
     theta = function() if (!is.null(object$theta)) stats::setNames(object$theta, places$name),
     lower = function() stats::setNames(places$lower, places$name),
     beta = function() unname(beta), fixef = function() beta,
-    sigma = function() if (object$family == "normal_id") object$aux[[1L]] else 1,
+    sigma = function() if (is_least_squares(object$family)) object$aux[[1L]] else 1,
     flist = function() lapply(stats::setNames(object$effects, names(object$roots)), function(effect)
       group_factor(effect$of, stats::model.frame(object))$factor)[names(object$random)],
     cnms = function() lapply(object$roots, rownames),

@@ -232,7 +232,7 @@ confint.cl_glmm <- function(object, parm, level = 0.95, method = c("wald", "prof
   if (object$method %in% c("map", "mcmc")) {
     abort_argument("method", "profile likelihoods need a fit by maximum likelihood")
   }
-  spread <- c(spread_names(object)$name, if (object$family == "normal_id") "sigma")
+  spread <- c(spread_names(object)$name, if (is_least_squares(object$family)) "sigma")
   all <- c(spread, rownames(object$vcov))
   wanted <- if (missing(parm)) all else if (is.numeric(parm)) all[parm] else
     switch(parm[1L], theta_ = spread, beta_ = rownames(object$vcov), parm)

@@ -135,7 +135,7 @@ fit_mode <- function(work, priors) {
   root <- tryCatch(chol(search$hessian), error = function(e) NULL)
   if (!is.null(root)) v[search$free, search$free] <- chol2inv(root)
   v <- v * outer(scale, scale)
-  normal <- work$family == "normal_id"
+  normal <- is_least_squares(work$family)
   sigma <- if (normal) exp(psi[aux]) else 1
   fixed <- many + seq_len(p)
   list(model = surface$model, theta = surface$theta_of(psi) / sigma, search = search, sigma = sigma,

@@ -23,7 +23,7 @@ centred_response <- function(glm) glm$y - if (is.null(glm$offset)) 0 else glm$of
 mixed_hessian <- function(object, fixed = FALSE) {
   work <- mixed_work(object)
   x <- work$x
-  normal <- object$family == "normal_id"
+  normal <- is_least_squares(object$family)
   sigma <- if (normal) object$aux[[1L]] else 1
   if (normal) {
     w <- work$glm$weights
@@ -89,7 +89,7 @@ effect_covariances <- function(object) {
 # L, slope(psi), ...). `first`: number of a term and of its column or columns that come first;
 # `beta`: of a fixed effect. `joint`: normal_id like other families, with log(sigma) at the end.
 mixed_surface <- function(object, work, first = NULL, beta = NULL, joint = FALSE) {
-  normal <- object$family == "normal_id" && !joint
+  normal <- is_least_squares(object$family) && !joint
   sizes <- vapply(object$roots, nrow, 0L)
   order <- lapply(seq_along(sizes), function(t) {
     k <- seq_len(sizes[t])
@@ -231,7 +231,7 @@ spread_of <- function(roots) {
 # Standard errors of standard deviations, correlations and sigma, from the observed information of
 # all parameters. NA for fits with a variance of 0.
 spread_errors <- function(object) {
-  names <- c(spread_names(object)$name, if (object$family == "normal_id") "sigma")
+  names <- c(spread_names(object)$name, if (is_least_squares(object$family)) "sigma")
   result <- stats::setNames(rep(NA_real_, length(names)), names)
   if (!is.null(object$spread_error)) return(replace(result, TRUE, object$spread_error))
   if (object$singular || object$method == "mcmc") return(result)
@@ -271,7 +271,7 @@ mixed_profiles <- function(object, chosen, limit) {
   ends <- vapply(chosen, function(name) {
     k <- match(name, spread$name)
     j <- match(name, names(object$coefficients)[work$kept])
-    if (is.na(j) || object$family != "normal_id") {
+    if (is.na(j) || !is_least_squares(object$family)) {
       surface <- mixed_surface(object, work, if (!is.na(k))
         unlist(spread[k, if (spread$row[k] == spread$col[k]) c("term", "row") else
           c("term", "col", "row")]), if (!is.na(j)) j)

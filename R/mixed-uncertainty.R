@@ -125,7 +125,7 @@ predict_wald <- function(object, eta, points, rows, type, interval, level, weigh
   of_rows <- function(absent) predict_unknown(rows, object$variances, absent)
   se <- sqrt(square + of_rows(FALSE))
   tails <- stats::qnorm((1 + level) / 2) * c(-1, 1)
-  normal <- object$family == "normal_id"
+  normal <- is_least_squares(object$family)
   result <- list(fit = eta, se = se)
   wide <- if (interval == "prediction") sqrt(square + of_rows(TRUE) +
                                                if (normal) object$aux[[1L]]^2 / weights else 0)
@@ -133,7 +133,7 @@ predict_wald <- function(object, eta, points, rows, type, interval, level, weigh
     eta + q * if (is.null(wide)) se else wide
   })
   if (type == "response") {
-    result <- list(fit = glm_mean(object, eta), se = se * abs(link_slope(object$family, eta)))
+    result <- list(fit = glm_mean(object, eta), se = se * abs(family_row(object$family)$slope(eta)))
     ends <- lapply(ends, function(v) glm_mean(object, v))
   }
   if (!is.null(wide) && !normal) {
@@ -171,7 +171,7 @@ predict_drawn <- function(object, points, rows, type, interval, level, weights) 
   n <- nrow(x)
   sizes <- lengths(lapply(object$effects, `[[`, "columns"))
   variances <- predict_draws(object, draws, sizes)
-  normal <- object$family == "normal_id"
+  normal <- is_least_squares(object$family)
   aux <- if (length(object$aux) > 0L) draws[, ncol(draws)]
   tails <- c((1 - level) / 2, (1 + level) / 2)
   k <- names(object$coefficients)[!is.na(object$coefficients)]

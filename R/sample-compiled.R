@@ -100,9 +100,9 @@ likelihood_target <- function(f, layout, u, batch) {
 # transformed, except by the logarithm of sigma or phi.
 likelihood_places <- function(f, layout) {
   state <- environment(f)
-  if (state$family %in% c("categorical_logit", "ordered_logistic")) return(NULL)
+  if (has_classes(state$family)) return(NULL)
   names <- vapply(layout$arguments, `[[`, "", "name")
-  aux <- unname(aux_parameter[state$family])
+  aux <- aux_parameter(state$family)
   sizes <- c(1L, NCOL(state$x), 1L)
   logged <- FALSE
   places <- integer()

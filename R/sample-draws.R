@@ -76,17 +76,3 @@ loo_of <- function(log_lik, ..., r_eff = NULL) {
   if (is.null(r_eff)) r_eff <- loo::relative_eff(exp(log_lik))
   loo::loo(log_lik, ..., r_eff = r_eff)
 }
-
-# The log likelihood of each observation of a cl_glm(), with its weight, given means (probabilities
-# of the classes) and sigma or phi.
-glm_pointwise <- function(object, mean, aux) {
-  y <- object$y
-  w <- ones_unless(object$prior.weights, length(y))
-  if (object$family == "normal_id") return(stats::dnorm(y, mean, aux / sqrt(w), log = TRUE))
-  w * switch(object$family,
-             bernoulli_logit = stats::dbinom(y, 1, mean, log = TRUE),
-             binomial_logit = stats::dbinom(y, object$trials, mean, log = TRUE),
-             poisson_log = stats::dpois(y, mean, log = TRUE),
-             neg_binomial_2_log = stats::dnbinom(y, aux, mu = mean, log = TRUE),
-             log(mean[cbind(seq_along(y), as.integer(y))]))
-}

@@ -110,8 +110,8 @@ vector_function <- function(f, intercept, layout) {
 likelihood_function <- function(f, intercept) {
   family <- environment(f)$family
   k <- ncol(environment(f)$x)
-  categorical <- family == "categorical_logit"
-  aux <- unname(aux_parameter[family])
+  categorical <- is_categorical(family)
+  aux <- aux_parameter(family)
   one <- aux %in% c("sigma", "phi")
   intercept <- intercept && !aux %in% "cuts"
   function(par) {

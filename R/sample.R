@@ -303,9 +303,8 @@ place_starts <- function(start, f, init, transform, jitter, seed, check) {
 known_parameters <- function(f, transform) {
   state <- environment(f)
   init <- if (inherits(f, "cl_gradient")) state$like
-  if (inherits(f, "cl_likelihood") && !state$family %in% c("categorical_logit",
-                                                            "ordered_logistic")) {
-    aux <- aux_parameter[state$family]
+  if (inherits(f, "cl_likelihood") && !has_classes(state$family)) {
+    aux <- aux_parameter(state$family)
     init <- c(list(alpha = 0, beta = numeric(NCOL(state$x))),
               if (!is.na(aux)) stats::setNames(list(1), aux))
   }

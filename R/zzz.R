@@ -14,6 +14,7 @@
 }
 
 tracing$rooms <- list(kernel_masks, glm_masks, density_functions)
+later_fits$effects <- cl_glmm
 tracing$twins <- list(cl_likelihood = traced_likelihood)
 
 # After the methods of a package are loaded, R's fast dispatch of primitives is off until its tables

@@ -35,13 +35,6 @@ static double start_weight(scl_glm_family family, double y, double datum, double
   return datum * mean * (1.0 - mean);
 }
 
-/* Minus the second derivative of a row's log density by its linear predictor. */
-static double row_weight(scl_glm_family family, double eta, double datum) {
-  if (family == SCL_GLM_POISSON_LOG) return exp(eta);
-  const double e = exp(-fabs(eta)), w = e / ((1.0 + e) * (1.0 + e));
-  return family == SCL_GLM_BINOMIAL_LOGIT ? datum * w : w;
-}
-
 static double dot(const double *a, const double *b, size_t n) {
   double sum[4] = {0.0, 0.0, 0.0, 0.0};
   size_t i = 0;
@@ -73,12 +66,14 @@ static double datum_of(const scl_glm_search *at, size_t i) {
 static void find_information(search_state *s) {
   const scl_glm_search *at = s->at;
   const size_t n = s->n, p = s->p;
+  const int family = (int)scl_glm_family_of(s->glm);
+  const glm_aux none = glm_aux_none();
   memset(s->weights, 0, n * sizeof *s->weights);
   for (size_t j = 0; j < p; j++)
     for (size_t i = 0; i < n; i++) s->weights[i] += at->x[j * n + i] * at->beta[j];
   for (size_t i = 0; i < n; i++)
-    s->weights[i] =
-        row_weight(scl_glm_family_of(s->glm), s->weights[i], datum_of(at, i)) * weight_of(at, i);
+    s->weights[i] = glm_family_curve(family, 0.0, datum_of(at, i), s->weights[i], none).weight *
+                    weight_of(at, i);
   multiply(s);
 }
 

@@ -174,7 +174,7 @@ test_that("weak priors hardly change the maximum likelihood estimate, for all fa
                 list(factor(carb > 2) ~ wt, "categorical_logit"),
                 list(factor(gear) ~ wt, "ordered_logistic"))
   on_host(for (case in cases) {
-    own <- c(aux_parameter[case[[2]]])
+    own <- c(aux_parameter(case[[2]]))
     prior <- list(coefficients = flat)
     if (case[[2]] != "ordered_logistic") prior$intercept <- flat
     if (!is.na(own)) prior[[own]] <- flat

@@ -62,11 +62,11 @@ static inline real glm_best_poisson(real y) {
   return -SPECIAL_LOG_SQRT_2PI - 0.5 * log(y) - special_stirling(y);
 }
 
-/* log of the binomial coefficient, from Stirling's series where the factorials are large and nearly
- * cancel; k or n - k is small. */
+/* log of the binomial coefficient, also of numbers that are not whole, from Stirling's series where
+ * the factorials are large and nearly cancel; k or n - k is small. */
 static inline real glm_log_choose(real n, real k) {
   const real small = fmin(k, n - k), large = n - small;
-  if (small < 1.0) return 0.0;
+  if (small == 0.0) return 0.0;
   if (large < 16.0) return glm_log_factorial(n) - glm_log_factorial(k) - glm_log_factorial(n - k);
   /* log((large + 1) ... (large + small)) - log(small!), with z = large + 1 */
   const real z = large + 1.0;
@@ -99,6 +99,107 @@ static inline glm_term glm_family_value(int family, real y, glm_aux aux) {
   if (family == SCL_GLM_NEG_BINOMIAL_2_LOG) return glm_neg_binomial_2_log_value(y, aux);
   if (family == SCL_GLM_ORDERED_LOGISTIC) return glm_ordered_logistic_value(y, aux);
   return none;
+}
+
+/* ---- second derivatives ------------------------------------------------------------------------
+ */
+
+/* The weight of an observation, minus the second derivative of its log density by eta, and that
+ * one's derivative by eta; the derivatives of d_eta and of the weight by sigma, phi or the cut
+ * above the class, and by the cut below it. */
+typedef struct {
+  real weight, d_weight;
+  real score_aux, weight_aux, score_low, weight_low;
+} glm_curve;
+
+/* The density of the logistic distribution, and its derivative in *slope. */
+static inline real glm_spread(real t, real *slope) {
+  const real e = exp(-fabs(t)), spread = e / ((1.0 + e) * (1.0 + e));
+  *slope = spread * (t > 0.0 ? e - 1.0 : 1.0 - e) / (1.0 + e);
+  return spread;
+}
+
+static inline glm_curve glm_bernoulli_logit_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {0};
+  (void)y;
+  (void)datum;
+  (void)aux;
+  curve.weight = glm_spread(eta, &curve.d_weight);
+  return curve;
+}
+
+static inline glm_curve glm_binomial_logit_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = glm_bernoulli_logit_curve(y, 1.0, eta, aux);
+  curve.weight *= datum;
+  curve.d_weight *= datum;
+  return curve;
+}
+
+static inline glm_curve glm_normal_id_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {0};
+  (void)datum;
+  curve.weight = aux.inverse * aux.inverse;
+  curve.score_aux = -2.0 * (y - eta) * curve.weight * aux.inverse;
+  curve.weight_aux = -2.0 * curve.weight * aux.inverse;
+  return curve;
+}
+
+static inline glm_curve glm_poisson_log_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {0};
+  (void)y;
+  (void)datum;
+  (void)aux;
+  curve.weight = curve.d_weight = exp(eta);
+  return curve;
+}
+
+/* With p = mu / (mu + phi) and q = 1 - p the weight is (y + phi) p q, where phi p = mu q. */
+static inline glm_curve glm_neg_binomial_2_log_curve(real y, real datum, real eta, glm_aux aux) {
+  const real phi = aux.value, t = eta - aux.log_value;
+  const real p = 1.0 / (1.0 + exp(-t)), q = 1.0 / (1.0 + exp(t)), root = exp(eta / 2.0) * q;
+  glm_curve curve = {0};
+  real unused;
+  (void)datum;
+  /* if phi is very large, mu / phi may underflow */
+  curve.weight = phi < 1.0 ? (y + phi) * glm_spread(t, &unused) : (1.0 + y / phi) * (root * root);
+  curve.d_weight = curve.weight * (q - p);
+  curve.score_aux = (y * q - phi * p) * p / phi;
+  curve.weight_aux = p * q * (2.0 * phi * p + y * (p - q)) / phi;
+  return curve;
+}
+
+static inline glm_curve glm_ordered_logistic_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {0};
+  (void)y;
+  (void)datum;
+  curve.score_aux = glm_spread(aux.above - eta, &curve.weight_aux);
+  curve.score_low = glm_spread(aux.below - eta, &curve.weight_low);
+  curve.weight = curve.score_aux + curve.score_low;
+  curve.d_weight = -(curve.weight_aux + curve.weight_low);
+  return curve;
+}
+
+/* Coupled families have a weight for each pair of classes. */
+static inline glm_curve glm_categorical_logit_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {NAN, NAN, NAN, NAN, NAN, NAN};
+  (void)y;
+  (void)datum;
+  (void)eta;
+  (void)aux;
+  return curve;
+}
+
+static inline glm_curve glm_family_curve(int family, real y, real datum, real eta, glm_aux aux) {
+  glm_curve none = {NAN, NAN, NAN, NAN, NAN, NAN};
+  switch (family) {
+#define GLM_ROW(NAME, name, support, words, parameter)                                             \
+  case SCL_GLM_##NAME:                                                                             \
+    return glm_##name##_curve(y, datum, eta, aux);
+    SCL_GLM_FAMILIES(GLM_ROW)
+#undef GLM_ROW
+  default:
+    return none;
+  }
 }
 
 #endif
