@@ -90,7 +90,8 @@ r_row <- function(r) {
     if (startsWith(r$family, "Tweedie")) power_row(r) else r_rows[[r$family]]
   force(r)
   do.call(new_family_row, c(row, list(
-    fitter = "irls", r = r, base = function() r, name = r$family, inverse = r$linkinv, slope = r$mu.eta,
+    fitter = "irls", r = r, base = function() r, name = r$family, inverse = r$linkinv,
+    slope = r$mu.eta,
     variance = function(mu, aux) r$variance(mu),
     deviance = function(y, mu, w, aux) r$dev.resids(y, mu, w))))
 }

@@ -41,11 +41,12 @@
 #   title  the heading of its cuts or second part in printed fits
 
 new_family_row <- function(...) {
-  row <- list(fitter = "newton", read = "number", least_squares = FALSE, canonical = FALSE, ordered = FALSE,
-              categorical = FALSE, classes = FALSE, counts = FALSE, trials = FALSE,
-              two_classes = FALSE, whole = FALSE, glm = TRUE, latent = FALSE, random = FALSE,
-              concave = TRUE, aux = character(), like = function(y, counts) FALSE,
-              centre = function(mean) 0, r = NULL, base = NULL, density = NULL, terms = NULL)
+  row <- list(fitter = "newton", read = "number", least_squares = FALSE, canonical = FALSE,
+              ordered = FALSE, categorical = FALSE, classes = FALSE, counts = FALSE,
+              trials = FALSE, two_classes = FALSE, whole = FALSE, glm = TRUE, latent = FALSE,
+              random = FALSE, concave = TRUE, aux = character(),
+              like = function(y, counts) FALSE, centre = function(mean) 0, r = NULL, base = NULL,
+              density = NULL, terms = NULL)
   given <- list(...)
   row[names(given)] <- given
   if (is.character(row$link) && is.null(row$inverse)) row[names(plain_links[[row$link]])] <-

@@ -25,6 +25,17 @@ from_glm_order <- function(call, data, family) {
   call
 }
 
+# Fits of formulas that a later room makes: `effects`, those with bars.
+later_fits <- new.env(parent = emptyenv())
+
+# The fit that f makes by the call, with a call of cl_glm().
+fit_by <- function(f, call, where) {
+  call[[1L]] <- f
+  fit <- eval(call, where)
+  fit$call[[1L]] <- quote(cl_glm)
+  fit
+}
+
 # `names`: of arguments that a fit does not have.
 refuse_fit_arguments <- function(names) {
   if (length(names) == 0L) return(invisible())

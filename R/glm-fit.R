@@ -303,17 +303,6 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
 
 # Whether the response of a binomial model is a proportion, not a single outcome.
 
-# Fits of formulas that a later room makes: `effects`, those with bars.
-later_fits <- new.env(parent = emptyenv())
-
-# The fit that f makes by the call, with a call of cl_glm().
-fit_by <- function(f, call, where) {
-  call[[1L]] <- f
-  fit <- eval(call, where)
-  fit$call[[1L]] <- quote(cl_glm)
-  fit
-}
-
 # The model matrix; for an ordered family with an intercept, which the cuts replace.
 glm_design <- function(terms, frame, family, contrasts = NULL, x = NULL) {
   if (is_ordered(family)) attr(terms, "intercept") <- 1L
