@@ -130,6 +130,14 @@ if [ -n "$rfiles" ]; then
   grep -nE '\|>|\\\(' $rfiles | grep -vE '"[^"]*(\|>|\\\()[^"]*"|#.*' | rule "R syntax of R 4.0"
   grep -nE '(^|[^.[:alnum:]_])(library|require|attach)\(' \
     $(grep -E '^R/' <<< "$text") /dev/null | grep -vE "#'|# " | rule "R/ attaches nothing"
+  # Others ask family_row(). Calls of the functions that take a name, and defaults, may have one.
+  rows=$(sed -nE 's/^  ([A-Za-z._0-9]+) = new_family_row\(.*/\1/p' R/family-table.R
+         sed -nE 's/^  ([A-Za-z.]+) = list\(.*/\1/p' R/family-r.R)
+  names=$(tr -s ' \n' '|' <<< "$rows" | sed 's/^|//; s/|$//; s/\./\\./g')
+  grep -nP "(?<!\\\\)\"($names)\"|\bswitch\([^,(]*\bfamily\b" \
+    $(grep -E '^R/' <<< "$text" | grep -vE '^R/family') /dev/null |
+    grep -vE ":[0-9]+: *#|family = \"|cl_(likelihood|glm_lpdf)\(\"" |
+    rule "names of families only in the table of families"
 fi
 for file in dev .ci/run .ci/*.sh; do
   bash -n "$file" 2>&1

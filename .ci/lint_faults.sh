@@ -49,6 +49,8 @@ plant "kernel functions of at most 80" inst/kernels/portable/lu.cl \
 plant "a kernel's name starts" inst/kernels/portable/lu.cl ''
 plant "R syntax of R 4.0" R/zzz.R 'x |> f()'
 plant "R/ attaches nothing" R/zzz.R 'library(stats)'
+plant "names of families only" R/cv.R 'if (x$family == "poisson_log") 1'
+plant "names of families only" R/mixed-fit.R 'switch(fit$family, 1)'
 plant "bash syntax" dev 'fi'
 plant "sh syntax" cleanup 'fi'
 plant "configure is plain sh" configure '[[ a == b ]]'
