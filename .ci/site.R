@@ -3,7 +3,22 @@
 options(pkgdown.internet = FALSE)
 site <- file.path("build", "site")
 unlink(site, recursive = TRUE)
-pkg <- pkgdown::as_pkgdown(".")
+
+# The reference: the topics of ?statcl (R/statcl-package.R), in its sections.
+targets <- function(node) {
+  if (!identical(attr(node, "Rd_tag"), "\\link")) {
+    return(if (is.list(node)) unlist(lapply(node, targets)))
+  }
+  option <- attr(node, "Rd_option")
+  if (is.null(option)) paste(unlist(node), collapse = "") else sub("^=", "", option)
+}
+page <- tools::parse_Rd(file.path("man", "statcl-package.Rd"))
+sections <- Filter(function(x) identical(attr(x, "Rd_tag"), "\\section"), page)
+reference <- lapply(sections, function(x) { # its first part is the title
+  list(title = paste(unlist(x[[1L]]), collapse = ""),
+       contents = setdiff(targets(x[[2L]]), "optim")) # base R's
+})
+pkg <- pkgdown::as_pkgdown(".", override = list(reference = reference))
 pkgdown::init_site(pkg)
 pkgdown::build_home(pkg, preview = FALSE)
 pkgdown::build_reference(pkg, preview = FALSE, devel = FALSE)
