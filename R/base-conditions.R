@@ -44,13 +44,19 @@ abort_argument <- function(argument, message, call = user_call()) {
 # The outermost call of a function of this package that is on the stack, or NULL. with_cl() and
 # tryCatch() are skipped: the error is in their argument.
 user_call <- function() {
+  k <- outer_call()
+  if (k > 0L) sys.call(k)
+}
+
+# Its number on the stack, or 0.
+outer_call <- function() {
   home <- topenv()
   for (i in seq_len(sys.nframe())) {
     f <- sys.function(i)
     ours <- identical(topenv(environment(f)), home)
-    if (ours && !identical(f, with_cl) && !identical(f, tryCatch)) return(sys.call(i))
+    if (ours && !identical(f, with_cl) && !identical(f, tryCatch)) return(i)
   }
-  NULL
+  0L
 }
 
 # Called by src/r/throw.c with the fields of the core's last error.

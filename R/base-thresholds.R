@@ -33,7 +33,21 @@ first_uses <- list(
 
 is_worth_building <- function(op, size) {
   use <- first_uses[[op]]
-  if (is.null(use) || is_built(op) || is_asked_for(op)) return(TRUE)
+  if (is.null(use) || is_asked_for(op)) return(TRUE)
+  if (!op %in% of_fits) return(is_built(op) || has_saved(op, use, size))
+  # One answer for a whole fit, which asks several times: it is kept in the frame of its call.
+  frame <- sys.frame(outer_call())
+  known <- frame$.statcl_device
+  if (is.null(known[[op]])) {
+    known[[op]] <- is_built(op) || has_saved(op, use, size)
+    assign(".statcl_device", known, envir = frame)
+  }
+  known[[op]]
+}
+
+of_fits <- c("glm_fit", "gp", "likelihood")
+
+has_saved <- function(op, use, size) {
   session$owed[[op]] <- sum(session$owed[[op]], use[[2L]](size))
   if (session$owed[[op]] < build_factor() * use[[1L]]) return(FALSE)
   note_built(op)

@@ -132,7 +132,8 @@ density_program <- function(f, layout, u, evaluations) {
   if (is.null(where)) return(NULL)
   state <- environment(f)
   if (inherits(f, "cl_gradient") && length(layout$blocks) == 0L && !is.null(state$program) &&
-        state$where == where && is.null(program_order(state, layout))) {
+        is.null(program_order(state, layout))) {
+    if (state$where != where) move_program(state, where)
     return(c(list(program = state$program, likelihood = NULL, at = NULL, where = state$where),
              state$known[[1L]][c("nodes", "data", "output")]))
   }

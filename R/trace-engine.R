@@ -80,9 +80,14 @@ count_evaluation <- function(state) {
   if (state$saved < build_time(state$cost)) return(invisible())
   choice <- choose_engine(state$cost, Inf)
   state$gain <- 0
-  if (choice$where < 0L) return(invisible())
+  if (choice$where != state$where) move_program(state, choice$where)
+}
+
+# Makes the program again on another engine.
+move_program <- function(state, where) {
   of <- state$known[[1L]]
-  state$where <- choice$where
+  state$where <- where
+  state$gain <- 0
   state$program <- .Call(r_program_make, state$where, of$nodes, of$data,
                          as.double(sum(lengths(state$like))), of$output)
   state$known <- list()

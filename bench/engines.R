@@ -141,13 +141,13 @@ if (identical(arguments[1L], "costs")) {
     times <- numeric()
     for (engine in c("host", "device", "auto")) {
       cl_use(engine = engine)
-      g <- cl_gradient(environment(f)$f)
-      for (k in 1:20) do.call(g, init)
+      compiled <- cl_gradient(environment(f)$f)
+      for (k in 1:20) do.call(compiled, init)
       if (engine == "auto") break
-      one <- function() system.time(for (k in 1:200) do.call(g, init))[[3L]] / 200
+      one <- function() system.time(for (k in 1:200) do.call(compiled, init))[[3L]] / 200
       times[engine] <- 1e6 * stats::median(vapply(1:5, function(i) one(), 0))
     }
-    cost <- environment(g)$cost
+    cost <- environment(compiled)$cost
     cat(sprintf("%-30s %12.1f %12.1f %12.1f %12.1f\n", name, times[["host"]], cost$host,
                 times[["device"]], own$device_time(cost, own$current_device())))
   }

@@ -105,4 +105,11 @@ test_that("an operation runs on the host until a device would have saved its bui
     expect_identical(where_for("chol", 200), test_device())
   })
   expect_identical(on_device(where_for("matmul", 2)), test_device())
+  with_thresholds(c(glm_fit = 100), { # a fit asks more than once, and has one answer
+    fit <- function() c(where_for("glm_fit", 1.5e8), where_for("glm_fit", 1.5e8))
+    environment(fit) <- asNamespace("statcl")
+    expect_identical(fit(), c(-1L, -1L))
+    expect_equal(session$owed$glm_fit, 1.5)
+    expect_identical(fit(), rep(test_device(), 2L))
+  })
 })
