@@ -3,7 +3,7 @@
 # file has its own process, that many at a time; then only failures and skips are printed.
 #
 # STATCL_TEST_TURN (`./dev check`), the number of a day, takes some of the files: on the host a
-# third of the longest ones and all others; with STATCL_TEST_ENGINE=device a quarter of those that
+# third of the longest ones and all others; with STATCL_TEST_ENGINE=device a fifth of those that
 # name a device, as the others would run on the host once more.
 filter <- commandArgs(TRUE)
 jobs <- as.integer(Sys.getenv("STATCL_TEST_JOBS", "1"))
@@ -61,7 +61,7 @@ in_turn <- function(day) {
   name_device <- vapply(files, function(file) {
     any(grepl("device|each_engine|no_leak", readLines(file)))
   }, NA)
-  today(names[name_device], 4L)
+  today(names[name_device], 5L)
 }
 
 run_all <- function(names) {

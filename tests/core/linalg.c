@@ -11,6 +11,10 @@ size_t test_frames(const scl_context *ctx) {
   return info != NULL && info->type == SCL_DEVICE_GPU ? 2 : 1;
 }
 
+bool test_few(const scl_context *ctx) {
+  return test_quick() && !scl_context_is_host(ctx) && test_frames(ctx) == 1;
+}
+
 test_framed test_put(scl_context *ctx, size_t m, size_t n, const double *data) {
   test_framed a;
   size_t f = test_frame, rows = m + f + 2, columns = n + f + 1;

@@ -24,6 +24,10 @@ typedef struct {
 extern size_t test_frame;
 size_t test_frames(const scl_context *ctx);
 
+/* Whether few large orders are taken: in the quick tests on a device that is no GPU, whose kernels
+ * need long for them. */
+bool test_few(const scl_context *ctx);
+
 /* `data` (leading dimension m) may be NULL: the block is then NaN too. Ends the run on failure. */
 test_framed test_put(scl_context *ctx, size_t m, size_t n, const double *data);
 /* Copies the block to `data`, checks the frame, releases the matrix. */

@@ -207,11 +207,14 @@ static void check_all(scl_context *ctx) {
   }
   for (size_t e = 0; e < 6; e++) {
     check_order(ctx, edges[e], 5);
-    for (int what = TAME; what < KINDS; what++)
+    for (int what = TAME; what < KINDS; what++) {
+      if (test_few(ctx) && what != (int)e % KINDS) continue;
       check_inverse(ctx, (kind)what, (e + what) % 2 ? SCL_LOWER : SCL_UPPER, edges[e],
                     what % 2 ? 1e-100 : 1e100);
+    }
   }
   for (size_t e = 0; e < 4; e++) {
+    if (test_few(ctx) && large[e] != 1025) continue;
     check_order(ctx, large[e], 2);
     check_inverse(ctx, (kind)e, e % 2 ? SCL_LOWER : SCL_UPPER, large[e], 1);
   }
