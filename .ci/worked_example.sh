@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Carries out the example "Adding an operation" of vignettes/internals.Rmd in a copy of the sources:
-# its chunks go where the text says, the package is installed, and the chunk with the test and the
-# test of all operations are run.
+# Carries out the examples of "Adding an operation" in vignettes/internals.Rmd in a copy of the
+# sources: their chunks go where the text says, the package is installed, and the chunk with the
+# test and the tests of all operations and of covariance functions are run.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 page=$PWD/vignettes/internals.Rmd
@@ -24,7 +24,15 @@ chunk softsign-row >> inst/kernels/include/elementwise.def
 chunk softsign-meaning > "$work/meaning"
 sed -i "/^in_base_r <- list(/r $work/meaning" tests/testthat/helper-trace.R
 chunk softsign-function >> R/matrix-arith.R
-echo 'export(cl_softsign)' >> NAMESPACE
+chunk cauchy-function > "$work/function"
+chunk cauchy-row > "$work/row"
+sed -i -e "/^#define SCL_COVARIANCE_LONG/r $work/row" -e "/^\/\* exp(-s \/ 2) \*\//{
+  e cat '$work/function'
+}" inst/kernels/include/covariance_functions.h
+chunk cauchy-constructor >> R/covariance-functions.R
+chunk cauchy-meaning > "$work/meaning"
+sed -i "/^formulas <- list(/r $work/meaning" tests/testthat/test-covariance.R
+echo 'export(cl_softsign, k_cauchy)' >> NAMESPACE
 { # all of the C code is compiled: quickly
   cat "${R_MAKEVARS_USER:-/dev/null}"
   echo "CFLAGS = -O0"
@@ -39,5 +47,7 @@ R_MAKEVARS_USER=$work/Makevars R CMD INSTALL --no-docs --no-byte-compile --no-te
   chunk softsign-test
 } > "$work/test.R"
 Rscript "$work/test.R"
-NOT_CRAN=true STATCL_TEST_QUICK=1 R_LIBS="$work/lib" Rscript .ci/testthat.R '^operations$'
-echo "the example of vignettes/internals.Rmd works"
+export NOT_CRAN=true STATCL_TEST_QUICK=1 R_LIBS="$work/lib"
+Rscript .ci/testthat.R '^operations$'
+OCL_ICD_VENDORS="$work/none" Rscript .ci/testthat.R '^covariance$'
+echo "the examples of vignettes/internals.Rmd work"

@@ -124,6 +124,23 @@ k_rational_quadratic <- function(sd = 1, lengthscale = 1, alpha = 1, columns = N
                     alpha = check_positive(alpha, "alpha"))
 }
 
+# The constructors' formulas of the squared scaled distance, for traced points or parameters; root()
+# is the distance.
+distance_formulas <- list(
+  exp_quad = function(squared, root, term) exp(-0.5 * squared),
+  matern52 = function(squared, root, term) {
+    r <- sqrt(5) * root()
+    (1 + r + 5 / 3 * squared) * exp(-r)
+  },
+  matern32 = function(squared, root, term) {
+    r <- sqrt(3) * root()
+    (1 + r) * exp(-r)
+  },
+  exponential = function(squared, root, term) exp(-root()),
+  rational_quadratic = function(squared, root, term) {
+    exp(-term$alpha * log1p(squared / (2 * term$alpha)))
+  })
+
 #' @rdname kernels
 #' @export
 k_periodic <- function(sd = 1, lengthscale = 1, period = 1, columns = NULL) {

@@ -17,8 +17,7 @@ kernel_masks <- function() {
       new_kernel(c(list(type = name), fields[lengths(fields) > 0L | names(fields) == "columns"]))
     }
   }
-  names <- c("exp_quad", "matern52", "matern32", "exponential", "rational_quadratic", "periodic",
-             "linear", "constant", "white")
+  names <- c(names(distance_formulas), "periodic", "linear", "constant", "white")
   masks <- lapply(names, function(name) leaf(name, get(paste0("k_", name))))
   names(masks) <- paste0("k_", names)
   masks$k_user <- function(f, par, ...) {
@@ -88,19 +87,7 @@ traced_leaf <- function(term, points) {
   if (term$type == "periodic") return(term$sd^2 * periodic_part(points, used, term))
   d <- scaled_distance(points, used, term$lengthscale)
   root <- function() if (is.null(d$root)) safe_root(d$squared) else d$root
-  shape <- switch(term$type,
-    exp_quad = exp(-0.5 * d$squared),
-    matern52 = {
-      r <- sqrt(5) * root()
-      (1 + r + 5 / 3 * d$squared) * exp(-r)
-    },
-    matern32 = {
-      r <- sqrt(3) * root()
-      (1 + r) * exp(-r)
-    },
-    exponential = exp(-root()),
-    rational_quadratic = exp(-term$alpha * log1p(d$squared / (2 * term$alpha))))
-  term$sd^2 * shape
+  term$sd^2 * distance_formulas[[term$type]](d$squared, root, term)
 }
 
 # Differences in column k, m x n; their squares are data if the points are.

@@ -3,9 +3,9 @@ formulas <- list(
   exp_quad = function(r) exp(-r^2 / 2),
   exponential = function(r) exp(-r),
   matern32 = function(r) (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
-  matern52 = function(r) (1 + sqrt(5) * r + 5 * r^2 / 3) * exp(-sqrt(5) * r))
-constructors <- list(exp_quad = k_exp_quad, exponential = k_exponential, matern32 = k_matern32,
-                     matern52 = k_matern52)
+  matern52 = function(r) (1 + sqrt(5) * r + 5 * r^2 / 3) * exp(-sqrt(5) * r),
+  rational_quadratic = function(r) 1 / (1 + r^2 / 2))
+constructors <- lapply(stats::setNames(paste0("k_", names(formulas)), names(formulas)), get)
 
 plain_leaf <- function(type, x1, x2, sd, lengthscale) {
   r2 <- 0
@@ -53,6 +53,16 @@ test_that("every covariance function agrees with its formula", {
     k <- cl_cov(x1, kernel = ard)
     expect_close(k, plain_leaf(type, x1, x1, 0.4, c(0.3, 1, 2)), 1e-14)
     expect_identical(k, t(k))
+  })
+  # slopes against derivatives of the formulas of traced values
+  expect_setequal(names(formulas), names(statcl:::distance_formulas))
+  w <- matrix(runif(67 * 34), 67)
+  on_host(for (type in names(formulas)) {
+    f <- constructors[[type]]
+    model <- cl_gradient(function(s, l) sum(w * cl_cov(x1, x2, kernel = f(s, l))))
+    adjoint <- cl_cov_adjoint(w, x1, x2, kernel = f(1.7, 0.6))
+    expect_close(unname(adjoint[c("sd", "lengthscale")]),
+                 unname(unlist(attr(model(1.7, 0.6), "gradient"))), 1e-12)
   })
 })
 

@@ -16,9 +16,8 @@
  * slope must be finite at s = 0. s may be infinite, where squares overflow: then value and slope
  * are those of the limit, never NaN, and a part counts through covariance_times() alone.
  *
- * To add one: a function covariance_<name>() here, a line in the table, a constructor in
- * R/covariance-functions.R, and its formula in tests/core/gp_reference.c and
- * tests/testthat/test-covariance.R.
+ * To add one: a function covariance_<name>() here, a line in the table, a constructor and its
+ * formula in R/covariance-functions.R, and its formula in tests/testthat/test-covariance.R.
  * A device program is built for some types only, as each type costs time to build and the other
  * types registers. Long functions are SCL_NOINLINE: a copy for each element of a work-item takes an
  * NVIDIA driver 24 s to build, and spills registers. */
