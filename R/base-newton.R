@@ -1,47 +1,68 @@
-# Newton's method for a mode of a log density: the search of all Laplace approximations. What
-# differs between them, the solution of Newton's equations, comes in functions: by blocks of random
-# effects (tmb-laplace.R, mixed-laplace.R), by the covariance matrix of a latent process or
-# Vecchia's approximation of it (gp-response-laplace.R, gp-response-vecchia.R), and for the process
-# of the noise, on which observations depend jointly (gp-noise.R).
+# Newton's method for a mode: the search of all Laplace approximations and of all generalised linear
+# models. What differs between them, the solution of Newton's equations, comes in functions: by
+# blocks of random effects (tmb-laplace.R, mixed-laplace.R), by the covariance matrix of a latent
+# process or Vecchia's approximation of it (gp-response-laplace.R, gp-response-vecchia.R), for the
+# process of the noise, on which observations depend jointly (gp-noise.R), by the information of all
+# parameters (glm-newton.R), and by weighted least squares in memory or by blocks of rows
+# (glm-irls.R, glm-stream-fit.R).
 
-# The point at which now$value has a minimum, from the point `now`, a list that `direction` and `to`
-# understand; NULL if none is found. direction(now, exact): list(decrement: twice the decrease that
-# Newton's quadratic model predicts, ...), or NULL where the second derivatives are not positive
-# definite; for exact = FALSE a direction that leads downwards all the same, or NULL if there is no
-# other one. It may have `least`, the smallest part of the step that is tried. to(now, step, size):
-# the point after a part `size` of the step. The result has the last `step`, which was not taken.
-newton_mode <- function(now, direction, to) {
-  if (!is.finite(now$value)) return(NULL)
+# The point at which now$value has a minimum, from the point `now`, a list that the functions
+# understand. direction(now, exact): list(decrement: twice the decrease that Newton's quadratic
+# model predicts, ...), or NULL where the second derivatives are not positive definite; for exact =
+# FALSE a direction that leads downwards all the same, or NULL if there is no other one. It may have
+# `enough`, the decrement at which the search ends; `ratio`, to the last decrement, from which on a
+# small one is rounding error; and `most` and `least`, the parts of the step that are tried.
+# to(now, step, size): the point after a part `size` of the step. shorten(now, step, to): the point
+# to go on from, or NULL. `rough`: a decrement that is small enough if no step leads downwards.
+# list(now, step (the last one, which was not taken), converged, rounding, stuck, iterations).
+newton_search <- function(now, direction, to, most, rough = 0, report = function(...) NULL,
+                          shorten = shortened_step) {
   last <- Inf
-  for (i in seq_len(200L)) {
-    new <- NULL
-    for (exact in c(TRUE, FALSE)) {
-      step <- direction(now, exact)
-      if (is.null(step) || !is.finite(step$decrement)) next
-      by <- abs(step$decrement)
-      # convergence is quadratic until only rounding errors remain
-      done <- by < 1e-20 * (1 + abs(now$value)) || by < 1e-10 && by > last / 4
-      if (!done && step$decrement > -1e-8) new <- shortened_step(now, step, to)
-      if (!is.null(new)) break
-      if (exact && (done || by < 1e-8)) return(c(now, list(step = step)))
+  for (i in 0:most) {
+    new <- step <- NULL
+    end <- function(converged, rounding = FALSE) {
+      list(now = now, step = step, converged = converged, rounding = rounding, stuck = i < most,
+           iterations = i)
     }
-    if (is.null(new)) return(NULL)
+    for (exact in c(TRUE, FALSE)) {
+      found <- direction(now, exact)
+      if (is.null(found) || !is.finite(found$decrement)) next
+      step <- found
+      by <- abs(step$decrement)
+      report(i, now, step)
+      enough <- if (is.null(step$enough)) 1e-20 * (1 + abs(now$value)) else step$enough
+      # Newton's method converges quadratically until only rounding errors remain
+      rounding <- by < 1e-10 && by >= last * if (is.null(step$ratio)) 0.25 else step$ratio
+      if (exact && (rounding || by <= enough)) return(end(TRUE, rounding))
+      if (i == most) break
+      if (by > enough && !rounding && step$decrement > -1e-8) new <- shorten(now, step, to)
+      if (!is.null(new)) break
+      if (exact && by < rough) return(end(TRUE))
+    }
+    if (is.null(new)) return(end(FALSE))
     last <- by
     now <- new
   }
-  NULL
 }
 
 # The point after a step that is halved until the value decreases, apart from rounding errors; NULL
 # if it does not.
 shortened_step <- function(now, step, to) {
   least <- if (is.null(step$least)) 1e-12 else step$least
+  size <- if (is.null(step$most)) 1 else step$most
   slack <- 1e-12 * (1 + abs(now$value))
-  size <- 1
   while (size >= least) {
     new <- to(now, step, size)
     if (isTRUE(new$value <= now$value - 1e-4 * size * step$decrement + slack)) return(new)
     size <- size / 2
   }
   NULL
+}
+
+# The same for the mode of a Laplace approximation: the point with the last `step`, NULL if there is
+# none.
+newton_mode <- function(now, direction, to) {
+  if (!is.finite(now$value)) return(NULL)
+  found <- newton_search(now, direction, to, 200L, rough = 1e-8)
+  if (found$converged) c(found$now, list(step = found$step))
 }

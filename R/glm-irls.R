@@ -31,46 +31,42 @@ irls_mode <- function(problem, start, control, report = function(...) NULL) {
 }
 
 # The search: list(beta, kept, root (of the information), deviance, decrement, converged, message,
-# iterations); NULL if `solver` cannot solve for the step.
+# iterations); NULL if `solver` cannot solve for the step. Its convergence is linear unless the link
+# is canonical.
 irls <- function(problem, data, solver, start, control, report) {
   family <- r_family(problem$family)
-  state <- if (is.null(solver$begin)) irls_begin(problem, data, family, solver, start) else
+  now <- if (is.null(solver$begin)) irls_begin(problem, data, family, solver, start) else
     solver$begin(start)
-  if (is.null(state)) return(NULL)
+  if (is.null(now)) return(NULL)
+  now$value <- now$at$deviance
   rows <- if (is.null(solver$rows)) length(data$y) else solver$rows()
-  state$message <- sprintf("iteration limit of %d reached", control$maxit)
-  state$converged <- FALSE
-  last <- Inf
-  for (i in 0:control$maxit) {
-    step <- solver$step(state$at$weight, state$at$score)
+  direction <- function(now, exact) {
+    step <- if (exact) solver$step(now$at$weight, now$at$score)
     if (is.null(step)) return(NULL)
     unit <- if (dispersion_known(family)) 1 else
-      state$at$pearson / max(rows - length(step$kept), 1)
-    state$decrement <- if (step$square > 0) sqrt(step$square / unit) else 0
-    report(i, -state$at$deviance / 2, state$decrement)
-    # a step that is only rounding error does not get smaller
-    size <- sum((step$root %*% state$beta[step$kept])^2)
-    at_rounding <- state$decrement < 1e-6 && state$decrement >= last
-    if (state$decrement <= control$tolerance || step$square <= 1e-24 * size || at_rounding) {
-      if (!at_rounding) state$beta <- state$beta + step$change
-      state$converged <- TRUE
-      state$message <- "converged"
-      break
-    }
-    if (i == control$maxit) break
-    to <- irls_step(solver, state, step$change)
-    if (is.null(to)) {
-      state$message <- "no step gives valid means"
-      break
-    }
-    last <- state$decrement
-    state[c("beta", "at")] <- to[c("beta", "at")]
-    state$message <- if (to$bounded) "the maximum is at the bound of valid means" else
-      sprintf("iteration limit of %d reached", control$maxit)
+      now$at$pearson / max(rows - length(step$kept), 1)
+    size <- sum((step$root %*% now$beta[step$kept])^2)
+    c(step, list(decrement = if (step$square > 0) min(step$square / unit, 1e300) else 0, ratio = 1,
+                 enough = if (step$square <= 1e-24 * size) Inf else control$tolerance^2))
   }
-  c(state[c("beta", "decrement", "converged", "message")], step[c("kept", "root")],
-    list(deviance = state$at$deviance, iterations = i, held = FALSE, value = NA_real_,
-         objective = NA_real_))
+  found <- newton_search(now, direction, function(now, step, size) {
+    beta <- now$beta + size * step$change
+    at <- solver$at(beta)
+    list(beta = beta, at = at, value = at$deviance)
+  }, control$maxit, report = function(i, now, step) {
+    report(i, -now$value / 2, sqrt(step$decrement))
+  }, shorten = irls_step)
+  now <- found$now
+  step <- found$step
+  if (is.null(step)) return(NULL)
+  last <- if (found$converged && !found$rounding) step$change else 0
+  list(beta = now$beta + last, decrement = sqrt(step$decrement), converged = found$converged,
+       message = if (found$converged) "converged" else
+         if (found$stuck) "no step gives valid means" else
+           if (isTRUE(now$bounded)) "the maximum is at the bound of valid means" else
+             limit_message(control$maxit),
+       kept = step$kept, root = step$root, deviance = now$value, iterations = found$iterations,
+       held = FALSE, value = NA_real_, objective = NA_real_)
 }
 
 # The same for a matrix in host memory, in C, for the links and variances that are known there. NULL
@@ -149,18 +145,18 @@ has_own_link <- function(family) {
 
 # The step, halved until the means are valid and the deviance does not increase. The deviance of a
 # quasi-likelihood need not decrease at all: then the longest valid step, as in glm().
-irls_step <- function(solver, state, change) {
-  bound <- state$at$deviance + 1e-10 * (abs(state$at$deviance) + 0.1)
+irls_step <- function(now, step, to) {
+  bound <- now$value + 1e-10 * (abs(now$value) + 0.1)
   longest <- NULL
   bounded <- FALSE
   size <- 1
   while (size > if (is.null(longest)) 1e-10 else 1e-3) {
-    beta <- state$beta + size * change
-    at <- solver$at(beta)
-    bounded <- bounded || is.null(at)
-    to <- if (!is.null(at)) list(beta = beta, at = at, bounded = bounded)
-    if (!is.null(to) && at$deviance <= bound) return(to)
-    if (is.null(longest)) longest <- to
+    new <- to(now, step, size)
+    valid <- !is.null(new$at)
+    bounded <- bounded || !valid
+    new$bounded <- bounded
+    if (valid && new$value <= bound) return(new)
+    if (valid && is.null(longest)) longest <- new
     size <- size / 2
   }
   longest

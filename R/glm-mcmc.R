@@ -55,38 +55,24 @@ glm_centre <- function(problem, priors, start, control, progress) {
   core <- begin$core
   aux <- aux_index(core)
   beta <- seq_len(core$beta_count)
-  at <- function(log_sigma) {
-    mode_given_aux(core, begin$prior, replace(begin$theta, aux, log_sigma), control)
+  at <- function(log_sigma) { # the mode of the coefficients
+    glm_newton(core, begin$prior, replace(begin$theta, aux, log_sigma),
+               list(tolerance = control$tolerance, maxit = 20L), held = TRUE)
   }
   marginal <- function(log_sigma) {
-    state <- at(log_sigma)
-    root <- tryCatch(chol(state$information[beta, beta]), error = function(e) NULL)
+    found <- at(log_sigma)
+    root <- tryCatch(chol(found$information[beta, beta]), error = function(e) NULL)
     if (is.null(root)) return(-.Machine$double.xmax)
-    state$at$value + log_sigma - sum(log(diag(root)))
+    found$objective + log_sigma - sum(log(diag(root)))
   }
   range <- log(stats::sd(core$data$y)) + log(c(1e-6, 10))
   best <- stats::optimize(marginal, range, maximum = TRUE, tol = 1e-4)$maximum
-  state <- at(best)
+  found <- at(best)
   h <- 0.05
   curve <- (2 * marginal(best) - marginal(best + h) - marginal(best - h)) / h^2
-  state$information[aux, aux] <- max(curve, 0.1)
-  found <- list(theta = state$theta, value = state$at$likelihood, objective = state$at$value,
-                information = state$information, decrement = state$decrement, converged = TRUE,
-                message = "converged", iterations = 0L, held = FALSE)
+  found$information[aux, aux] <- max(curve, 0.1)
+  found[c("converged", "message", "iterations", "held")] <- list(TRUE, "converged", 0L, FALSE)
   list(core = core, prior = begin$prior, found = found)
-}
-
-# The state of the optimiser at the mode of the coefficients, given the auxiliary parameter.
-mode_given_aux <- function(core, prior, theta, control) {
-  state <- list(theta = theta, at = glm_objective(core, prior, theta), held = TRUE,
-                decrement = Inf, converged = FALSE, tolerance = control$tolerance)
-  for (i in seq_len(20L)) {
-    state <- newton_direction(core, prior, state, first = NULL)
-    if (state$done) break
-    state <- newton_step(core, prior, state)
-    if (state$done) break
-  }
-  state
 }
 
 # ---- the density ---------------------------------------------------------------------------------

@@ -1,42 +1,78 @@
 # The mode by Newton's method with step halving.
 
-# The objective: the log likelihood plus log prior densities.
+# The objective: the log likelihood plus log prior densities. `value` is minus it.
 glm_objective <- function(core, prior, theta) {
   at <- glm_at(core, theta)
-  if (is.null(prior)) return(list(value = at$value, gradient = at$gradient, likelihood = at$value))
-  p <- prior$value(theta)
-  list(value = at$value + p$value, gradient = at$gradient + p$gradient, likelihood = at$value)
+  likelihood <- at$value
+  if (!is.null(prior)) {
+    p <- prior$value(theta)
+    at <- list(value = at$value + p$value, gradient = at$gradient + p$gradient)
+  }
+  list(theta = theta, value = if (is.finite(at$value)) -at$value else Inf, objective = at$value,
+       gradient = as.vector(at$gradient), likelihood = likelihood)
 }
 
-# From `theta` to the mode. `tolerance` applies to the Newton decrement, the length of the gradient
-# in units of standard errors, which estimates the distance to the mode. Returns theta, value (log
-# likelihood), objective, information, decrement, converged, message, iterations, `diverging` (the
-# direction in which coefficients diverge, or NULL) and `held` (whether phi is fixed at its bound).
-# `usual` is a point with parameters of typical size, unlike possibly theta: the information there
-# is the reference for later ones.
-glm_newton <- function(core, prior, theta, control, report = function(...) NULL, usual = theta) {
-  at <- glm_objective(core, prior, theta)
-  if (!is.finite(at$value)) {
+# From `theta` to the mode. The tolerance applies to the square root of the Newton decrement, the
+# length of the gradient in units of standard errors, which estimates the distance to the mode.
+# Returns theta, value (log likelihood), objective, information, decrement, converged, message,
+# iterations, `diverging` (the direction in which coefficients diverge, or NULL) and `held` (whether
+# phi is fixed at its bound, or the auxiliary parameter where it was). `usual` is a point with
+# parameters of typical size, unlike possibly theta: the information there is the reference for
+# later ones.
+glm_newton <- function(core, prior, theta, control, report = function(...) NULL, usual = theta,
+                       held = FALSE) {
+  now <- glm_objective(core, prior, theta)
+  if (!is.finite(now$value)) {
     statcl_abort("nonfinite", "the log density is not finite at the starting values")
   }
-  state <- list(theta = theta, at = at, held = FALSE, decrement = Inf, converged = FALSE,
-                tolerance = control$tolerance,
-                message = sprintf("iteration limit of %d reached", control$maxit))
-  first <- NULL
-  for (i in 0:control$maxit) {
-    if (i == 1L && is.null(prior) && !identical(usual, theta)) first <- glm_information(core, usual)
-    state <- newton_direction(core, prior, state, first)
-    if (is.null(first) && identical(usual, theta)) first <- state$information
-    report(i, state$at$value, state$decrement)
-    if (state$done || i == control$maxit) break
-    state <- newton_step(core, prior, state)
-    if (state$done) break
+  aux <- aux_index(core)
+  at_usual <- identical(usual, theta)
+  first <- diverging <- NULL
+  direction <- function(now, exact) {
+    if (!exact) return(NULL)
+    theta <- now$theta
+    gradient <- now$gradient
+    if (identical(core$aux, "phi") && theta[aux] > largest_log_phi(core)) held <<- TRUE
+    info <- glm_information(core, theta)
+    if (!is.null(prior)) info <- info + prior$information(theta)
+    if (held) {
+      gradient[aux] <- 0
+      info[aux, ] <- info[, aux] <- 0
+      info[aux, aux] <- 1
+    }
+    by <- solve_information(info, gradient)
+    list(information = info, by = by, decrement = max(sum(by * gradient), 0),
+         enough = control$tolerance^2, most = if (core$logged && !held) min(1, 2 / abs(by[aux])))
   }
-  list(theta = state$theta, value = state$at$likelihood, objective = state$at$value,
-       gradient = as.vector(state$at$gradient), information = state$information,
-       decrement = state$decrement, converged = state$converged, message = state$message,
-       iterations = i, diverging = state$diverging, held = state$held)
+  count <- 0L
+  shorten <- function(now, step, to) {
+    if (is.null(prior)) {
+      if (count == 1L && !at_usual) first <<- glm_information(core, usual)
+      diverging <<- diverging_direction(core, now, step$information, first)
+      if (count == 0L && at_usual) first <<- step$information
+      count <<- count + 1L
+      if (!is.null(diverging)) return(NULL)
+    }
+    shortened_step(now, step, to)
+  }
+  found <- newton_search(now, direction, function(now, step, size) {
+    glm_objective(core, prior, now$theta + size * step$by)
+  }, control$maxit, report = function(i, now, step) {
+    report(i, now$objective, sqrt(step$decrement))
+  }, shorten = shorten)
+  now <- found$now
+  step <- found$step
+  # the remaining step costs nothing
+  last <- if (found$converged && !found$rounding && is.null(prior)) step$by else 0
+  list(theta = now$theta + last, value = now$likelihood, objective = now$objective,
+       gradient = now$gradient, information = step$information, decrement = sqrt(step$decrement),
+       converged = found$converged, iterations = found$iterations, diverging = diverging,
+       held = held, message = if (found$converged) "converged" else
+         if (!is.null(diverging)) "coefficients diverge" else
+           if (found$stuck) "no step increases the log density" else limit_message(control$maxit))
 }
+
+limit_message <- function(count) sprintf("iteration limit of %d reached", count)
 
 # The same in C, with its start, for small problems of some families on the host without an offset;
 # NULL where it finds no mode.
@@ -59,71 +95,11 @@ newton_in_c <- function(problem, control) {
 # 1e-7 of the mean for counts of any size.
 largest_log_phi <- function(core) 16 + log(max(core$data$y, 1))
 
-# Information, step and decrement at the current point, and whether the search has ended.
-newton_direction <- function(core, prior, state, first) {
-  theta <- state$theta
-  gradient <- as.vector(state$at$gradient)
-  aux <- aux_index(core)
-  if (identical(core$aux, "phi") && theta[aux] > largest_log_phi(core)) state$held <- TRUE
-  info <- glm_information(core, theta)
-  if (!is.null(prior)) info <- info + prior$information(theta)
-  if (state$held) {
-    gradient[aux] <- 0
-    info[aux, ] <- info[, aux] <- 0
-    info[aux, aux] <- 1
-  }
-  last <- state$decrement
-  state$information <- info
-  state$step <- solve_information(info, gradient)
-  state$decrement <- sqrt(max(sum(state$step * gradient), 0))
-  state$done <- TRUE
-  # when the gradient is only rounding error, it does not get smaller
-  at_rounding <- state$decrement < 1e-5 && state$decrement > last / 2
-  if (state$decrement <= state$tolerance || at_rounding) {
-    # the remaining step costs nothing
-    if (!at_rounding && is.null(prior)) state$theta <- theta + state$step
-    state$converged <- TRUE
-    state$message <- "converged"
-    return(state)
-  }
-  if (is.null(prior)) state$diverging <- diverging_direction(core, state, info, first)
-  if (is.null(state$diverging)) state$done <- FALSE else state$message <- "coefficients diverge"
-  state
-}
-
-# Halves the step until the objective has increased sufficiently.
-newton_step <- function(core, prior, state) {
-  aux <- aux_index(core)
-  step <- state$step
-  rise <- state$decrement^2 # the predicted increase
-  if (core$logged && !state$held) {
-    short <- min(1, 2 / abs(step[aux]))
-    step <- step * short
-    rise <- rise * short
-  }
-  slack <- 1e-12 * (1 + abs(state$at$value))
-  size <- 1
-  repeat {
-    to <- glm_objective(core, prior, state$theta + size * step)
-    if (is.finite(to$value) &&
-          to$value >= state$at$value + 1e-4 * size * rise - slack) break
-    size <- size / 2
-    if (size < 1e-12) {
-      state$done <- TRUE
-      state$message <- "no step increases the log density"
-      return(state)
-    }
-  }
-  state$theta <- state$theta + size * step
-  state$at <- to
-  state
-}
-
 # A direction in which the information has almost vanished compared with the start and the
 # likelihood does not decrease: the likelihood has no maximum, and some observations are predicted
 # with certainty. Returns the change of each coefficient, in units of its column; NULL if there is
 # none.
-diverging_direction <- function(core, state, info, first) {
+diverging_direction <- function(core, now, info, first) {
   if (is.null(first) || is_least_squares(core$family) || core$beta_count == 0L) return(NULL)
   k <- if (core$logged) seq_len(core$beta_count) else seq_len(core$count)
   size <- sqrt(diag(first)[k])
@@ -139,7 +115,7 @@ diverging_direction <- function(core, state, info, first) {
   if (parts$values[last] > 1e-8) return(NULL)
   direction <- numeric(core$count)
   direction[k] <- backsolve(root, parts$vectors[, last]) / size
-  if (!goes_up_for_ever(core, state, direction)) return(NULL)
+  if (!goes_up_for_ever(core, now, direction)) return(NULL)
   beta <- seq_len(core$beta_count)
   if (is.null(core$basis)) return(abs(direction[beta] * size[beta]))
   gamma <- matrix(direction[beta], length(core$kept))
@@ -149,15 +125,15 @@ diverging_direction <- function(core, state, info, first) {
 
 # Whether the likelihood stays constant when the linear predictors move by up to 64 in this
 # direction: a wrong prediction would decrease it.
-goes_up_for_ever <- function(core, state, direction) {
+goes_up_for_ever <- function(core, now, direction) {
   beta <- full_beta(core, as.matrix(direction))
   if (ncol(core$data$x) > core$columns) beta[-seq_len(core$columns), ] <- 0
   reach <- max(abs(as.matrix(cl_matmul(core$data$x, beta))), abs(direction[aux_index(core)]))
   if (!is.finite(reach) || reach == 0) return(FALSE)
-  value <- state$at$likelihood
+  value <- now$likelihood
   slack <- 1e-9 * (1 + abs(value))
   further <- direction * (64 / reach)
-  gain <- c(glm_at(core, state$theta + further)$value, glm_at(core, state$theta - further)$value) -
+  gain <- c(glm_at(core, now$theta + further)$value, glm_at(core, now$theta - further)$value) -
     value
   any(gain >= -slack & gain <= 1)
 }
