@@ -10,6 +10,7 @@
 # a day since 1970, has the turn of that day.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. .ci/turn.sh
 root=$PWD
 logs=$root/build/log
 tally=$root/build/tally # a line "passed failed skipped" from each step
@@ -20,6 +21,7 @@ few= # the tests of steps that run what another step runs too, as a regular expr
 case ${1:-} in
   "")
     export STATCL_TEST_QUICK=1 STATCL_TEST_TURN=${STATCL_TEST_TURN:-$(($(date +%s) / 86400))}
+    export OPENBLAS_NUM_THREADS=1 # the workers use the cores, threads that wait would take time
     few='^(session|matrix|cholesky|glm)$'
     echo "the turn of day $STATCL_TEST_TURN (STATCL_TEST_TURN)"
     ;;
@@ -249,9 +251,10 @@ demo() {
     Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' build/demo
 }
 
-readonly list="core_device tests_host tests_device simulator r_cmd_check core_gpu_kernels
-  core_host faults core_mma core_mma_8 host_only worked_example implementations examples_device
-  demo documents"
+list="core_device tests_host tests_device simulator r_cmd_check core_gpu_kernels core_host faults
+  core_mma core_mma_8 host_only worked_example implementations documents"
+if in_turn 0 2; then list+=" examples_device"; fi
+if in_turn 1 2; then list+=" demo"; fi
 
 # Takes the next step of the list until there is none; a line of the file is a step not yet taken.
 worker() {

@@ -49,7 +49,8 @@ run_apart <- function(name) {
 # Files that take the longest on the host, the longest first.
 long <- c("gp-response", "gp-acquire", "glm-mixed-prior", "sample-compiled", "sample-posteriors",
           "gp-fit", "cv", "sample-reference", "sample", "glm-mixed-uncertainty", "glm-mixed-mcmc",
-          "calibrate", "sample-metric", "glm-mcmc", "lazy", "memory", "batch")
+          "calibrate", "sample-metric", "glm-mcmc", "lazy", "memory", "batch", "glm-stream",
+          "glm-mixed-profile", "glm-around", "glm-r-families", "altrep-result", "glm-stream-text")
 
 # The names of the files of a day's turn; all without a day.
 in_turn <- function(day) {
