@@ -169,18 +169,18 @@ pbinom_formula <- function(q, size, prob, lower.tail = TRUE, log.p = FALSE) {
 
 pnbinom_formula <- function(q, size, prob, mu, lower.tail = TRUE, log.p = FALSE) {
   from <- count_below(q) + 1
-  if (!missing(mu)) {
-    if (!missing(prob)) abort_argument("mu", "'prob' and 'mu' both specified")
-    mu <- where(not_negative(mu), mu, NaN)
-    prob <- size / (size + mu)
+  if (missing(mu)) {
+    value <- pbeta_formula(prob, size, from, lower.tail = lower.tail, log.p = log.p)
+    valid <- both(not_negative(size), both(prob > 0, prob <= 1))
+    return(count_probability(value, q, valid, lower.tail, log.p, size, prob))
   }
-  valid <- both(not_negative(size), both(prob > 0, prob <= 1))
-  value <- pbeta_formula(prob, size, from, lower.tail = lower.tail, log.p = log.p)
-  if (!missing(mu)) { # 1 - prob without its rounding error
-    value <- where(mu < size, pbeta_formula(mu / (size + mu), from, size, lower.tail = !lower.tail,
-                                            log.p = log.p), value)
-  }
-  count_probability(value, q, valid, lower.tail, log.p, size, prob)
+  if (!missing(prob)) abort_argument("mu", "'prob' and 'mu' both specified")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
+  some <- above_zero(size) # a size of 0: all mass is at 0
+  value <- density_op(if (lower) "log_pnbinom" else "log_qnbinom", from, mu, where(some, size, 1))
+  value <- where(some, if (log) value else exp(value), edge_probability(1, lower, log))
+  count_probability(value, q, both(not_negative(size), not_negative(mu)), lower, log, size, mu)
 }
 
 pgeom_formula <- function(q, prob, lower.tail = TRUE, log.p = FALSE) {

@@ -1,11 +1,17 @@
 # Distribution functions and quantiles (R/density.R).
 
+# Inf / Inf would be NaN. A traced exp() counts as finite.
+not_above_largest <- function(x) {
+  infinite <- if (any_traced(x)) is.null(argument_of(x, "exp")) else any(x == Inf, na.rm = TRUE)
+  if (infinite) density_op("pmin", x, .Machine$double.xmax) else x
+}
+
 pnorm_formula <- function(q, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- density_flag(lower.tail, "lower.tail")
   log <- density_flag(log.p, "log.p")
   proper <- above_zero(sd)
   inside <- not_infinite(q)
-  z <- from_centre(where(inside, q, 0), mean, where(proper, sd, 1))
+  z <- from_centre(where(inside, q, 0), mean, where(proper, not_above_largest(sd), 1))
   value <- density_op(if (log) "log_pnorm" else "pnorm", if (lower) z else -z)
   value <- where(proper, value, where(q < mean, edge_probability(0, lower, log),
                                       edge_probability(1, lower, log)))
@@ -39,9 +45,15 @@ pweibull_formula <- function(q, shape, scale = 1, lower.tail = TRUE, log.p = FAL
   lower <- density_flag(lower.tail, "lower.tail")
   log <- density_flag(log.p, "log.p")
   inside <- both(above_zero(q), not_infinite(q))
-  valid <- both(is_positive(shape), is_positive(scale))
-  l <- log_ratio(where(inside, q, 1), where(is_positive(scale), scale, 1))
-  value <- exponential_probability(exp(shape * l), lower, log)
+  valid <- both(above_zero(shape), above_zero(scale))
+  l <- log_ratio(where(inside, q, 1), where(above_zero(scale), scale, 1))
+  s <- not_above_largest(shape) * l
+  value <- if (log && lower) {
+    small <- s < -37 # log(1 - exp(-t)) is log(t)
+    where(small, s, log1m_exp(-exp(where(small, 0, s))))
+  } else {
+    exponential_probability(exp(s), lower, log)
+  }
   probability_value(value, !above_zero(q), both(!not_infinite(q), q > 0), valid, lower, log,
                     q, shape, scale)
 }
@@ -131,8 +143,14 @@ qnorm_formula <- function(p, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE)
   lower <- density_flag(lower.tail, "lower.tail")
   log <- density_flag(log.p, "log.p")
   z <- density_op(if (log) "log_qnorm" else "qnorm", p)
-  if (!lower) z <- -z
-  full_length(mean + where(not_negative(sd), sd, NaN) * z, p, mean, sd)
+  quantile_value(if (lower) z else -z, mean, sd, p)
+}
+
+# centre + scale z; at probabilities 0 and 1 z, whatever these are.
+quantile_value <- function(z, centre, scale, p) {
+  ends <- density_op("is_infinite", z)
+  value <- centre + where(not_negative(scale), scale, NaN) * where(ends, 0, z)
+  full_length(where(ends, z, value), p, centre, scale)
 }
 
 # Whether p, or its logarithm, is a probability.
@@ -143,8 +161,7 @@ qlogis_formula <- function(p, location = 0, scale = 1, lower.tail = TRUE, log.p 
   log <- density_flag(log.p, "log.p")
   p <- where(can_be_probability(p, log), p, NaN)
   z <- if (log) p - log1m_exp(p) else log(p / (1 - p))
-  if (!lower) z <- -z
-  full_length(location + where(not_negative(scale), scale, NaN) * z, p, location, scale)
+  quantile_value(if (lower) z else -z, location, scale, p)
 }
 
 qexp_formula <- function(p, rate = 1, lower.tail = TRUE, log.p = FALSE) {
@@ -156,5 +173,6 @@ qexp_formula <- function(p, rate = 1, lower.tail = TRUE, log.p = FALSE) {
   } else {
     if (log) -p else -log(p)
   }
-  full_length(t / where(not_negative(rate), rate, NaN), p, rate)
+  valid <- not_negative(rate)
+  full_length(where(t == 0, where(valid, 0, NaN), t / where(valid, rate, NaN)), p, rate)
 }

@@ -14,7 +14,7 @@
 #' | `dgamma`, `pgamma` | `shape`, `rate` or `scale` | Loader (2000); series, continued fraction |
 #' | `dchisq`, `pchisq` | `df` | as gamma |
 #' | `dweibull`, `pweibull` | `shape`, `scale` | |
-#' | `dbeta`, `pbeta` | `shape1`, `shape2` | Loader (2000); continued fraction |
+#' | `dbeta`, `pbeta` | `shape1`, `shape2` | Loader (2000); series, quadrature |
 #' | `dt` | `df` | Loader (2000) |
 #' | `dcauchy`, `pcauchy` | `location`, `scale` | |
 #' | `dlogis`, `plogis`, `qlogis` | `location`, `scale` | |
@@ -50,8 +50,8 @@
 #'
 #' Counts `x` are data; counts that are not whole numbers give a warning and have density zero.
 #' `choose` and `lchoose` have no derivative with respect to `k`. Noncentral distributions (`ncp`)
-#' are not available. `pgamma`, `pchisq` and `pbeta` have no second derivatives with respect to
-#' shapes and degrees of freedom.
+#' are not available. `pgamma`, `pchisq`, `pbeta` and `pnbinom` have no second derivatives with
+#' respect to shapes, sizes and degrees of freedom.
 #'
 #' The densities of `exp(a)` and `plogis(a)` do not compute `log(exp(a))` and `log(plogis(a))`:
 #' write `dpois(y, exp(eta))` and `dbinom(y, n, plogis(eta))`, which are fast and do not overflow.

@@ -87,6 +87,7 @@ core_numbers <- function(op, ...) {
 number_ops <- list(
   square = function(a) a * a,
   round = function(a) round(a),
+  is_infinite = function(a) is.infinite(a),
   inv_logit = function(a) stats::plogis(a),
   log1p_exp = function(a) -stats::plogis(-a, log.p = TRUE),
   log1m_exp = function(a) {

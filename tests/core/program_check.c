@@ -209,6 +209,8 @@ static domain domain_of(scl_op op, int k) {
   case SCL_OP_LGAMMA:
   case SCL_OP_DIGAMMA:
   case SCL_OP_LOG_QGAMMA:
+  case SCL_OP_LOG_PNBINOM:
+  case SCL_OP_LOG_QNBINOM:
     return POSITIVE;
   case SCL_OP_LOG_PBETA:
   case SCL_OP_LOG_QBETA:

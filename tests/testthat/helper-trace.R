@@ -13,10 +13,17 @@ slope_in_base_r <- function(f, k) {
     ifelse(is.finite(value) & value != 0, slope, ifelse(is.na(value), NaN, 0))
   }
 }
-log_pgamma <- function(a, b) pgamma(a, b, log.p = TRUE)
-log_qgamma <- function(a, b) pgamma(a, b, lower.tail = FALSE, log.p = TRUE)
-log_pbeta <- function(a, b, c) pbeta(a, b, c, log.p = TRUE)
-log_qbeta <- function(a, b, c) pbeta(a, b, c, lower.tail = FALSE, log.p = TRUE)
+# Logarithms of distribution functions, and the operand by which a slope is a derivative.
+tails <- list(
+  log_pgamma = function(a, b) pgamma(a, b, log.p = TRUE),
+  log_qgamma = function(a, b) pgamma(a, b, lower.tail = FALSE, log.p = TRUE),
+  log_pbeta = function(a, b, c) pbeta(a, b, c, log.p = TRUE),
+  log_qbeta = function(a, b, c) pbeta(a, b, c, lower.tail = FALSE, log.p = TRUE),
+  log_pnbinom = function(a, b, c) pnbinom(ceiling(a) - 1, c, mu = b, log.p = TRUE),
+  log_qnbinom = function(a, b, c) pnbinom(ceiling(a) - 1, c, , b, FALSE, TRUE))
+tail_slopes <- c(log_pgamma_slope = 2, log_qgamma_slope = 2, log_pbeta_slope_a = 2,
+                 log_pbeta_slope_b = 3, log_qbeta_slope_a = 2, log_qbeta_slope_b = 3,
+                 log_pnbinom_slope = 3, log_qnbinom_slope = 3)
 
 # The meaning of each operation of elementwise.def in base R. A new row of the table needs one here.
 in_base_r <- list(
@@ -58,19 +65,14 @@ in_base_r <- list(
   },
   tetragamma = function(a) psigamma(a, 2), pentagamma = function(a) psigamma(a, 3),
   log_pnorm_slope = function(a) exp(dnorm(a, log = TRUE) - pnorm(a, log.p = TRUE)),
-  log_pgamma = log_pgamma, log_qgamma = log_qgamma, log_pbeta = log_pbeta,
-  log_qbeta = log_qbeta,
-  log_pgamma_slope = slope_in_base_r(log_pgamma, 2),
-  log_qgamma_slope = slope_in_base_r(log_qgamma, 2),
-  log_pbeta_slope_a = slope_in_base_r(log_pbeta, 2),
-  log_pbeta_slope_b = slope_in_base_r(log_pbeta, 3),
-  log_qbeta_slope_a = slope_in_base_r(log_qbeta, 2),
-  log_qbeta_slope_b = slope_in_base_r(log_qbeta, 3),
   # an infinite order would crash R
   bessel_k_scaled = function(a, b) besselK(a, ifelse(is.finite(b), abs(b), NaN), TRUE),
   pnorm = pnorm, dnorm = dnorm, qnorm = qnorm, log_qnorm = function(a) qnorm(a, log.p = TRUE),
   log_pnorm = function(a) pnorm(a, log.p = TRUE),
   round_to = function(a, b) ifelse(b > 0, round(a * b) / b, round(a / -b) * -b))
+in_base_r <- c(in_base_r, tails, Map(function(name, k) {
+  slope_in_base_r(tails[[sub("_slope.*", "", name)]], k)
+}, names(tail_slopes), tail_slopes))
 
 meaning_in_base_r <- function(op) {
   f <- in_base_r[[op]]

@@ -1,21 +1,22 @@
-# Log densities at the ends of the ranges of their arguments, as cl_gradient() evaluates them, and
-# their gradients: against tests/reference/densities.csv, of 17 digits, by one function for each.
+# Log densities and distribution functions at the ends of the ranges of their arguments, as
+# cl_gradient() evaluates them, and their gradients: against tests/reference/densities.csv, of 17
+# digits, by one function for each; and against base R.
 
 table <- read.csv(test_path("..", "reference", "densities.csv"), colClasses = c(name = "character"))
 columns <- c("a", "b", "c")
 
-# The arguments in the order of the table's columns.
-arguments <- list(
-  dnorm = c("x", "mean", "sd"), dlnorm = c("x", "meanlog", "sdlog"), dexp = c("x", "rate"),
-  dgamma = c("x", "shape", "rate"), dchisq = c("x", "df"), dweibull = c("x", "shape", "scale"),
-  dbeta = c("x", "shape1", "shape2"), dt = c("x", "df"), dcauchy = c("x", "location", "scale"),
-  dlogis = c("x", "location", "scale"), dbinom = c("x", "size", "prob"),
-  dbinom_logit = c("x", "size", "prob"), dpois = c("x", "lambda"), dnbinom = c("x", "size", "mu"),
-  dnbinom_prob = c("x", "size", "prob"), dgeom = c("x", "prob"))
+# The arguments in the order of the table's columns: those of R's function.
+arguments_of <- function(name) {
+  if (name == "dbinom_logit") return(c("x", "size", "prob"))
+  of <- setdiff(names(formals(sub("_.*", "", name))), c("ncp", "log", "lower.tail", "log.p"))
+  if (grepl("gamma", name)) of <- setdiff(of, "scale")
+  if (grepl("nbinom", name)) of <- setdiff(of, if (grepl("prob", name)) "mu" else "prob")
+  of
+}
 
 # The values and gradients of all rows of one name. The last argument of dbinom_logit is a logit.
 traced_rows <- function(name, rows) {
-  names <- arguments[[name]]
+  names <- arguments_of(name)
   given <- columns[seq_along(names)]
   free <- !is.na(unlist(rows[1, paste0("by_", given)]))
   values <- stats::setNames(as.list(rows[given]), names)
@@ -23,8 +24,11 @@ traced_rows <- function(name, rows) {
   if (name == "dbinom_logit") call$prob <- quote(plogis(prob))
   f <- function() NULL
   formals(f) <- stats::setNames(rep(alist(x = ), sum(free) + 1L), c("weight", names[free]))
+  flags <- list(log = TRUE)
+  if (grepl("^p", name)) flags <- list(lower.tail = !grepl("upper", name), log.p = TRUE)
+  if (grepl("^q", name)) flags <- list(lower.tail = !grepl("upper", name))
   density <- as.name(sub("_.*", "", name))
-  body(f) <- call("sum", call("*", quote(weight), as.call(c(density, call, log = TRUE))))
+  body(f) <- call("sum", call("*", quote(weight), as.call(c(density, call, flags))))
   environment(f) <- list2env(values, parent = globalenv())
   at <- c(list(weight = rep(1, nrow(rows))), values[free])
   slopes <- attr(do.call(cl_gradient(f), at), "gradient")
@@ -39,6 +43,10 @@ expect_units <- function(name, rows, most) {
   for (what in names(found)) {
     want <- rows[[what]]
     unit <- 10^rows[[sub("value|by", "unit", what)]]
+    # A tail's slope is exp() of a difference of two logarithms, as far as 1e5.
+    if (grepl("^p", name) && what != "value") {
+      unit <- unit + 2^-53 * pmin(abs(rows$value), 1e5) * abs(want)
+    }
     off <- abs(found[[what]] - want) / pmax(unit, if (what == "value") 4e-15 else 1e-300)
     off[found[[what]] == want] <- 0
     far <- abs(want) > 1e300 | what != "value" & abs(rows$value) > 1e300 # beyond the range
@@ -54,42 +62,56 @@ test_that("log densities and gradients have full precision far out in all argume
   check <- function(names) {
     for (name in names) expect_units(name, table[table$name == name, ], 64)
   }
-  on_host(check(names(arguments)))
-  on_device(check(full_or_quick(names(arguments), c("dgamma", "dt", "dnbinom")))) # a kernel each
+  on_host(check(unique(table$name)))
+  few <- c("dgamma", "dt", "dnbinom", "pbeta", "pnbinom_upper")
+  on_device(check(full_or_quick(unique(table$name), few))) # a kernel each
 })
 
-test_that("a log density is not NaN where base R has a number or -Inf", {
-  ends <- c(0, 1e-300, 0.3, 1, 70, 1e300, Inf)
-  places <- c(-Inf, -3, 0, 1e200, Inf)
+test_that("nothing is NaN where base R has a number or an infinity", {
+  ends <- c(0, 1e-320, 1e-300, 0.3, 1, 70, 1e300, Inf)
+  places <- c(-Inf, -3, 0, 0.5, 1e200, Inf)
   shares <- c(0, 1e-300, 0.3, 1 - 2^-53, 1)
   counts <- c(0, 1, 3, 150, 1e6)
   cases <- list(
-    dnorm = list(c(places, 0.5), places, ends), dlnorm = list(ends, places, ends),
-    dexp = list(ends, ends), dgamma = list(ends, ends, ends), dchisq = list(ends, ends),
-    dweibull = list(ends, ends, ends), dbeta = list(shares, ends, ends),
-    dt = list(c(places, 0.5), ends), dcauchy = list(c(places, 0.5), places, ends),
-    dlogis = list(c(places, 0.5), places, ends), dbinom = list(counts, counts, shares),
-    dpois = list(counts, ends), dnbinom = list(counts, ends, ends),
-    dnbinom_prob = list(counts, ends, shares), dgeom = list(counts, shares))
-  on_host(for (name in names(cases)) {
-    grid <- expand.grid(cases[[name]], KEEP.OUT.ATTRS = FALSE)
+    norm = list(places, places, ends), lnorm = list(ends, places, ends), exp = list(ends, ends),
+    gamma = list(ends, ends, ends), chisq = list(ends, ends), weibull = list(ends, ends, ends),
+    beta = list(shares, ends, ends), t = list(places, ends), cauchy = list(places, places, ends),
+    logis = list(places, places, ends), unif = list(places, places, places),
+    binom = list(counts, counts, shares), pois = list(counts, ends),
+    nbinom = list(counts, ends, ends), nbinom_prob = list(counts, ends, shares),
+    geom = list(counts, shares))
+  quantiles <- list(norm = list(shares, places, ends), logis = list(shares, places, ends),
+                    exp = list(shares, ends))
+  check <- function(name, values, ...) {
+    grid <- expand.grid(values, KEEP.OUT.ATTRS = FALSE)
+    of <- arguments_of(name)
     names(grid) <- columns[seq_along(grid)]
-    counted <- name %in% c("dpois", "dbinom", "dgeom", "dnbinom", "dnbinom_prob")
+    want <- suppressWarnings(do.call(sub("_.*", "", name), c(stats::setNames(grid, of), list(...))))
+    counted <- grepl("(pois|binom|geom)", name)
     grid[paste0("by_", names(grid))] <- 1
     if (counted) grid$by_a <- NA
-    if (name == "dbinom") grid$by_b <- NA
-    want <- suppressWarnings(do.call(sub("_.*", "", name), c(
-      stats::setNames(as.list(grid[columns[seq_along(arguments[[name]])]]), arguments[[name]]),
-      log = TRUE)))
-    got <- suppressWarnings(traced_rows(name, grid)$value)
-    bad <- is.nan(got) & !is.nan(want)
+    if (grepl("^.binom", name)) grid$by_b <- NA
+    found <- suppressWarnings(traced_rows(paste0(name, if (isFALSE(...elt(1))) "_upper"), grid))
+    bad <- is.nan(found$value) & !is.nan(want)
     # Infinite numbers and scales together; an infinite size with a probability of 1.
     if (name == "dnorm") bad <- bad & grid$c < Inf
     if (name == "dweibull") bad <- bad & grid$b < Inf
     if (name == "dnbinom_prob") bad <- bad & !(grid$b == Inf & grid$c == 1)
-    rows <- cbind(grid[seq_along(arguments[[name]])], got, want)[bad, ]
+    rows <- cbind(grid[seq_along(of)], got = found$value, want)[bad, ]
     text <- utils::capture.output(print(utils::head(rows, 4L)))
     expect(!any(bad), paste(c(name, text), collapse = "\n"))
+  }
+  on_host({
+    for (name in names(cases)) {
+      check(paste0("d", name), cases[[name]], log = TRUE)
+      if (name == "t") next
+      for (lower in c(TRUE, FALSE)) {
+        check(paste0("p", name), cases[[name]], lower.tail = lower, log.p = TRUE)
+      }
+    }
+    for (name in names(quantiles)) for (lower in c(TRUE, FALSE)) {
+      check(paste0("q", name), quantiles[[name]], lower.tail = lower)
+    }
   })
 })
 

@@ -5,6 +5,8 @@
 
 #include "special_functions.h"
 
+#include "special_density.h"
+
 /* log(gamma(z + r) / gamma(z)) - r log(z) for z >= 16, r >= 0. */
 static inline real glm_log_rising(real z, real r) {
   const real ratio = r / z;
@@ -12,32 +14,14 @@ static inline real glm_log_rising(real z, real r) {
          special_stirling(z);
 }
 
-/* log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2 for x > 0. */
-static inline real glm_stirling(real x) {
-  if (x >= 12.0) return special_stirling(x);
-  return special_log_gamma(x) - (x - 0.5) * log(x) + x - SPECIAL_LOG_SQRT_2PI;
-}
-
-/* digamma(x) - log(x) for x > 0: below 12 by steps to x + 1, from which it differs by
- * log(1 + 1 / x) - 1 / x. */
-static inline real glm_digamma_rest(real x) {
-  real sum = 0.0;
-  for (; x < 12.0; x += 1.0)
-    sum += x < 1.0 ? log((1.0 + x) / x) - 1.0 / x : glm_log1p_minus(1.0 / x);
-  return sum - 0.5 / x + special_stirling_slope(x);
-}
-
 /* log(gamma(n) / gamma(phi)) + phi log(phi) - n log(n), where n = y + phi, plus y if y is many; its
  * derivative with respect to phi. */
 static inline glm_term glm_neg_binomial_2_log_value(real y, glm_aux aux) {
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  const real phi = fmax(aux.value, 2.3e-308), n = y + phi;
+  const real phi = fmax(aux.value, SPECIAL_SMALLEST);
   if (y < 2.0) return term; /* both are 0 with what the other part has */
-  term.value = -0.5 * (phi < y ? log(n) - aux.log_value : log1p(y / phi)) +
-               (glm_stirling(n) - glm_stirling(phi)) - (GLM_MANY(y) ? 0.0 : y);
-  term.d_aux = phi < 12.0
-                   ? glm_digamma_rest(n) - glm_digamma_rest(phi)
-                   : 0.5 * (y / phi) / n + special_stirling_slope(n) - special_stirling_slope(phi);
+  term.value = special_neg_binomial_rest(y, phi) - (GLM_MANY(y) ? 0.0 : y);
+  term.d_aux = special_neg_binomial_rest_slope(y, phi);
   return term;
 }
 

@@ -5,7 +5,7 @@
 #ifndef SCL_SPECIAL_DENSITY_H
 #define SCL_SPECIAL_DENSITY_H
 
-#define SPECIAL_LARGEST 1.7976931348623157e308
+#define SPECIAL_SMALLEST 2.2250738585072014e-308 /* below are denormal numbers */
 
 /* log(1 + v) - v; `sum` is 1 + v, which may have more digits than v. */
 SCL_INLINE real special_log1p_minus(real v, real sum) {
@@ -14,6 +14,24 @@ SCL_INLINE real special_log1p_minus(real v, real sum) {
   if (!(fabs(v) < 0.25)) return log(sum) - v;
   for (int j = 11; j > 0; j--) series = series * w + 1.0 / (2.0 * j + 1.0);
   return s * (2.0 * w * series - v);
+}
+
+/* exp(z) - 1 - z; `grown` is exp(z) - 1. */
+SCL_INLINE real special_expm1_minus(real z, real grown) {
+  real sum = 2.0 / 87178291200.0;
+  if (!(fabs(z) < 0.5)) return grown - z;
+  sum = 2.0 / 6227020800.0 + z * sum;
+  sum = 2.0 / 479001600.0 + z * sum;
+  sum = 2.0 / 39916800.0 + z * sum;
+  sum = 2.0 / 3628800.0 + z * sum;
+  sum = 2.0 / 362880.0 + z * sum;
+  sum = 2.0 / 40320.0 + z * sum;
+  sum = 2.0 / 5040.0 + z * sum;
+  sum = 2.0 / 720.0 + z * sum;
+  sum = 2.0 / 120.0 + z * sum;
+  sum = 2.0 / 24.0 + z * sum;
+  sum = 2.0 / 6.0 + z * sum;
+  return 0.5 * z * z * (1.0 + z * sum);
 }
 
 /* log(a / b) for positive numbers. */
@@ -53,6 +71,24 @@ SCL_INLINE real special_stirling_slope_of(real x, real order) {
   if (n == 2) return special_trigamma_right(y) - v + (low ? 0.5 : -0.5) * w;
   if (n == 3) return special_tetragamma_right(y) + w + (low ? -1.0 : 1.0) * (v * w);
   return special_pentagamma_right(y) - 2.0 * (v * w) + (low ? 3.0 : -3.0) * (w * w);
+}
+
+/* log(gamma(a + b)) - log(gamma(a)) for a > 0 and b >= 0. */
+SCL_INLINE real special_log_gamma_rise(real a, real b) {
+  real sum = 0.0;
+  for (; a < 12.0; a += 1.0) sum -= b / a < INFINITY ? log1p(b / a) : log(b) - log(a);
+  /* 1 / n^k - 1 / a^k is 1 / n - 1 / a times a sum of powers. */
+  const real factor[5] = {-1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0,
+                          -691.0 / 360360.0};
+  const real n = a + b, p = 1.0 / n, q = 1.0 / a;
+  real powers = 1.0, odd = q, rest = 1.0 / 12.0;
+  for (int k = 0; k < 5; k++) {
+    powers = powers * p * p + odd * (p + q);
+    rest += factor[k] * powers;
+    odd *= q * q;
+  }
+  const real grown = b / a > 1e-290 ? (a - 0.5) * log1p(b / a) : b;
+  return sum + grown + b * (log(n) - 1.0) - b * p * q * rest;
 }
 
 /* digamma(a + b) - digamma(a). */
@@ -102,16 +138,27 @@ SCL_INLINE real special_t_power_slope(real n, real x) {
 /* ---- beta and negative binomial ----------------------------------------------------------------
  */
 
-/* log(x^a (1 - x)^b / beta(a, b)). */
-SCL_INLINE real special_beta_power(real x, real a, real b) {
+/* log(x) where y = 1 - x. */
+SCL_INLINE real special_log_share(real x, real y) {
+  return x < 0.5 ? log(x) : log1p(-y);
+}
+
+/* log(x^a y^b / beta(a, b)), y = 1 - x. */
+SCL_INLINE real special_beta_power_of(real x, real y, real a, real b) {
   const real n = a + b, m = n * x, low = fmin(a, b);
-  if (!(x >= 0.0 && x <= 1.0 && a >= 0.0 && b >= 0.0)) return NAN;
-  if (x == 0.0 || x == 1.0 || a == 0.0 || b == 0.0 || isinf(n)) return -INFINITY;
-  if (n < 12.0 || low < 1.0) return a * log(x) + b * log1p(-x) - special_lbeta(a, b);
+  if (!(x >= 0.0 && y >= 0.0 && a >= 0.0 && b >= 0.0)) return NAN;
+  if (x == 0.0 || y == 0.0 || a == 0.0 || b == 0.0 || isinf(n)) return -INFINITY;
+  if (n < 12.0 || low < 1.0) {
+    return a * special_log_share(x, y) + b * special_log_share(y, x) - special_lbeta(a, b);
+  }
   const real rest = special_stirling(n) - special_stirling_rest(a) - special_stirling_rest(b);
   const real own = m > 1e-290 ? special_deviance(a, m) : a * (log(a / n) - log(x)) + (m - a);
   return rest + 0.5 * log(low * (fmax(a, b) / n)) - SPECIAL_LOG_SQRT_2PI - own -
-         special_deviance(b, n * (1.0 - x));
+         special_deviance(b, n * y);
+}
+
+SCL_INLINE real special_beta_power(real x, real a, real b) {
+  return special_beta_power_of(x, 1.0 - x, a, b);
 }
 
 /* Half the deviance of a negative binomial count y with mean m and size n. */
@@ -122,9 +169,23 @@ SCL_INLINE real special_neg_binomial_deviance(real y, real m, real n) {
   /* v and u are the relative distances of size and count from those at the mean. */
   const real v = (y - m) / (n + m), u = (m - y) / y / (1.0 + m / n);
   const real ratio = (n + y) / (n + m), odds = m / y * ratio;
+  if (isinf(ratio))
+    return (y - m) * (n / (n + m)) - y * (log(m) - log(y) + log(n + y) - log(n + m) - u);
   const real part = fabs(u) < 0.25 || odds > 1e-300 ? special_log1p_minus(u, odds)
                                                     : log(m) - log(y) + log(ratio) - u;
   return -n * special_log1p_minus(v, ratio) - y * part;
+}
+
+/* What the log density of a negative binomial count y > 0 with size n > 0 has besides that of a
+ * Poisson count with mean y at y, and less the deviance; and its derivative with respect to n. */
+SCL_INLINE real special_neg_binomial_rest(real y, real n) {
+  const real more = y / n < INFINITY ? log1p(y / n) : log(y) - log(n);
+  return special_stirling_rest(n + y) - special_stirling_rest(n) - 0.5 * more;
+}
+
+SCL_INLINE real special_neg_binomial_rest_slope(real y, real n) {
+  return 0.5 * (y / (n + y) / n) +
+         (special_stirling_slope_of(n + y, 1.0) - special_stirling_slope_of(n, 1.0));
 }
 
 /* The log density of a negative binomial count y with mean m and size n > 0, without the term of y
@@ -132,9 +193,7 @@ SCL_INLINE real special_neg_binomial_deviance(real y, real m, real n) {
 SCL_INLINE real special_neg_binomial(real y, real m, real n) {
   if (!(y >= 0.0 && m >= 0.0 && n > 0.0)) return NAN;
   if (y == 0.0) return -special_neg_binomial_deviance(y, m, n);
-  const real more = y / n < INFINITY ? log1p(y / n) : log(y) - log(n);
-  const real rest = special_stirling_rest(n + y) - special_stirling_rest(n);
-  return rest - 0.5 * more - special_neg_binomial_deviance(y, m, n);
+  return special_neg_binomial_rest(y, n) - special_neg_binomial_deviance(y, m, n);
 }
 
 /* Its derivative with respect to n. */
@@ -145,8 +204,7 @@ SCL_INLINE real special_neg_binomial_slope(real y, real m, real n) {
   const real far = isinf(m) ? -INFINITY : special_log1p_minus((from - m) / (n + m), ratio);
   if (y == 0.0) return far;
   if (y == 1.0) return far + m / (n + m) / n; /* the other terms cancel */
-  return far + 0.5 * (y / (n + y) / n) +
-         (special_stirling_slope_of(n + y, 1.0) - special_stirling_slope_of(n, 1.0));
+  return far + special_neg_binomial_rest_slope(y, n);
 }
 
 #endif
