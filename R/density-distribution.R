@@ -137,6 +137,29 @@ pbeta_formula <- function(q, shape1, shape2, ncp = 0, lower.tail = TRUE, log.p =
   probability_value(value, q <= 0, q >= 1, valid, lower, log, q, shape1, shape2)
 }
 
+# Each tail has half the probability of a beta variable's tail.
+pt_formula <- function(q, df, ncp, lower.tail = TRUE, log.p = FALSE) {
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
+  if (!missing(ncp)) refuse_noncentral(ncp)
+  valid <- above_zero(df)
+  proper <- both(valid, not_infinite(df))
+  n <- where(proper, df, 1)
+  inside <- not_infinite(q)
+  t <- where(inside, q, 0)
+  t <- t + where(t == 0, 1e-140, 0) # the derivatives below are not defined at 0
+  squared <- (t / sqrt(n))^2
+  near <- squared < 1
+  inner <- where(near, squared, 0.5)
+  outer <- where(near, 2, squared)
+  tail <- base::log(0.5) + where(near, density_op("log_qbeta", inner / (1 + inner), 0.5, 0.5 * n),
+                                 density_op("log_pbeta", 1 / (1 + outer), 0.5 * n, 0.5))
+  above <- if (lower) t > 0 else t < 0
+  value <- where(above, if (log) log1m_exp(tail) else -expm1(tail), if (log) tail else exp(tail))
+  value <- where(not_infinite(df), value, pnorm_formula(q, 0, 1, lower, log))
+  probability_value(value, both(!inside, q < 0), both(!inside, q > 0), valid, lower, log, q, df)
+}
+
 # ---- quantiles -----------------------------------------------------------------------------------
 
 qnorm_formula <- function(p, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {

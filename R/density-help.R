@@ -15,7 +15,7 @@
 #' | `dchisq`, `pchisq` | `df` | as gamma |
 #' | `dweibull`, `pweibull` | `shape`, `scale` | |
 #' | `dbeta`, `pbeta` | `shape1`, `shape2` | Loader (2000); series, quadrature |
-#' | `dt` | `df` | Loader (2000) |
+#' | `dt`, `pt` | `df` | Loader (2000); as beta |
 #' | `dcauchy`, `pcauchy` | `location`, `scale` | |
 #' | `dlogis`, `plogis`, `qlogis` | `location`, `scale` | |
 #' | `dunif`, `punif` | `min`, `max` | |

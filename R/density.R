@@ -104,7 +104,7 @@ from_centre <- function(x, centre, scale) {
 
 # A flag; R takes numbers too.
 density_flag <- function(x, argument) {
-  if (is_number(x) && x %in% 0:1) x == 1 else check_flag(x, argument)
+  if (!is_traced(x) && is_number(x) && x %in% 0:1) x == 1 else check_flag(x, argument)
 }
 
 # ---- results -------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ density_formulas <- function() {
        pnorm = pnorm_formula, plogis = plogis_formula, pexp = pexp_formula,
        pweibull = pweibull_formula, punif = punif_formula, plnorm = plnorm_formula,
        pcauchy = pcauchy_formula, pgamma = pgamma_formula, pchisq = pchisq_formula,
-       pbeta = pbeta_formula, ppois = ppois_formula, pbinom = pbinom_formula,
+       pbeta = pbeta_formula, pt = pt_formula, ppois = ppois_formula, pbinom = pbinom_formula,
        pnbinom = pnbinom_formula, pgeom = pgeom_formula,
        qlogis = qlogis_formula, qnorm = qnorm_formula, qexp = qexp_formula,
        dmvnorm = dmvnorm_formula, dlkj = dlkj_formula, dwishart = dwishart_formula,

@@ -7,24 +7,10 @@
 #'
 #' A formula without a left-hand side, such as `~ dnorm(beta, 0, 5, log = TRUE)`, is an expression
 #' of the parameters; other variables are looked up where the formula was written. The expression is
-#' evaluated elementwise and summed over the elements. Its gradient is derived symbolically if
-#' subexpressions with parameters contain
-#' - arithmetic, `exp`, `log` and related functions, `sqrt`, `abs`, trigonometric and hyperbolic
-#'   functions and their inverses;
-#' - `gamma`, `lgamma`, `digamma`, `trigamma`, `psigamma`, `beta`, `lbeta`, `factorial`,
-#'   `lfactorial`;
-#' - densities, differentiable with respect to all arguments except counts and `ncp`: `dnorm`,
-#'   `dlnorm`, `dcauchy`, `dlogis`, `dt`, `dunif`, `dexp`, `dgamma`, `dchisq`, `dbeta`, `dweibull`,
-#'   `dpois`, `dgeom`, `dbinom`, `dnbinom`; write `log = TRUE` for log densities;
-#' - distribution functions: `pnorm`, `plogis`, `pcauchy`, `plnorm`, `pexp`, `pweibull`, `punif`
-#'   with respect to all arguments, `pgamma` except the shape, `pbeta` and `pt` with respect to the
-#'   first argument;
-#' - priors such as [prior_normal()]: `~ prior_normal(0, 5)(beta)`.
-#'
-#' Other formulas are compiled by [cl_gradient()] and may contain everything that functions may
-#' contain there: `~ -sum((y - x %*% beta)^2)`, `~ dmvnorm(beta, 0, S, log = TRUE)`, your functions.
-#'
-#' Subexpressions without parameters may contain anything: `~ dnorm(mean(y), mu, 1, log = TRUE)`.
+#' evaluated and summed over its elements. It is compiled by [cl_gradient()] and may contain
+#' everything that functions may contain there: `~ -sum((y - x %*% beta)^2)`, densities with `log =
+#' TRUE`, priors such as `prior_normal(0, 5)(beta)`, your functions. Subexpressions without
+#' parameters may contain anything: `~ dnorm(mean(y), mu, 1, log = TRUE)`.
 #'
 #' A function is called with the parameters that its arguments name. It returns a single number with
 #' the attribute `"gradient"`: a list by parameter, or a plain vector if the function has one
@@ -105,70 +91,117 @@ used_parameters <- function(term, names) {
 
 formula_term <- function(term, names) {
   used <- used_parameters(term, names)
-  program <- tryCatch(formula_program(term, used), statcl_error_argument = identity)
-  if (inherits(program, "condition")) {
-    counts <- grepl("with respect to 'x' is not known", conditionMessage(program), fixed = TRUE)
-    if (counts) stop(program) # counts are data
-    return(compiled_term(term, used, program))
-  }
-  run <- program$run
-  constants <- program$constants
-  alone <- length(formals(run)) == 1L
-  checked <- NULL
-  to <- 0L
-  function(parameters) {
-    parameters <- parameters[used]
-    answer <- if (alone) {
-      run(parameters[[1L]])
-    } else {
-      all <- c(parameters, constants())
-      sizes <- lengths(all)
-      if (!identical(sizes, checked)) {
-        to <<- program$check(sizes)
-        checked <<- sizes
-      }
-      do.call(run, if (to > 0L) lapply(all, rep_len, to) else all, quote = TRUE)
-    }
-    n <- length(answer[[1L]])
-    part <- answer[[2L]] # NULL: density zero
-    for (i in seq_along(part)) {
-      slope <- part[[i]]
-      if (length(slope) != n) slope <- rep_len(slope, n)
-      p <- parameters[[i]]
-      plain <- length(p) == n && is.null(attributes(slope)) && is.null(dim(p))
-      part[[i]] <- if (plain) slope else fold(as.vector(slope), p, term)
-    }
-    list(answer[[3L]], part)
-  }
-}
-
-# A term that the rules cannot differentiate is compiled by cl_gradient(); raises `fault` if that
-# fails.
-compiled_term <- function(term, used, fault) {
-  f <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(used)), used),
-                     call("sum", term[[2L]])), envir = environment(term))
-  model <- cl_gradient(f)
+  current <- formula_model(term, used)
   done <- FALSE
   function(parameters) {
-    answer <- tryCatch(do.call(model, parameters[used], quote = TRUE),
-                       statcl_error_argument = function(e) if (done) stop(e) else stop(fault))
-    done <<- TRUE
-    list(as.vector(answer), attr(answer, "gradient"))
+    parameters <- parameters[used]
+    model <- current()
+    state <- environment(model)
+    answer <- if (has_plain_program(state)) {
+      .Call(r_program_evaluate, state$program, parameters, state$like)
+    }
+    if (is.null(answer)) {
+      answer <- tryCatch(do.call(model, parameters, quote = TRUE),
+                         statcl_error_argument = function(e) {
+        if (done) stop(e)
+        why <- sub("^'f' cannot be traced( at '[^']*')?: ", "", conditionMessage(e))
+        abort_argument("...", sprintf("the formula '%s' cannot be differentiated: %s",
+                                      deparse1(term), sub(", or let retrace.*", "", why)))
+      })
+      done <<- TRUE
+    }
+    value <- as.vector(answer)
+    list(value, if (!identical(value, -Inf)) attr(answer, "gradient"))
   }
 }
 
-# Sums derivatives of elements into the shape of a parameter that was recycled.
-fold <- function(slope, parameter, term) {
-  n <- length(parameter)
-  if (length(slope) != n) {
-    if (n == 0L || length(slope) %% n != 0L) {
-      abort_argument("...", sprintf("the parameters in '%s' have different lengths",
-                                    deparse1(term)))
+# function(points) for points in columns, as those of batch_caller().
+formula_batch <- function(term, layout) {
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  current <- formula_model(term, used_parameters(term, names))
+  model <- call_density <- NULL
+  function(x) {
+    if (!identical(now <- current(), model)) {
+      model <<- now
+      call_density <<- gradient_batch(model, layout)
     }
-    slope <- if (n == 1L) sum(slope) else rowSums(matrix(slope, n))
+    call_density(x)
   }
-  if (!is.null(dim(parameter))) dim(slope) <- dim(parameter)
-  slope
+}
+
+# function() giving the sum of a formula's elements as a cl_gradient(), for the present values of
+# those subexpressions of elementwise functions that have no parameters. A formula of elementwise
+# functions alone runs on the host.
+formula_model <- function(term, used) {
+  home <- environment(term)
+  place <- new.env(parent = home)
+  place$.nested <- nested_lengths
+  constants <- list()
+  elementwise <- TRUE
+  constant <- function(e) {
+    known <- vapply(constants, identical, NA, e)
+    name <- if (any(known)) names(constants)[known] else paste0(".k", length(constants) + 1L)
+    constants[[name]] <<- e
+    as.name(name)
+  }
+  split <- function(e) {
+    if (!is.language(e)) return(e)
+    if (!any(all.vars(e) %in% used)) return(constant(e))
+    if (is.name(e)) return(e)
+    if (is_prior(e[[1L]], home, used)) {
+      e[[1L]] <- constant(e[[1L]])
+    } else if (!is_elementwise(e[[1L]], home)) {
+      elementwise <<- FALSE
+      return(e)
+    }
+    e[-1L] <- lapply(as.list(e)[-1L], split)
+    e
+  }
+  body <- call(".nested", call("sum", split(term[[2L]])))
+  f <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(used)), used), body),
+                   envir = place)
+  values <- as.call(c(quote(list), constants))
+  model <- last <- NULL
+  function() {
+    now <- eval(values, home)
+    if (is.null(model) || !identical(now, last)) {
+      last <<- now
+      list2env(now, envir = place)
+      model <<- cl_gradient(f)
+      state <- environment(model)
+      state$on_host <- elementwise
+      state$warned <- used # a term may leave out a parameter
+    }
+    model
+  }
+}
+
+# The value of `code`; lengths that are not multiples of each other are an error.
+nested_lengths <- function(code) {
+  withCallingHandlers(code, warning = function(w) {
+    if (grepl("longer object length", conditionMessage(w), fixed = TRUE)) {
+      trace_stop("values have different lengths")
+    }
+  })
+}
+
+# Whether what a formula calls is a prior, such as prior_normal(0, 1) or a variable that holds one.
+is_prior <- function(head, home, used) {
+  if (is.call(head) && any(all.vars(head) %in% used)) return(FALSE)
+  found <- tryCatch(if (is.name(head)) get0(as.character(head), envir = home, mode = "function")
+                    else eval(head, home),
+                    error = function(e) NULL)
+  inherits(found, "cl_prior")
+}
+
+# Whether it is an elementwise function of R.
+is_elementwise <- function(head, home) {
+  scoped <- is.call(head) && length(head) == 3L && as.character(head[[1L]])[1L] %in% c("::", ":::")
+  name <- if (is.name(head)) as.character(head) else if (scoped) as.character(head[[3L]]) else ""
+  known <- c("(", "!", "log", "round", "psigamma", "factorial", "lfactorial", "atan2",
+             names(operators), device_functions, names(density_formulas()))
+  if (!name %in% known) return(FALSE)
+  scoped || is_original(get0(name, envir = home, mode = "function", ifnotfound = sum), name)
 }
 
 function_term <- function(term, names) {

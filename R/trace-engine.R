@@ -59,7 +59,9 @@ make_program <- function(state, tape, nodes, length, output) {
   make <- function(where) .Call(r_program_make, where, nodes, tape$data, length, output)
   state$gain <- 0
   state$cost <- NULL
-  if (!host_limit("program") %in% c(0, Inf)) {
+  if (isTRUE(state$on_host)) {
+    state$where <- -1L
+  } else if (!host_limit("program") %in% c(0, Inf)) {
     program <- make(-1L)
     state$cost <- program_cost(tape, program)
     choice <- choose_engine(state$cost, 1)

@@ -309,10 +309,10 @@ traced_round <- function(x, digits = 0) {
 }
 
 traced_psigamma <- function(x, deriv = 0L) {
-  if (!is_traced(deriv) && is_number(deriv) && deriv %in% 0:1) {
-    return(traced_unary(c("digamma", "trigamma")[deriv + 1], x))
+  if (!is_traced(deriv) && is_number(deriv) && deriv %in% 0:2) {
+    return(traced_unary(c("digamma", "trigamma", "tetragamma")[deriv + 1], x))
   }
-  trace_stop("psigamma() of a traced value has 'deriv' 0 or 1")
+  trace_stop("psigamma() of a traced value has 'deriv' 0, 1 or 2")
 }
 
 # exp(x) K_nu(x), and K itself. Half-integer order by its finite sum: sqrt(pi / (2 x)) times a

@@ -91,6 +91,7 @@ test_that("distribution functions and quantiles have correct gradients, in both 
     expect_slope("pgamma", list(q = positive, shape = c(0.5, 1, 2, 10, 0.1), rate = 3), flags)
     expect_slope("pchisq", list(q = positive, df = 3), flags)
     expect_slope("pbeta", list(q = share, shape1 = c(0.5, 1, 2, 10, 0.1), shape2 = 3), flags)
+    expect_slope("pt", list(q = c(real, 0), df = 2.5), flags)
     expect_slope("ppois", list(lambda = positive), c(list(q = 2), flags))
     expect_slope("pbinom", list(prob = share), c(list(q = 2, size = 7), flags))
     expect_slope("pnbinom", list(size = 2.5, prob = share), c(list(q = 2), flags))

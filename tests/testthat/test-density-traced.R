@@ -45,6 +45,7 @@ cases <- list(
   pgamma = list(q = positive, shape = shapes, scale = scales),
   pchisq = list(q = positive, df = shapes),
   pbeta = list(q = share, shape1 = shapes[-2], shape2 = shapes[-2]),
+  pt = list(q = real, df = scales),
   punif = list(q = real, min = places, max = c(-3, -2, 0, 10)),
   ppois = list(lambda = shapes, q = c(counts, 3.7)),
   pbinom = list(prob = share, q = c(counts, 3.7), size = c(0, 5, 150, -1, 2.5)),

@@ -139,6 +139,7 @@ test_that("distribution functions of gamma and beta variables are base R's", {
   expect_probability("pbeta", combinations(q = numbers, shape1 = scales, shape2 = scales),
                      except = function(grid) grid$shape1 * grid$shape2 == 0 & grid$q >= 1)
   expect_fault(formulas$pbeta(0.5, 1, 2, 0.1), "argument", argument = "ncp")
+  expect_probability("pt", combinations(q = numbers, df = scales[scales != 0]))
 })
 
 test_that("quantiles are base R's", {
