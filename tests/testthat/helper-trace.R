@@ -1,5 +1,5 @@
-# The values of the nodes that a traced function gives, by plain R: what the nodes mean, written
-# apart from the programs that are made of them.
+# The values of the nodes that a traced function gives, by plain R: elementwise operations by their
+# meaning in base R, others as cl_gradient(retrace = TRUE) has them, which the core has no part in.
 
 # The derivative of f with respect to its k-th argument, 0 where f is constant.
 slope_in_base_r <- function(f, k) {
@@ -82,72 +82,22 @@ meaning_in_base_r <- function(op) {
 # The values of all nodes of a tape as a list.
 reference_values <- function(tape, parameters) {
   values <- vector("list", tape$count)
+  given <- list(live = parameters, data = tape$data)
   for (id in seq_len(tape$count)) {
     node <- tape$nodes[[id]]
-    at <- node[[4]]
     args <- values[node[[3]]]
-    found <- reference_node(node[[1]], node[[2]], args, at, node[[5]], tape$data, parameters)
-    found <- as.double(found)
+    found <- if (node[[1]] == "apply") reference_apply(node[[2]], args)
+             else statcl:::live_result(node, args, given)
     if (length(found) != tape$size[id]) stop("node ", id, " (", node[[1]], ") has another length")
-    values[[id]] <- found
+    values[[id]] <- as.double(found)
   }
   values
 }
 
-reference_node <- function(kind, op, args, at, number, data, parameters) {
-  x <- if (length(args) > 0) args[[1]]
-  whole <- function(n) if (length(x) != n) stop("an operand has another length") else x
-  switch(kind,
-    param = parameters[at[1] + seq_len(at[2])],
-    data = data[[at[1]]],
-    number = number,
-    apply = {
-      n <- max(lengths(args))
-      if (!all(lengths(args) %in% c(1, n))) stop("lengths")
-      args <- lapply(args, rep_len, n)
-      suppressWarnings(do.call(meaning_in_base_r(op), args))
-    },
-    broadcast = if (at[3] == 0) rep(whole(at[1]), times = at[2])
-                else rep(whole(at[2]), each = at[1]),
-    transpose = t(matrix(whole(at[1] * at[2]), at[1], at[2])),
-    part = matrix(x, at[1])[at[2] + seq_len(at[4]), at[3] + seq_len(at[5])],
-    gather = {
-      i <- data[[at[1]]]
-      if (any(i < 0 | i >= length(x) | i != round(i))) stop("index")
-      x[i + 1]
-    },
-    concat = unlist(args),
-    reduce = {
-      m <- matrix(whole(at[1] * at[2]), at[1], at[2])
-      f <- get(op)
-      switch(at[3] + 1, f(m), apply(m, 1, f), apply(m, 2, f))
-    },
-    cumsum = {
-      m <- matrix(whole(at[1] * at[2]), at[1], at[2])
-      apply(m, 2, function(v) if (at[3]) rev(cumsum(rev(v))) else cumsum(v))
-    },
-    matmul = {
-      a <- if (at[4]) t(matrix(x, at[2], at[1])) else matrix(x, at[1], at[2])
-      b <- if (at[5]) t(matrix(args[[2]], at[3], at[2])) else matrix(args[[2]], at[2], at[3])
-      a %*% b
-    },
-    chol = {
-      a <- matrix(whole(at[1]^2), at[1])
-      a[upper.tri(a)] <- t(a)[upper.tri(a)]
-      t(chol(a))
-    },
-    tri_solve = backsolve(matrix(x, at[1], at[1]), matrix(args[[2]], at[1], at[2]),
-                          upper.tri = at[3] == 1, transpose = at[4] == 1),
-    lu = {
-      a <- matrix(whole(at[1]^2), at[1]) # here it stands for its factor
-      det <- determinant(a)
-      c(a, numeric(at[1]), det$modulus, det$sign)
-    },
-    lu_solve = {
-      a <- matrix(x[seq_len(at[1]^2)], at[1])
-      solve(if (at[3]) t(a) else a, matrix(args[[2]], at[1], at[2]))
-    },
-    stop("unknown node ", kind))
+reference_apply <- function(op, args) {
+  n <- max(lengths(args))
+  if (!all(lengths(args) %in% c(1, n))) stop("lengths")
+  suppressWarnings(do.call(meaning_in_base_r(op), lapply(args, rep_len, n)))
 }
 
 # f at a point through its trace and the reference, with the dimensions of the traced result; f may
