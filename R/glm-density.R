@@ -169,27 +169,24 @@ density_mode <- function(family, data, control, quiet = FALSE) {
   search <- stats::nlminb(start, function(theta) finite(-as.vector(gradient(theta))), slope,
                           curve, control = list(iter.max = control$maxit,
                                                 eval.max = 2 * control$maxit, rel.tol = 1e-12))
-  theta <- search$par
-  for (i in 1:4) {
-    info <- curve(theta)
-    g <- slope(theta)
-    root <- if (all(is.finite(info))) chol_or_null(info)
-    if (is.null(root)) break
-    half <- backsolve(root, g, transpose = TRUE)
-    decrement <- sqrt(sum(half^2))
-    if (decrement <= control$tolerance || decrement > 1) break
-    theta <- theta - backsolve(root, half)
-  }
-  value <- as.vector(gradient(theta))
-  found <- list(theta = theta, value = value, root = root, iterations = search$iterations,
-                decrement = if (is.null(root)) NA_real_ else decrement)
-  found$converged <- !is.null(root) && decrement < 1e-4
+  at <- function(theta) list(theta = theta, value = finite(-as.vector(gradient(theta))))
+  end <- newton_search(at(search$par), function(now, exact) {
+    info <- if (exact) curve(now$theta)
+    root <- if (!is.null(info) && all(is.finite(info))) chol_or_null(info)
+    if (is.null(root)) return(NULL)
+    half <- backsolve(root, slope(now$theta), transpose = TRUE)
+    list(root = root, half = half, decrement = sum(half^2), enough = control$tolerance^2)
+  }, function(now, step, size) at(now$theta - size * backsolve(step$root, step$half)), 4L)
+  decrement <- if (is.null(end$step)) NA_real_ else sqrt(end$step$decrement)
+  found <- list(theta = end$now$theta, value = -end$now$value, root = end$step$root,
+                iterations = search$iterations, decrement = decrement,
+                converged = isTRUE(decrement < 1e-4))
   found$message <- if (found$converged) "converged" else search$message
   if (!found$converged && !quiet) {
     statcl_warning("convergence", paste0(
       "the optimiser has not converged (", found$message, "): ",
-      if (density_of(family)$phi && theta[made$count] > 8)
-        "'phi' has no finite estimate: use the Poisson family" else if (is.null(root))
+      if (density_of(family)$phi && found$theta[made$count] > 8)
+        "'phi' has no finite estimate: use the Poisson family" else if (is.null(found$root))
           "the likelihood has no maximum, or is flat" else
             sprintf("the mode is about %.2g standard errors away", decrement)))
   }

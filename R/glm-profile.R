@@ -165,24 +165,18 @@ profile_end <- function(core, theta, place, held, best, path, limit) {
 profile_at <- function(core, theta, fixed) {
   if (!is.null(r_family(core$family))) return(r_profile_at(core, theta, fixed))
   free <- setdiff(seq_along(theta), fixed)
-  at <- glm_at(core, theta)
-  if (!is.finite(at$value)) return(NULL)
-  for (i in seq_len(if (length(free) > 0L) 50L else 0L)) {
-    gradient <- at$gradient[free]
-    step <- solve_information(glm_information(core, theta)[free, free, drop = FALSE], gradient)
-    decrement <- sum(step * gradient)
-    if (!is.finite(decrement)) return(NULL)
-    if (!(decrement > 1e-14 * (1 + abs(at$value)))) break
-    size <- 1
-    repeat {
-      trial <- replace(theta, free, theta[free] + size * step)
-      to <- glm_at(core, trial)
-      if (is.finite(to$value) && to$value >= at$value) break
-      size <- size / 2
-      if (size < 1e-10) return(list(value = at$value, theta = theta))
-    }
-    theta <- trial
-    at <- to
-  }
-  list(value = at$value, theta = theta)
+  now <- glm_objective(core, NULL, theta)
+  if (!is.finite(now$value)) return(NULL)
+  if (length(free) == 0L) return(list(value = now$objective, theta = theta))
+  found <- newton_search(now, function(now, exact) {
+    if (!exact) return(NULL)
+    gradient <- now$gradient[free]
+    info <- glm_information(core, now$theta)[free, free, drop = FALSE]
+    by <- solve_information(info, gradient)
+    list(by = by, decrement = sum(by * gradient), enough = 1e-14 * (1 + abs(now$value)))
+  }, function(now, step, size) {
+    glm_objective(core, NULL, replace(now$theta, free, now$theta[free] + size * step$by))
+  }, 50L)
+  if (is.null(found$step)) return(NULL)
+  list(value = found$now$objective, theta = found$now$theta)
 }

@@ -154,22 +154,25 @@ laplace_start <- function(work, problem) {
     moment_theta(model, rows$s, pmax(rows$w, 0))
   } else problem$unit * (model$at[, 2L] == model$at[, 3L])
   lambda <- theta_lambda(model, theta)
-  u <- lapply(model$blocks, function(block) matrix(0, block$L, block$K))
-  at <- list(value = Inf)
-  turn <- diag(1 / sqrt(colSums(problem$q^2 * fit$weights)), p)
-  for (i in seq_len(10L)) {
-    new <- effects_objective(problem, lambda, problem$offset + as.vector(problem$q %*% b), u, aux)
-    if (!is.finite(new$value) || new$value >= at$value) break
-    at <- c(new, list(b = b))
-    f <- mixed_factor(model, mixed_gram(model, pmax(at$rows$w, 0), problem$q), lambda)
-    if (is.null(f)) break
-    own <- model$dense + seq_len(p)
-    turn <- upper_solve(f$r[own, own, drop = FALSE], diag(p))
-    slope <- Map(function(v, l, u) v %*% l - u, random_sums(model, at$rows$s), lambda, u)
-    step <- mixed_solve(model, f, slope, as.vector(crossprod(problem$q, at$rows$s)))
-    u <- Map(`+`, u, step)
-    b <- b + attr(step, "more")
+  at <- function(u, b) {
+    fixed <- problem$offset + as.vector(problem$q %*% b)
+    c(effects_objective(problem, lambda, fixed, u, aux), list(b = b))
   }
-  list(b = if (is.null(at$b)) b else at$b, turn = turn, u = if (is.null(at$u)) u else at$u,
-       aux = aux, theta = theta)
+  now <- at(lapply(model$blocks, function(block) matrix(0, block$L, block$K)), b)
+  found <- if (is.finite(now$value)) newton_search(now, function(now, exact) {
+    f <- if (exact) mixed_factor(model, mixed_gram(model, pmax(now$rows$w, 0), problem$q), lambda)
+    if (is.null(f)) return(NULL)
+    slope <- Map(function(v, l, u) v %*% l - u, random_sums(model, now$rows$s), lambda, now$u)
+    more <- as.vector(crossprod(problem$q, now$rows$s))
+    by <- mixed_solve(model, f, slope, more)
+    list(f = f, u = by, b = attr(by, "more"),
+         decrement = sum(unlist(slope) * unlist(by)) + sum(more * attr(by, "more")))
+  }, function(now, step, size) {
+    at(Map(function(u, d) u + size * d, now$u, step$u), now$b + size * step$b)
+  }, 10L)
+  if (!is.null(found)) now <- found$now
+  own <- model$dense + seq_len(p)
+  turn <- if (is.null(found$step)) diag(1 / sqrt(colSums(problem$q^2 * fit$weights)), p) else
+    upper_solve(found$step$f$r[own, own, drop = FALSE], diag(p))
+  list(b = now$b, turn = turn, u = now$u, aux = aux, theta = theta)
 }
