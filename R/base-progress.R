@@ -7,7 +7,7 @@ progress_pace <- function() {
   if (interactive()) 1 else if (isTRUE(getOption("statcl.quiet"))) Inf else 10
 }
 
-# A function that tells whether a line is due, for work that may take longer than `first` seconds.
+# A function that returns whether a line is due, for work that may take longer than `first` seconds.
 progress_clock <- function(first = 3) {
   started <- last <- seconds_now()
   function() {

@@ -175,7 +175,7 @@ fields_of <- function(records, names, labelled, variables) {
     bad <- which(count > width | (labelled & count < width))[1L]
     if (!is.na(bad)) abort_text(sprintf("%d fields instead of %d", count[bad], width),
                                 records$line[bad])
-    if (wrong) abort_text("rows that cannot be told apart", records$line[1L])
+    if (wrong) abort_text("rows that cannot be distinguished", records$line[1L])
   }
   columns <- stats::setNames(found[k + labelled], names[k])
   for (j in seq_along(k)) check_encoding(columns[[j]], records$line, k[j], names)

@@ -68,7 +68,7 @@ part_names <- function(x, rows, columns) {
 #' @export
 `[.clMatrix` <- function(x, i, j, ..., drop = TRUE) {
   if (...length() > 0L) abort_argument("...", "incorrect number of dimensions")
-  # x[i] has one index besides drop; x[i, ] has two, one of them empty.
+  # x[i] has one index in addition to drop; x[i, ] has two, one of them empty.
   indices <- nargs() - 1L - !missing(drop)
   drop <- check_flag(drop, "drop")
   if (indices == 1L) return(if (missing(i)) x else values_at(x, i))

@@ -114,20 +114,20 @@ factor_solve <- function(factor, b) {
 
 # By LAPACK's LU decomposition in base R; the result is copied to the device of `a` or `b`.
 solve_on_host <- function(a, b, tol = .Machine$double.eps) {
-  beside <- if (is_cl(a)) a else b
+  operand <- if (is_cl(a)) a else b
   if (is_cl(a) && !missing(b) && is_cl(b)) {
     # The same error as for other operations on matrices of two devices.
     .Call(r_op, "crossprod", list(a@handle, b@handle), NULL, -1L)
   }
   a <- on_host(a)
   if (nrow(a) == 0L) {
-    return(like(if (missing(b)) a else matrix(0, 0L, NCOL(b)), beside))
+    return(like(if (missing(b)) a else matrix(0, 0L, NCOL(b)), operand))
   }
   result <- tryCatch(
     if (missing(b)) base::solve(a, tol = tol)
     else base::solve(a, as.matrix(on_host(b)), tol = tol),
     error = function(e) abort_singular(conditionMessage(e)))
-  like(result, beside)
+  like(result, operand)
 }
 
 # LAPACK's messages as statcl_error_singular; they contain the pivot only if it is exactly zero.

@@ -267,10 +267,10 @@ moments <- function(name, x, y, use, method = "pearson") {
   if (!identical(method, c("pearson", "kendall", "spearman"))) {
     method <- check_choice(method, c("pearson", "kendall", "spearman"), "method")
   }
-  beside <- if (is_cl(x)) x else y
+  operand <- if (is_cl(x)) x else y
   if (is.null(x)) abort_argument("x", "supply both 'x' and 'y' or a matrix 'x'")
-  x <- moment_operand(x, beside, "x")
-  if (!is.null(y)) y <- moment_operand(y, beside, "y")
+  x <- moment_operand(x, operand, "x")
+  if (!is.null(y)) y <- moment_operand(y, operand, "y")
   if (!is.null(y) && y@Dim[1L] != x@Dim[1L]) {
     abort_argument("y", sprintf("incompatible dimensions: 'x' has %d rows, 'y' has %d", x@Dim[1L],
                                 y@Dim[1L]))

@@ -192,7 +192,7 @@ fit_mixed <- function(designs, x, y, family, method, prior, weights, offset, tri
     effects <- nlevels(d$factor) * ncol(d$x)
     if (normal && effects >= problem$n) {
       abort_argument("formula", sprintf(paste("the random effects of '%s' are %d, but there are %d",
-                                              "observations: sigma cannot be told from them"),
+                                              "observations: sigma cannot be separated from them"),
                                         d$group, effects, problem$n))
     }
   }

@@ -26,7 +26,7 @@
 #' @section Workers, and long runs:
 #' `workers`, `checkpoint` and `checkpoint_seconds` are those of [cl_sample()]. A replicate has its
 #' own stream of random numbers, so the ranks depend on `seed` only. A run with more `replicates`
-#' goes on from the checkpoint of a shorter one.
+#' continues from the checkpoint of a shorter one.
 #'
 #' @param simulate A function without arguments that draws parameters from the prior and data from
 #'   the model: `list(parameters = , data = )`. The parameters are a named list, or a named vector,

@@ -10,11 +10,11 @@ check_start_gradient <- function(s, evaluate, answer) {
   flat <- integer()
   on.exit(s$at <- given)
   s$at <- given + 0.01 * pmax(1, abs(given)) * cos(seq_along(given))
-  beside <- tryCatch(evaluate_once(s, evaluate), statcl_error_density = function(e) NULL)
-  if (!is.null(beside[[2L]]) && all(is.finite(c(beside[[1L]], beside[[2L]])))) {
+  nearby <- tryCatch(evaluate_once(s, evaluate), statcl_error_density = function(e) NULL)
+  if (!is.null(nearby[[2L]]) && all(is.finite(c(nearby[[1L]], nearby[[2L]])))) {
     start <- s$at
-    flat <- flat_parameters(s$layout, list(given, start), list(answer[[2L]], beside[[2L]]))
-    answer <- beside
+    flat <- flat_parameters(s$layout, list(given, start), list(answer[[2L]], nearby[[2L]]))
+    answer <- nearby
   }
   value_at <- function(u) {
     s$at <- u

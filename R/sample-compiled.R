@@ -43,7 +43,7 @@ share_copy <- function(target, where, length) {
     if (where != target$where) target$program <- make(target, where)
     return(target)
   }
-  if (!is.null(target$beside)) target$program <- make(target$beside, -1L)
+  if (!is.null(target$rest)) target$program <- make(target$rest, -1L)
   at <- device_table()[where + 1L, ]
   if (!identical(.Call(r_glm_info, state$handle)$device, sprintf("%s (%s)", at$name, at$id))) {
     x <- if (is_cl(state$x)) as.matrix(state$x) else state$x
@@ -89,11 +89,11 @@ likelihood_target <- function(f, layout, u, batch) {
                     NA)
   if (!all(on_host)) return(NULL)
   overrides <- do.call(c, c(list(list()), lapply(others, density_overrides)))
-  beside <- if (length(others) + length(layout$blocks) > 0L) {
+  rest <- if (length(others) + length(layout$blocks) > 0L) {
     trace_program(lapply(others, plain_term, names), layout, u, overrides, -1L)
   }
-  list(program = beside$program, likelihood = state$handle, at = at, rows = NROW(state$x),
-       state = state, beside = beside)
+  list(program = rest$program, likelihood = state$handle, at = at, rows = NROW(state$x),
+       state = state, rest = rest)
 }
 
 # Positions of alpha, beta and sigma or phi in the unconstrained vector; NULL if one of them is

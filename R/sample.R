@@ -127,8 +127,8 @@
 #' @section Workers:
 #' A worker gets the function, with its data and the objects of the global environment that it uses,
 #' once, and then chains to advance for some time: the answer is the chain's state, from which any
-#' worker can go on. If a worker is lost, its chain goes on from its last state in another one, or
-#' in this session, with the same draws; the warning `statcl_warning_worker` reports it. A
+#' worker can continue. If a worker is lost, its chain continues from its last state in another one,
+#' or in this session, with the same draws; the warning `statcl_warning_worker` reports it. A
 #' likelihood uploads its data in each worker. Where there are several devices like the one in use,
 #' workers use them in turn.
 #'
@@ -198,8 +198,8 @@
 #'   iterations and chains that gives the most draws.
 #' @section Long runs:
 #' With `checkpoint`, the state of all chains is written to this file every `checkpoint_seconds`, at
-#' an interrupt, and at the end. If the session ends before the run does, the same call goes on from
-#' the file, and gives the draws that it would have given; after the end it returns the result
+#' an interrupt, and at the end. If the session ends before the run does, the same call continues
+#' from the file, and gives the draws that it would have given; after the end it returns the result
 #' again, also with other `workers`. Delete the file to start anew. Each state is written to a
 #' second file first (`.part`), which then takes its name, so that a complete file exists at any
 #' moment. A digest shows damage, and that the file belongs to the call is checked by its settings

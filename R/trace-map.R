@@ -15,8 +15,8 @@
 #' arguments and on variables that have not changed: if it uses R's operators, the functions listed
 #' below, and your own functions of that kind.
 #'
-#' If `f` has arguments named `i` or `j` besides those for the matrices, they are the row and column
-#' numbers. Matrices with one row, one column or one element are recycled. Base R vectors are
+#' If `f` has arguments named `i` or `j` in addition to those for the matrices, they are the row and
+#' column numbers. Matrices with one row, one column or one element are recycled. Base R vectors are
 #' columns.
 #'
 #' Elements support the operators of [clMatrix-arith]; `abs`, `sign`, `sqrt`, `ceiling`, `floor`,

@@ -56,7 +56,7 @@ for (n in as.integer(names(products))) {
   rm(x, y)
 }
 
-# The host engine on base R arrays, beside base R's loop: milliseconds in the last column.
+# The host engine on base R arrays, next to base R's loop: milliseconds in the last column.
 for (n in c(3L, 8L, 16L, 32L, 64L, 128L)) {
   batch <- min(1e5, round(2e6 / n^2 / max(1, n / 16)))
   s <- definite_batch(n, batch)
@@ -77,7 +77,7 @@ for (n in c(3L, 8L, 16L, 32L, 64L, 128L)) {
        function() for (i in seq_len(batch)) s[, , i] %*% s[, , i])
 }
 
-# Logistic regressions by group, from R's memory, beside a loop of glm.fit().
+# Logistic regressions by group, from R's memory, next to a loop of glm.fit().
 for (groups in sizes(gpu = 1e4, cpu = 1e3)) {
   size <- sprintf("50x4x%.0f", groups)
   group <- rep(seq_len(groups), each = 50)

@@ -1,4 +1,4 @@
-/* Times products, symmetric products, triangular solves and factors of the device engine beside
+/* Times products, symmetric products, triangular solves and factors of the device engine next to
  * CLBlast's on the same CPU OpenCL device, queue and buffers, one after the other in the same run.
  * A program of its own, over the core without R: `clblast KERNELS [n ...]`, where KERNELS is the
  * folder inst/kernels. CLBlast's library is opened if it is there (Debian: libclblast1); its times

@@ -152,7 +152,7 @@ time_host <- function(run, times = 3L) {
 # ---- peers -------------------------------------------------------------------------------------
 
 # Peers are Python scripts that print, or CSV files that hold, lines
-# "peer,operation,size,ms,rate,unit": peers_<family>.py beside the family's script, where there is
+# "peer,operation,size,ms,rate,unit": peers_<family>.py next to the family's script, where there is
 # a GPU, and what STATCL_BENCH_PEERS names. The scripts run now, with the same device and driver;
 # those of this folder print nothing where what they time is not installed.
 read_peers <- function(families) {
@@ -187,7 +187,7 @@ peer_ms <- function(operation, size) {
 # Times `run` and adds a row. `flops`, `bytes` (of device memory) and `bus` (bytes over the bus)
 # give the floor; `peer` is the peer's name for the operation; `host` does the same with R alone;
 # `by` says whether the device's time or the wall clock is held against the peer; `wall` gives the
-# wall time if it was taken otherwise; `note` is a function called afterwards, for a remark beside
+# wall time if it was taken otherwise; `note` is a function called afterwards, for a remark next to
 # the rate; `drop` as in time_device().
 measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer = operation,
                     host = NULL, by = c("device", "wall"), times = 7L, wall = NULL, note = NULL,

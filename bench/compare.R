@@ -6,7 +6,7 @@
 # STATCL_BENCH_REPEATS (4) times. Prints old, new and new/old, the worst first, before that and
 # after it, and fails if a ratio is above the bound still. STATCL_BENCH_ROUNDS: how often all is
 # timed (2); STATCL_BENCH_ONLY: a file of lines "operation size", to time no others. Neither peers
-# nor base R are timed. What is compared is the device's time; the wall clock's ratio stands beside
+# nor base R are timed. What is compared is the device's time; the wall clock's ratio stands next to
 # it.
 
 compare_libraries <- function(families, library) {

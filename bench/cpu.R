@@ -1,4 +1,4 @@
-# Level-3 operations of a CPU OpenCL device beside CLBlast on the same device, queue and buffers in
+# Level-3 operations of a CPU OpenCL device next to CLBlast on the same device, queue and buffers in
 # the same run, by a C program over the core (clblast.c); the factor beside the host's LAPACK, which
 # stands in the column of R. Debian: libclblast1.
 

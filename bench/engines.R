@@ -2,7 +2,7 @@
 # processes, so that the first call pays for kernels; then the same call again (median of five).
 # Rscript bench/engines.R [pattern]; STATCL_DEVICE names the device. A column says by how much auto
 # is slower than the better engine, in the first call and later. With "costs" as pattern: a gradient
-# of each compiled function on each engine beside the estimate (R/trace-engine.R).
+# of each compiled function on each engine next to the estimate (R/trace-engine.R).
 
 calls <- list()
 call <- function(name, setup, run) {

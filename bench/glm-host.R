@@ -1,4 +1,4 @@
-# The host engine's likelihood and gradient beside what one would write without statcl, on the same
+# The host engine's likelihood and gradient next to what one would write without statcl, on the same
 # cores in the same run: logistic regression of 1e5 x 10 and 1e6 x 50 (STATCL_BENCH_SHAPES="2e5x20"
 # takes others).
 #

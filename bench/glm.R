@@ -73,7 +73,7 @@ for (classes in c(2:4, 8L, 40L)) measure_family("categorical_logit", classes = c
 for (vectors in c(4L, 8L)) measure_family("bernoulli_logit", vectors)
 
 # A whole fit by cl_glm(): Newton's method, some six evaluations with their Hessians. "resident": x
-# is on the device already. The host engine beside it, and in the remark glm.fit() of base R, once.
+# is on the device already. The host engine next to it, and in the remark glm.fit() of base R, once.
 for (shape in wanted(sizes(gpu = list(c(1e5, 50), c(1e6, 50)), cpu = list(c(2e4, 20))))) {
   n <- shape[1L]
   p <- shape[2L]

@@ -1,4 +1,4 @@
-# The host engine beside what one would use without statcl: the log marginal likelihood of a
+# The host engine next to what one would use without statcl: the log marginal likelihood of a
 # Gaussian process with its gradient, at the same parameters, on the same cores. co2 (468
 # observations, one input) and 2000 points in three inputs, squared exponential kernel with a
 # lengthscale each.

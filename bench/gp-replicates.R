@@ -1,6 +1,6 @@
 # Fits of cl_gp() to inputs that repeat, of which the likelihood is computed from means, and to the
 # same inputs moved by 1e-9, which is computed from all observations. Seconds and log likelihoods.
-# Then, if hetGP is installed, its fits to repeated inputs beside ours: with constant noise, and
+# Then, if hetGP is installed, its fits to repeated inputs next to ours: with constant noise, and
 # with noise that changes (mean log density of 2,000 new observations). Run by itself:
 # Rscript bench/gp-replicates.R
 

@@ -1,4 +1,4 @@
-# What people do on a laptop without a GPU, beside the packages that they would use instead.
+# What people do on a laptop without a GPU, next to the packages that they would use instead.
 #
 #   Rscript bench/laptop.R [row ...]
 #

@@ -1,6 +1,6 @@
-# Lazy arithmetic: expressions as one kernel beside kernels written by hand (cl_kernel()), one
+# Lazy arithmetic: expressions as one kernel next to kernels written by hand (cl_kernel()), one
 # kernel an operation, and the fused kernels of CuPy and PyTorch (peers_lazy.py); what a call costs;
-# likelihoods as plain expressions; the host engine beside base R, with the memory that both take
+# likelihoods as plain expressions; the host engine next to base R, with the memory that both take
 # meanwhile.
 
 rows <- sizes(gpu = 1e4, cpu = 1e3)
@@ -142,7 +142,7 @@ beside(list(
   },
   "Bayesian linear regression, by hand" = by_hand_regression), size, bytes = 8 * n * (k + 2))
 
-# Likelihoods of the table in R/glm.R as plain expressions, value only, beside the family's own
+# Likelihoods of the table in R/glm.R as plain expressions, value only, next to the family's own
 # pass.
 counts <- as.double(rpois(n, 2))
 success <- as.double(counts > 1)

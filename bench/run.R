@@ -1,7 +1,7 @@
 # ./dev bench [family ...] [--save]: runs the scripts of the families named (default: all), prints a
 # table of each. With --save the tables replace those families' sections on bench/results.md, from
 # which the README's figure is drawn, or on bench/results-cpu.md if the device is a CPU; the
-# other sections stay. Each section says on what, when and beside which peers it was timed.
+# other sections stay. Each section says on what, when and next to which peers it was timed.
 # --against LIBRARY compares with the statcl of another library instead (compare.R); --rows FILE
 # writes all rows as CSV too.
 

@@ -3,7 +3,7 @@
 # 1 and 4 chains. Rows `nuts` are that experiment: "wall ms" is the time for one gradient of one
 # chain, everything included; rows `hmc` make the same number of steps on each engine, so that "R
 # host ms", the host engine's time for a gradient, and PyTorch's (peers_sampling.py) can be held
-# against it. Rows `run` are whole runs of cl_sample(), the second of two, beside NumPyro's second
+# against it. Rows `run` are whole runs of cl_sample(), the second of two, next to NumPyro's second
 # run of the same experiment; on a GPU, up to 1e6 numbers, also of 64 chains, which should take less
 # than three times as long as 4. Lines with their gradients, and that ratio, go between.
 #

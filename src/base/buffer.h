@@ -24,7 +24,7 @@ typedef enum {
   SCL_TRANSIENT   /* released soon: never a reason to collect */
 } scl_purpose;
 
-/* Properties of a new buffer besides its size. All zeros: an ordinary result. */
+/* Properties of a new buffer other than its size. All zeros: an ordinary result. */
 typedef struct {
   scl_type type;
   scl_purpose purpose;

@@ -180,7 +180,7 @@ scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out) 
 
 /* ---- binding -------------------------------------------------------------------------------- */
 
-/* Whether the second argument fits beside the first one. */
+/* Whether the second argument can be bound to the first one. */
 static scl_status require_side(bool columns, scl_shape first, scl_shape second) {
   const size_t common = columns ? first.nrow : first.ncol;
   const size_t size = columns ? second.nrow : second.ncol;

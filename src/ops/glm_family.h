@@ -10,7 +10,7 @@
  * support, or `weights`. For n rows; datum is NULL where the family has none. */
 scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, size_t n);
 
-/* What a likelihood stores about its data besides X and y. */
+/* The data of a likelihood in addition to X and y. */
 typedef struct {
   double constant; /* of the log density */
   double most;     /* the largest y */

@@ -66,8 +66,9 @@ scl_status scl_vecchia_predict(scl_vecchia *v, const scl_covariance *kernel, con
  * there): in the last rows of `values`, which has standard normal numbers at first. With noise NULL
  * they are without data and mean, and values is count x draws. Else they are given the data: values
  * is (n + count) x draws; `noise` (n x draws) has draws of the noise of the observations and of
- * white terms, b (a column for each draw) of the coefficients of the mean. Each point is given m
- * others, as far as there are so many. For one output. A failure may leave any numbers in `values`.
+ * white terms, b (a column for each draw) of the coefficients of the mean. Each point is
+ * conditioned on m others, or on all if there are fewer. For one output. A failure may leave any
+ * numbers in `values`.
  */
 scl_status scl_vecchia_simulate(scl_vecchia *v, const scl_covariance *kernel, const double *x,
                                 const double *basis, size_t count, const double *b,

@@ -12,7 +12,7 @@ typedef struct {
   scl_lowered *to;
   int *moved;    /* of each old value: its new one */
   int room;      /* of holder and offset */
-  size_t copies; /* tells copies of one value apart */
+  size_t copies; /* distinguishes copies of one value */
   int *keeper;   /* of each SCAN: the live one that keeps its states as well, or NONE */
   scl_pass_limits pass;
 } lowering;
@@ -142,7 +142,7 @@ static void become_matvec(const lowering *w, int value, scl_value *v, const int 
   memcpy(v->at, at, sizeof at);
 }
 
-/* Whether the new tape has the product of this matrix and so many columns. */
+/* Whether the new tape has the product of this matrix and `columns` columns. */
 static bool has_matvec(const scl_tape *t, int matrix, size_t columns) {
   for (int v = 0; v < t->values; v++) {
     if (t->value[v].kind == SCL_VALUE_MATVEC && scl_tape_operand(t, v, 0) == matrix &&

@@ -345,7 +345,7 @@ void scl_scan_shares(scl_tape *t, int value, int g, const bool *active, scl_grad
                      int *share) {
   const scl_value v = t->value[value];
   int operand[2 * SCL_SCAN_PORTS], part[SCL_SCAN_PORTS];
-  uint64_t mask = (uint64_t)1 << 63; /* told apart from a body with states */
+  uint64_t mask = (uint64_t)1 << 63; /* differs from a body with states */
   for (int k = 0; k < v.operands; k++) share[k] = NONE;
   if (v.operands > MOST_INPUTS) {
     scl_tape_fail(t, too_many_ports());

@@ -184,7 +184,7 @@ static bool is_apart(const scheduling *s, int adjoint) {
   return false;
 }
 
-/* Schedules all again until nothing waits in vain. */
+/* Schedules all values again until no value waits without effect. */
 static scl_status schedule_passes(scheduling *s) {
   const size_t values = (size_t)s->t->values;
   int *asap = malloc(values * sizeof *asap);

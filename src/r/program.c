@@ -18,7 +18,7 @@
  *   r_program_product(program, x, direction): a matrix; it times a
  *       vector
  *   r_program_blocks(nodes, data, output, chosen): for each parameter its block (program/blocks.h);
- *       chosen: a raw vector, 1 for the parameters to be told apart
+ *       chosen: a raw vector, 1 for the chosen parameters
  *   r_program_facts(program): a named double vector
  *   r_program_set_data(program, index, values): index is 1-based */
 #include "r/entries.h"

@@ -5,7 +5,7 @@
  *       not like the list `like`, unless that is NULL
  *   r_program_evaluate_vectors(program, values, like): the same at several points, along one more
  *       dimension of each parameter, the last: as many values, and a list like `values`; NULL also
- *       if the program has to be mapped to so many vectors before */
+ *       if the program must first be mapped to this many vectors */
 #include "r/entries.h"
 #include "r/program.h"
 

@@ -27,7 +27,7 @@ typedef struct {
 /* The windows of a warm-up, none for 0. */
 void scl_adapt_windows(scl_adaptation *a, int warmup);
 void scl_adapt_clear(scl_adaptation *a);
-/* Starts averaging from a step size found by trial, with so many iterations left. */
+/* Starts averaging from a step size found by trial, with this number of iterations left. */
 void scl_adapt_restart(scl_adaptation *a, double step_size, double left);
 /* The step size for the next iteration, after one with this acceptance statistic. */
 double scl_adapt_step(scl_adaptation *a, double accept);

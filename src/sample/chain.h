@@ -25,12 +25,12 @@ typedef struct {
   int leapfrogs, max_depth;
   bool adapts_metric;
   bool dense;  /* the inverse metric is a matrix, else diagonal */
-  size_t rank; /* not 0: plus so many directions at most (sample/lowrank.h) */
+  size_t rank; /* not 0: plus at most this many directions (sample/lowrank.h) */
   bool pools;  /* chains wait at the end of each window (scl_chains_pool()) */
   double adapt_delta;
   double step_size;             /* 0: found by trial */
   const double *inverse_metric; /* diagonal, or lower triangle; read when the chain is made */
-  size_t directions; /* of low rank: so many eigenvalues and -vectors behind the diagonal */
+  size_t directions; /* of low rank: number of eigenvalues and -vectors after the diagonal */
   bool save_warmup;  /* keeps the draws of the warm-up */
   bool reject_nan;   /* points where value or gradient is NaN have density zero */
 } scl_chain_options;
@@ -72,11 +72,11 @@ void scl_chain_clock(scl_chain *c, bool runs);
 
 /* Several chains over one target, until each has done as many iterations as its `goal`, `seconds`
  * are over, or all have stopped. A chain whose point could not be evaluated stops with
- * SCL_CHAIN_ASKS. SCL_E_INTERRUPT, SCL_E_MEMORY: the same call goes on.
+ * SCL_CHAIN_ASKS. SCL_E_INTERRUPT, SCL_E_MEMORY: the same call continues.
  *
  * On threads if `program` is the target's program and its engine waits for its work; NULL: not. In
- * lockstep (`vectors` > 1) so many points are evaluated together, and it returns as soon as one
- * chain reaches its goal or stops. */
+ * lockstep `vectors` > 1 points are evaluated together, and it returns as soon as one chain reaches
+ * its goal or stops. */
 scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *target,
                           scl_program *program, size_t vectors, const int *goal, double seconds,
                           scl_chain_stop *stop);

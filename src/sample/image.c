@@ -12,7 +12,7 @@ enum { VERSION = 1 };
 typedef struct {
   unsigned char *to;
   const unsigned char *from;
-  size_t at, bytes; /* so many can be read */
+  size_t at, bytes; /* `bytes` can be read */
   bool sound;       /* all that was read is in its range */
 } place;
 

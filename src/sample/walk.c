@@ -5,7 +5,7 @@
  * be right, left, left, right, right, right, right. The points of either side are one leapfrog
  * trajectory each, which a device walks one after the other, from two starts. The end of the
  * transition is unknown. It is expected to be as long as the shorter one of the chain's last two;
- * points beyond its end are evaluated in vain.
+ * points beyond its end are evaluated for nothing.
  *
  *     left     -2 <- -1 <- [start] -> 1 -> 2 -> 3 -> 4 -> 5     right
  *                          the points asked for: 1, -1, -2, 2, 3, 4, 5

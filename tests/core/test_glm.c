@@ -274,7 +274,7 @@ static void check_faults(scl_context *ctx) {
   }
 }
 
-/* ---- several predictors of a row, beside the host engine --------------------------------------
+/* ---- several predictors of a row, next to the host engine --------------------------------------
  */
 
 enum { MOST_ROWS = 1031, MOST_COLUMNS = 104, MOST_PREDICTORS = 8, MOST_CUTS = 3 };

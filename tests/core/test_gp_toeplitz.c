@@ -6,7 +6,7 @@
 #include "gp_process.h"
 #include "test.h"
 
-/* Points in equal steps, with a periodic term beside those of test_kernel_mixed(). */
+/* Points in equal steps, with a periodic term next to those of test_kernel_mixed(). */
 static void make_series(problem *p, size_t n, size_t q, scl_gp_trend trend) {
   process_problem(p, test_kernel_mixed, n, 1, 1, q, false, trend);
   for (size_t i = 0; i < n; i++) p->x[i] = 0.5 + (double)i / 8;

@@ -1,4 +1,4 @@
-/* Programs whose derivatives are X' r beside X b, in one read of X: against the same programs with
+/* Programs whose derivatives are X' r next to X b, in one read of X: against the same programs with
  * two reads, at the edges of tiles, with what else may stand in the kernel, and what may not. */
 #include "program_check.h"
 
@@ -129,7 +129,7 @@ static int run(scl_context *ctx, program_nodes *l, int output, const char *pass,
   return calls;
 }
 
-/* `calls`: how many calls remain beside one read of X. */
+/* `calls`: how many calls remain next to one read of X. */
 static void check_same(scl_context *ctx, program_nodes *l, int output, int calls,
                        const char *what) {
   const size_t count = l->parameters + 1;

@@ -1,4 +1,4 @@
-/* Groups of chains beside each other, as on several devices. */
+/* Groups of chains next to each other, as on several devices. */
 #define _DEFAULT_SOURCE
 #include <stdatomic.h>
 

@@ -263,7 +263,7 @@ test_that("nothing but plain files of this user's with our names is followed, ch
     clean()
     expect_identical(as.character(file.mode(c(thesis, dirname(kept[3L])))), c("755", "755"))
     file.remove(file.path(cache_folder(), "1.2.3"))
-    # files of others, links and folders beside ours
+    # files of others, links and folders next to ours
     dir.create(file.path(cache_folder(), "1.2.3"))
     own <- own_names(6L)
     for (file in own[1:2]) writeLines("ours", file)

@@ -4,7 +4,7 @@
 exact <- list(epsilon = 1e-15, maxit = 50) # glm() to the last digit
 from <- function(package, name) getExportedValue(package, name)
 
-# Fits beside those of glm().
+# Fits next to those of glm().
 pairs_of_fits <- function() {
   list(
     list(cl_glm(am ~ wt + hp, data = mtcars),

@@ -1,4 +1,4 @@
-# Real data sets that come with R: numbers of cl_glm() beside those of glm(), glm.nb(), polr() and
+# Real data sets that come with R: numbers of cl_glm() next to those of glm(), glm.nb(), polr() and
 # multinom().
 
 exact <- list(epsilon = 1e-14, maxit = 100)

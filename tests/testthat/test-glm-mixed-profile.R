@@ -1,4 +1,4 @@
-# Fits with random effects beside those of lme4: conditional variances, profile intervals, standard
+# Fits with random effects next to those of lme4: conditional variances, profile intervals, standard
 # errors of variances, predictions.
 
 from <- function(name) getExportedValue("lme4", name) # lme4 is not in Suggests

@@ -44,7 +44,7 @@ test_that("quantiles of residuals are those of glm(), digit for digit", {
   expect_match(text, paste0("\n *", paste(trimws(want), collapse = " +"), " *\n"))
 })
 
-test_that("classes have their cuts beside the coefficients, and the class compared with", {
+test_that("classes have their cuts next to the coefficients, and the class compared with", {
   housing <- MASS::housing
   ordinal <- cl_glm(Sat ~ Infl, housing, "ordered_logistic", weights = Freq)
   text <- printed(summary(ordinal))

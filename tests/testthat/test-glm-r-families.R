@@ -1,4 +1,4 @@
-# Families and links of R, beside glm() on its data sets.
+# Families and links of R, next to glm() on its data sets.
 
 exact <- list(epsilon = 1e-15, maxit = 200) # glm() to the last digit
 

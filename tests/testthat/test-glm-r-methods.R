@@ -1,4 +1,4 @@
-# Methods of fits with families of R, beside those of glm().
+# Methods of fits with families of R, next to those of glm().
 
 exact <- list(epsilon = 1e-14, maxit = 200) # glm() to the last digit
 

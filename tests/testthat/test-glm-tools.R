@@ -1,4 +1,4 @@
-# Fits in other packages, beside those of glm() there.
+# Fits in other packages, next to those of glm() there.
 
 exact <- list(epsilon = 1e-15, maxit = 50) # glm() to the last digit
 ours <- function(formula, data, family, ...) cl_glm(formula, data = data, family = family, ...)

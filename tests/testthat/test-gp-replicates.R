@@ -83,7 +83,7 @@ test_that("variances in other ratios, white terms and few repeats are taken one 
   expect_false(inherits(gp_function(problem), "cl_gp_replicates"))
 })
 
-test_that("small variances stay apart beside large ones, and counts are not grouped", {
+test_that("small variances stay apart next to large ones, and counts are not grouped", {
   problem <- repeated_problem(v = rep_len(c(1e6, 1e-4, 2e-4, 3e-4, 5e-4), 38))
   expect_close(gp_function(problem)(c(1, 0.4, 0)), each_observation(problem)(c(1, 0.4, 0)), 1e-8)
   problem <- repeated_problem(v = rep(1e-4 * c(1, 2, 3), c(12, 12, 14)))

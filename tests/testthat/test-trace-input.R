@@ -353,7 +353,7 @@ test_that("kernels that a user wrote take traced parameters and points", {
 
 # Long parameters go to the engine, and their derivatives to R, without a copy on the host.
 each_engine({
-  test_that("long parameters beside short ones, and integers", {
+  test_that("long parameters next to short ones, and integers", {
     f <- cl_gradient(function(a, x, s, y, m) {
       sum(x^2) * s[1] + a * sum(y) + s[2] - 2 * sum(log(diag(chol(m))))
     })

@@ -1,13 +1,13 @@
 /* Covariance functions: one source for OpenCL C and C11 (port.h).
  *
- * A term of a kernel is k = sd^2 f(s), where s is a sum over the columns that the term looks at, of
+ * A term of a kernel is k = sd^2 f(s), where s is a sum over the columns that the term uses, of
  * one of four forms (metrics), with d = x_c - x'_c:
  *   squares   (d / l_c)^2
  *   sines     (sin(pi d / period) / l_c)^2
  *   products  (x_c - center_c) (x'_c - center_c) / l_c^2
  *   gaps      |d| / l_c, or with center_c = 1, for codes of levels, 1 / l_c unless d = 0
  * f gives its value, slope = -2 f'(s) (of gaps -f'(s)), and bend = df / d log extra; `extra` is the
- * one parameter or constant that a type may have besides sd and lengthscales (period, or a shape).
+ * one parameter or constant that a type may have, such as a period or a shape.
  * From these follow
  *   dk / d log sd     = 2 k
  *   dk / d log l_c    = sd^2 slope (the column's part of s)

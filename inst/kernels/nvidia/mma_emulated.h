@@ -196,7 +196,7 @@ MMA_COLLECTIVE uint mma_warp_max(const mma_lane lane, const uint value) {
 
 #define MMA_COPIES_MOST 64 /* on their way at a time: a power of two */
 
-/* A ring. Copy i of group number `group` puts so many of `size` doubles. */
+/* A ring: copy i of group number `group`, with its number of doubles. */
 typedef struct {
   int started, arrived, groups;
   int group[MMA_COPIES_MOST];

@@ -100,7 +100,7 @@ triangular_mma_pack(const int n, const int n_last, __global const real *t, const
 
 #ifdef TRIANGULAR_MMA_PACK_AND_COPY
 
-/* The same for the diagonal blocks of a matrix of order n; besides, the lower triangles of the
+/* The same for the diagonal blocks of a matrix of order n; also, the lower triangles of the
  * diagonal blocks of order `block` of another are copied from `src` to `copy`, with zeros above.
  * Dimension 1 counts blocks of PANEL_ORDER rows; in dimension 0 the first PANEL_BLOCKS groups pack
  * one, the others copy its rows, TRIANGULAR_COPY columns each. */

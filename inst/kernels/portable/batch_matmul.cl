@@ -55,7 +55,7 @@ batch_matmul_tiled(__global const real *a, __global const real *b, __global real
   b += b0 + matrix * step_b;
   for (int q0 = 0; q0 < k; q0 += DEPTH) {
     for (int e = item; e < TILE * DEPTH; e += SIDE * SIDE) {
-      /* Neighbours in a group read neighbours in memory. (No % beside /: see batch_small.h.) */
+      /* Neighbours in a group read neighbours in memory. (No % next to /: see batch_small.h.) */
       const int slow_d = e / DEPTH, fast_d = e - slow_d * DEPTH;
       const int slow_t = e / TILE, fast_t = e - slow_t * TILE;
       int i = ta ? slow_d : fast_t, q = ta ? fast_d : slow_t;

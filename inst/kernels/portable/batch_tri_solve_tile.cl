@@ -77,7 +77,7 @@ SCL_INLINE real tri_density(__local const real *terms, const int n) {
   return sum;
 }
 
-/* Writes the rows that this work-item has of a solution. */
+/* Writes this work-item's rows of a solution. */
 SCL_INLINE_BARRIER void tri_store(const real x[TILE_ROWS], __global real *out, const int n,
                                   const int ti, const bool reversed, const int status) {
   EACH_ROW(r) {

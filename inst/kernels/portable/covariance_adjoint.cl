@@ -3,7 +3,7 @@
  * from x in registers; the weights are read once in each launch.
  *
  *           x2, from j0 on       A group of 16 x 4 work-items covers one tile of K, 32 x 32, and
- *          0 4 8 12 .. 28 ..     then goes on to the tiles group + groups, ... Work-item
+ *          0 4 8 12 .. 28 ..     then continues with tiles group + groups, ... Work-item
  *        +-----------------+     (lane_i, lane_j) has 2 x 8 elements of a tile, 16 rows and 4
  *  x1  0 | * * * *       * |     columns apart (marked *): their weights stay in registers while
  *        |                 |     term after term is derived and summed.

@@ -247,7 +247,7 @@ static void reduce_block(thread *t, const scl_output *o, totals to) {
   } else if (o->op == SCL_REDUCE_COUNT) {
     combine_block(t, o, t->n, to.number, x);
   } else {
-    scl_host_reductions[o->op].beside(t->n, to.number, x);
+    scl_host_reductions[o->op].each(t->n, to.number, x);
   }
 }
 
@@ -278,9 +278,9 @@ static void run_block(thread *t, size_t tile) {
   for (int k = 0; k < p->outputs; k++) {
     const scl_output *o = &p->output[k];
     if (o->reduces) {
-      const size_t beside = tile / j->row_tiles, above = tile % j->row_tiles;
+      const size_t column = tile / j->row_tiles, above = tile % j->row_tiles;
       const size_t r = p->margin == SCL_TOTAL    ? tile
-                       : p->margin == SCL_BY_ROW ? beside * p->m + t->i
+                       : p->margin == SCL_BY_ROW ? column * p->m + t->i
                                                  : above * p->n + t->column;
       const totals all = j->total[k];
       reduce_block(t, o, (totals){all.number + r, all.index != NULL ? all.index + r : NULL});
@@ -355,10 +355,10 @@ static void cut_tiles(job *j) {
   j->columns = scl_min(j->columns, p->n);
   j->row_tiles = scl_ceil_div(p->m, j->rows);
   j->stride = scl_min(j->rows, BLOCK);
-  const size_t beside = scl_ceil_div(p->n, j->columns);
-  j->tiles = j->row_tiles * beside;
+  const size_t across = scl_ceil_div(p->n, j->columns);
+  j->tiles = j->row_tiles * across;
   j->length = p->margin == SCL_TOTAL    ? j->tiles
-              : p->margin == SCL_BY_ROW ? beside * p->m
+              : p->margin == SCL_BY_ROW ? across * p->m
                                         : j->row_tiles * p->n;
 }
 

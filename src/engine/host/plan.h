@@ -21,8 +21,8 @@ scl_op_loop *scl_op_loop_of(scl_op op);
 void scl_run_op(scl_op op, size_t n, const scl_run *arg, double *dst);
 
 typedef struct {
-  double (*run)(size_t n, const double *x);                 /* to one number */
-  void (*beside)(size_t n, double *total, const double *x); /* each into its own total */
+  double (*run)(size_t n, const double *x);               /* to one number */
+  void (*each)(size_t n, double *total, const double *x); /* each into its own total */
   double (*combine)(double u, double v);
 } scl_host_reduction;
 

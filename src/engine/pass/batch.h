@@ -4,7 +4,7 @@
 
 #include "base/matrix.h"
 
-/* The largest order of a square matrix; and the values of a status besides a pivot. */
+/* The largest order of a square matrix; and the values of a status other than a pivot. */
 enum { SCL_BATCH_ORDER = 128, SCL_BATCH_FINE = 0, SCL_BATCH_NONFINITE = 255 };
 
 typedef enum {

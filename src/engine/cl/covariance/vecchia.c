@@ -103,7 +103,7 @@ static bool is_plain(const scl_covariance *kernel) {
          covariance_metric(kernel->term[0].type) == SCL_COVARIANCE_SQUARES;
 }
 
-/* Columns w and Y of so many members, and dK w by each logarithm. */
+/* Columns w and Y of `together` members, and dK w by each logarithm. */
 static size_t moved_size(const struct scl_vecchia_pass *pass, size_t rows, size_t together) {
   size_t y_ld = (together * pass->parameters) | 1, w = rows * (together | 1), last = 32 * y_ld;
   size_t raw = GROUPED_ITEMS * (size_t)scl_covariance_count(pass->kernel);

@@ -7,7 +7,7 @@ enum {
   SHORT = 32,          /* elements of a group, on average, up to which one work-item adds them, */
   MOST_SHORT = 512,    /* if the largest has no more than this */
   LONG = 8192,         /* elements of a group from which several work-groups add them, */
-  PART = 4096,         /* about so many each, */
+  PART = 4096,         /* about this many each, */
   MOST_PARTS = 1024,   /* as long as they are no more than this for a group, */
   MOST_SUMS = 1048576, /* and this in all */
   MOST_GROUPS = 65536, /* of the range; kernels walk over more with this stride */

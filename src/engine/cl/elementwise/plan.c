@@ -220,10 +220,10 @@ static scl_status make_partials(scl_cl_op *op, const scl_plan *p, size_t parts, 
 
 static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_expr_kernels *k,
                                const partials *q, size_t items, size_t parts) {
-  const size_t along = power_from(parts, items), beside = power_from(q->results, items / along);
-  const size_t local[] = {along, beside}, global[] = {along, scl_round_up(q->results, beside)};
+  const size_t along = power_from(parts, items), across = power_from(q->results, items / along);
+  const size_t local[] = {along, across}, global[] = {along, scl_round_up(q->results, across)};
   scl_cl_arguments a = scl_cl_arguments_of(op->cl, &k->last, k->kept_last);
-  set_final(&a, p, q, along * beside, parts);
+  set_final(&a, p, q, along * across, parts);
   if (a.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, a.code, "expr_final");
   const scl_cl_range range = scl_cl_range_2(global, local);
   return scl_cl_enqueue(op, &k->last, &range, a.local_bytes);

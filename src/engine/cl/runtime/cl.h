@@ -125,7 +125,7 @@ typedef struct {
   unsigned kinds[SCL_CL_PROGRAMS]; /* what each is built for (scl_cl_program_select()); 0: all */
   cl_kernel kernel[SCL_CL_KERNELS];
   size_t kernel_items[SCL_CL_KERNELS];   /* largest work-group */
-  uint64_t kernel_local[SCL_CL_KERNELS]; /* bytes of local memory besides its parameters */
+  uint64_t kernel_local[SCL_CL_KERNELS]; /* bytes of local memory without its parameters */
   uint64_t launches[SCL_CL_KERNELS];     /* so far, for tests */
   struct scl_cl_kept *kept;              /* other builds (engine/cl/runtime/program.c) */
   struct scl_cl_staging *staging[2];     /* pinned memory: up, down; made at first use */
@@ -249,7 +249,7 @@ static inline scl_cl_range scl_cl_range_3(const size_t global[3], const size_t l
   return (scl_cl_range){3, {global[0], global[1], global[2]}, {local[0], local[1], local[2]}};
 }
 
-/* A kernel and its limits: the largest work-group, and bytes of local memory besides parameters. */
+/* A kernel and its limits: the largest work-group, and bytes of local memory without parameters. */
 typedef struct {
   cl_kernel kernel;
   const char *name; /* for error messages */

@@ -84,8 +84,8 @@ void scl_cl_scans_free(scl_cl_context *cl);
  */
 void scl_cl_update_progress(scl_cl_context *cl);
 
-/* Whether the first `count` commands of a queue are complete, without waiting. Makes a mark if
- * there is none that can tell later. Returns the error of a failed command. */
+/* Whether the first `count` commands of a queue are complete, without waiting. Makes a mark if no
+ * later one exists. Returns the error of a failed command. */
 scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out);
 
 /* Whether an event's command is complete, likewise. */
