@@ -112,7 +112,7 @@ static const char *const host_days[][MOST_OF_DAY] = {
     {"covariance", "sample", "vecchia_order", "chol_adjoint", "program_random"}};
 static const char *const device_days[][MOST_OF_DAY] = {
     {"program", "mma_gemm"},
-    {"program_vectors", "covariance", "cholesky", "mma_gram", "mma_launched"},
+    {"program_vectors", "covariance", "cholesky", "trial", "mma_gram", "mma_launched"},
     {"arith", "vecchia", "mma_chol"},
     {"batch", "expr_programs", "gp", "mma_batch", "batch_product"},
     {"expr", "program_random", "program_faults", "glm", "fault_paths", "scan", "sample",
