@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Carries out the examples of "Adding an operation" in vignettes/internals.Rmd in a copy of the
-# sources: their chunks go where the text says, the package is installed, and the chunk with the
-# test and the tests of all operations and of covariance functions are run.
+# Carries out the examples of "Adding an operation" and "Adding a family" in vignettes/internals.Rmd
+# in a copy of the sources: their chunks go where the text says, the package is installed, and the
+# chunks with tests and the tests of all operations and of covariance functions are run.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 page=$PWD/vignettes/internals.Rmd
@@ -33,6 +33,14 @@ chunk cauchy-constructor >> R/covariance-functions.R
 chunk cauchy-meaning > "$work/meaning"
 sed -i "/^formulas <- list(/r $work/meaning" tests/testthat/test-covariance.R
 echo 'export(cl_softsign, k_cauchy)' >> NAMESPACE
+families=inst/kernels/include/glm_families.h
+chunk exponential-row > "$work/row"
+sed -i "/^#define SCL_GLM_FAMILIES(FAMILY)/r $work/row" $families
+chunk exponential-functions > "$work/functions"
+sed -i "/^\/\* ---- the families ---/{n;r $work/functions
+}" $families
+chunk exponential-r > "$work/row"
+sed -i "/^family_table <- named_rows(list(/r $work/row" R/family-table.R
 { # all of the C code is compiled: quickly
   cat "${R_MAKEVARS_USER:-/dev/null}"
   echo "CFLAGS = -O0"
@@ -45,6 +53,7 @@ R_MAKEVARS_USER=$work/Makevars R CMD INSTALL --no-docs --no-byte-compile --no-te
 {
   echo "library(statcl, lib.loc = '$work/lib')"
   chunk softsign-test
+  chunk exponential-test
 } > "$work/test.R"
 Rscript "$work/test.R"
 export NOT_CRAN=true STATCL_TEST_QUICK=1 R_LIBS="$work/lib"

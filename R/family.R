@@ -69,7 +69,17 @@ glm_family_object <- function(family) {
 # The family of R by which reweighted least squares fits this one.
 irls_family <- function(family, aux = NULL) {
   row <- family_row(family)
-  if (is.null(row$irls)) row$base() else row$irls(aux)
+  if (!is.null(row$irls)) return(row$irls(aux))
+  if (!is.null(row$base)) return(row$base())
+  link <- stats::make.link(row$link)
+  begin <- as.call(list(function(y) row$inverse(row$start(y)), quote(y)))
+  structure(c(
+    list(family = row$name, link = row$link),
+    unclass(link)[c("linkfun", "linkinv", "mu.eta", "valideta")],
+    list(variance = function(mu) row$variance(mu, aux), validmu = function(mu) TRUE,
+         dev.resids = function(y, mu, wt) row$deviance(y, mu, wt, aux), dispersion = 1,
+         aic = function(...) NA_real_, initialize = call("<-", quote(mustart), begin))),
+    class = "family")
 }
 
 # ---- log densities -------------------------------------------------------------------------------

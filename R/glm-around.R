@@ -35,19 +35,21 @@ cl_as_glm <- function(fit) {
     abort_argument("fit", "only fits with method = \"ml\" have an object of class \"glm\"")
   }
   frame <- stats::model.frame(fit)
-  family <- glm_family_object(fit$family)
-  negative <- is.null(family$linkinv)
+  row <- family_row(fit$family)
+  negative <- is.null(row$base) && identical(row$aux, "phi")
   if (negative) {
     if (!requireNamespace("MASS", quietly = TRUE)) {
       abort_argument("fit", "family \"neg_binomial_2_log\" needs the package MASS here")
     }
     family <- MASS::negative.binomial(fit$aux[[1L]], link = "log")
+  } else {
+    family <- irls_family(fit$family, fit$aux)
   }
   y <- mean_response(fit)
   trials <- ones_unless(fit$trials, length(y))
   parts <- as_glm(fit, as.matrix(stats::model.matrix(fit)), y, deviance_weights(fit), trials,
                   family, stats::glm.control(), names(fit$fitted.values))
-  if (negative) parts$aic <- stats::AIC(fit)
+  if (is.null(row$base)) parts$aic <- stats::AIC(fit)
   formula <- stats::formula(fit)
   own <- fit$call
   own <- own[names(own) %in% c("data", "weights", "subset", "na.action", "offset", "contrasts")]

@@ -4,7 +4,8 @@
  * A family is one row of SCL_GLM_FAMILIES and the functions of its name. The row gives the name in
  * capitals and small letters; the test that a value y lies in the support, which may use the datum
  * of the observation (the trials of binomial_logit, else 0); the support in words; the family's
- * auxiliary parameter (scl_glm_aux). The log density of one observation is the sum of three parts:
+ * auxiliary parameter (scl_glm_aux) and facts. The log density of one observation is the sum of
+ * three parts:
  *
  *   glm_NAME(y, datum, eta, aux)   the part with the linear predictor, and its derivatives; this
  *                                  runs once a row in passes bound by memory, so that ordinary
@@ -13,201 +14,79 @@
  *                                  derivatives; by the host, for the distinct values of y
  *   glm_NAME_constant(y, datum)    the part with the data only; by the host, once
  *
+ * and glm_NAME_curve(y, datum, eta, aux) is its second derivative (glm_curve), by the host.
+ *
  * All constants of the density are kept. Both tails keep their relative precision: no difference of
  * nearly equal numbers is taken where it can be avoided. */
 #ifndef GLM_FAMILIES_H
 #define GLM_FAMILIES_H
 
+#ifndef __OPENCL_VERSION__
+#include "glm_terms.h"
+#include "glm_values.h"
+#endif
+
+/* The auxiliary parameter of a family: sigma or phi, one number; or cuts, one less than classes. */
+typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_glm_aux;
+
+/* Facts of a family, added to its auxiliary parameter: a datum in addition to y; the predictors of
+ * an observation, one for each class, have a joint density; terms have odds (glm_term). */
+enum { GLM_DATUM = 4, GLM_JOINT = 8, GLM_ODDS = 16 };
+
 #define GLM_WHOLE(y) ((y) == floor(y) && (y) < 4503599627370496.0)
 
 #define SCL_GLM_FAMILIES(FAMILY)                                                                   \
-  FAMILY(BERNOULLI_LOGIT, bernoulli_logit, y == 0.0 || y == 1.0, "0 or 1", NONE)                   \
+  FAMILY(BERNOULLI_LOGIT, bernoulli_logit, y == 0.0 || y == 1.0, "0 or 1", GLM_ODDS)               \
   FAMILY(BINOMIAL_LOGIT, binomial_logit, y >= 0.0 && y <= datum && GLM_WHOLE(y),                   \
-         "integers from 0 to 'trials'", NONE)                                                      \
-  FAMILY(NORMAL_ID, normal_id, isfinite(y), "finite", SIGMA)                                       \
-  FAMILY(POISSON_LOG, poisson_log, y >= 0.0 && GLM_WHOLE(y), "non-negative integers", NONE)        \
+         "integers from 0 to 'trials'", GLM_DATUM)                                                 \
+  FAMILY(NORMAL_ID, normal_id, isfinite(y), "finite", SCL_GLM_SIGMA)                               \
+  FAMILY(POISSON_LOG, poisson_log, y >= 0.0 && GLM_WHOLE(y), "non-negative integers",              \
+         SCL_GLM_NONE)                                                                             \
   FAMILY(NEG_BINOMIAL_2_LOG, neg_binomial_2_log, y >= 0.0 && GLM_WHOLE(y),                         \
-         "non-negative integers", PHI)                                                             \
+         "non-negative integers", SCL_GLM_PHI)                                                     \
   FAMILY(CATEGORICAL_LOGIT, categorical_logit, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),  \
-         "numbers of classes, from 1 to 2000", NONE)                                               \
+         "numbers of classes, from 1 to 2000", GLM_JOINT)                                          \
   FAMILY(ORDERED_LOGISTIC, ordered_logistic, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),    \
-         "numbers of classes, from 1 to 2000", CUTS)
+         "numbers of classes, from 1 to 2000", SCL_GLM_CUTS | GLM_ODDS)
 
 #define GLM_MOST_CLASSES 2000 /* sums by cut have to fit into a group's local memory */
 
 typedef enum {
-#define GLM_ROW(NAME, name, support, words, aux) SCL_GLM_##NAME,
+#define GLM_ROW(NAME, name, support, words, facts) SCL_GLM_##NAME,
   SCL_GLM_FAMILIES(GLM_ROW)
 #undef GLM_ROW
       SCL_GLM_FAMILY_COUNT
 } scl_glm_family;
 
-/* The auxiliary parameter of a family: sigma or phi, one number; or cuts, one less than classes. */
-typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_glm_aux;
-
-/* Facts of a family that a compiler knows when `family` is a constant: whether the predictors of an
- * observation, one for each class, have a joint density; whether there is a datum in addition to y;
- * whether terms have odds (glm_term); the auxiliary parameter. */
-#define GLM_FAMILY_COUPLED(family) ((family) == SCL_GLM_CATEGORICAL_LOGIT)
-#define GLM_FAMILY_DATUM(family) ((family) == SCL_GLM_BINOMIAL_LOGIT)
-#define GLM_FAMILY_ODDS(family)                                                                    \
-  ((family) == SCL_GLM_BERNOULLI_LOGIT || (family) == SCL_GLM_ORDERED_LOGISTIC)
+/* The families that have each bit of the facts, so that a compiler knows them when `family` is a
+ * constant. */
+#define GLM_BIT(bit, NAME, facts) | ((facts) / (bit) % 2) << SCL_GLM_##NAME
+enum {
+#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(1, NAME, facts)
+  GLM_WITH_1 = 0 SCL_GLM_FAMILIES(GLM_ROW),
+#undef GLM_ROW
+#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(2, NAME, facts)
+  GLM_WITH_2 = 0 SCL_GLM_FAMILIES(GLM_ROW),
+#undef GLM_ROW
+#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(GLM_DATUM, NAME, facts)
+  GLM_WITH_DATUM = 0 SCL_GLM_FAMILIES(GLM_ROW),
+#undef GLM_ROW
+#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(GLM_JOINT, NAME, facts)
+  GLM_WITH_JOINT = 0 SCL_GLM_FAMILIES(GLM_ROW),
+#undef GLM_ROW
+#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(GLM_ODDS, NAME, facts)
+  GLM_WITH_ODDS = 0 SCL_GLM_FAMILIES(GLM_ROW)
+#undef GLM_ROW
+};
+#undef GLM_BIT
+#define GLM_FAMILY_COUPLED(family) ((GLM_WITH_JOINT >> (family)) & 1)
+#define GLM_FAMILY_DATUM(family) ((GLM_WITH_DATUM >> (family)) & 1)
+#define GLM_FAMILY_ODDS(family) ((GLM_WITH_ODDS >> (family)) & 1)
 #define GLM_FAMILY_AUX(family)                                                                     \
-  ((family) == SCL_GLM_NORMAL_ID            ? SCL_GLM_SIGMA                                        \
-   : (family) == SCL_GLM_NEG_BINOMIAL_2_LOG ? SCL_GLM_PHI                                          \
-   : (family) == SCL_GLM_ORDERED_LOGISTIC   ? SCL_GLM_CUTS                                         \
-                                            : SCL_GLM_NONE)
+  ((scl_glm_aux)(((GLM_WITH_1 >> (family)) & 1) + 2 * ((GLM_WITH_2 >> (family)) & 1)))
 
 /* Weights are stored after y, and after the datum if there is one. */
 #define GLM_WEIGHT_COLUMN(family) (GLM_FAMILY_DATUM(family) ? 2 : 1)
-
-/* The log density is value - log(1 + odds), NaN when eta is NaN or infinite. Only families named by
- * GLM_FAMILY_ODDS have odds; where many terms are added, one logarithm of a product serves. */
-typedef struct {
-  real value, odds;
-  real d_eta; /* the derivative by eta */
-  real d_aux; /* by sigma or phi, or by the cut above the class */
-  real d_low; /* by the cut below the class */
-} glm_term;
-
-/* The auxiliary parameter for one observation. */
-typedef struct {
-  real value, log_value, inverse; /* of sigma or phi */
-  real above, below;          /* the cuts on both sides of the class; infinite at the ends */
-} glm_aux;
-
-SCL_INLINE glm_aux glm_aux_none(void) {
-  glm_aux aux = {0.0, 0.0, 0.0, 0.0, 0.0};
-  return aux;
-}
-
-SCL_INLINE glm_aux glm_aux_number(real number) {
-  glm_aux aux = {number, log(number), 1.0 / number, 0.0, 0.0};
-  return aux;
-}
-
-/* In the form in which kernels get it: the number, its logarithm and its inverse. */
-SCL_INLINE glm_aux glm_aux_given(SCL_GLOBAL const real *given) {
-  glm_aux aux = {given[0], given[1], given[2], 0.0, 0.0};
-  return aux;
-}
-
-SCL_INLINE glm_aux glm_aux_cuts(SCL_GLOBAL const real *cut, int cuts, real y) {
-  const int above = (int)y - 1;
-  glm_aux aux = {0.0, 0.0, 0.0, INFINITY, -INFINITY};
-  if (above < cuts) aux.above = cut[above];
-  if (above > 0) aux.below = cut[above - 1];
-  return aux;
-}
-
-/* ---- what the families share -------------------------------------------------------------------
- */
-
-/* 0, or NaN at an infinity. */
-#define GLM_NAN_IF_INFINITE(eta) (0.0 * (eta))
-
-/* y eta, mean and log(y!) grow with the count, their sum does not. From this count on the three are
- * taken together: a term is then the log density minus its largest value for this y, attained at
- * mean y, and the constant is that largest value. */
-#define GLM_MANY(y) ((y) >= 256.0)
-
-/* eta - log(y) for y > 0, a normal number. Powers of two come off both sides first: the absolute
- * error is that of numbers below 1, however large eta is, as long as the difference is small. */
-SCL_INLINE real glm_log_excess(real eta, real y) {
-  union {
-    real number;
-    scl_long bits;
-  } part;
-  part.number = y;
-  const scl_long above = part.bits - 0x3fe6a09e667f3bcd; /* the bits of sqrt(1/2) */
-  const real k = (real)(above >> 52);
-  part.bits -= above & ~(scl_long)0xfffffffffffff; /* y / 2^k, from sqrt(1/2) to sqrt(2) */
-  /* log(2) in two parts, of which k times the first is exact */
-  return (eta - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10 - log(part.number);
-}
-
-/* t = exp(x) - 1; *rest becomes t - x. The series is written out because compilers for hosts divide
- * in loops that they do not unroll. */
-SCL_INLINE real glm_expm1(real x, real *rest) {
-  real sum = 1.0 / 6227020800.0;
-  if (!(fabs(x) < 0.25)) {
-    const real t = expm1(x);
-    *rest = t - x;
-    return t;
-  }
-  sum = 1.0 / 479001600.0 + x * sum;
-  sum = 1.0 / 39916800.0 + x * sum;
-  sum = 1.0 / 3628800.0 + x * sum;
-  sum = 1.0 / 362880.0 + x * sum;
-  sum = 1.0 / 40320.0 + x * sum;
-  sum = 1.0 / 5040.0 + x * sum;
-  sum = 1.0 / 720.0 + x * sum;
-  sum = 1.0 / 120.0 + x * sum;
-  sum = 1.0 / 24.0 + x * sum;
-  sum = 1.0 / 6.0 + x * sum;
-  sum = 1.0 / 2.0 + x * sum;
-  *rest = x * x * sum;
-  return x + *rest;
-}
-
-/* log(1 + v) - v for |v| below 1/64. */
-SCL_INLINE real glm_log1p_minus_small(real v) {
-  const real s = v / (2.0 + v), w = s * s;
-  return s * (2.0 * w * (1.0 / 3.0 + w * (1.0 / 5.0 + w * (1.0 / 7.0 + w * (1.0 / 9.0)))) - v);
-}
-
-/* log(1 + v) - v for v >= -1/2. */
-SCL_INLINE real glm_log1p_minus(real v) {
-  const real s = v / (2.0 + v), w = s * s; /* log(1 + v) = 2 atanh(s) */
-  real sum = 1.0 / 21.0;
-  if (!(fabs(v) < 0.25)) return log1p(v) - v;
-  sum = 1.0 / 19.0 + w * sum;
-  sum = 1.0 / 17.0 + w * sum;
-  sum = 1.0 / 15.0 + w * sum;
-  sum = 1.0 / 13.0 + w * sum;
-  sum = 1.0 / 11.0 + w * sum;
-  sum = 1.0 / 9.0 + w * sum;
-  sum = 1.0 / 7.0 + w * sum;
-  sum = 1.0 / 5.0 + w * sum;
-  sum = 1.0 / 3.0 + w * sum;
-  return s * (2.0 * w * sum - v);
-}
-
-/* For a successes and b failures, 0 < a <= b, and log odds of log(a / b) + d: the log likelihood
- * minus its maximum, a d - (a + b) log(1 + a (exp(d) - 1) / (a + b)), and its derivatives with
- * respect to d, a and b. */
-typedef struct {
-  real value, by_d, by_a, by_b;
-} glm_shortfall;
-
-SCL_INLINE glm_shortfall glm_two_counts(real a, real b, real d) {
-  const real n = a + b, x = a / n, rest = b / n;
-  glm_shortfall s;
-  if (d > 300.0) { /* exp(d) may overflow, and x underflow */
-    const real w = d + (log(a) - log(n)), e = exp(-fabs(w));
-    const real logarithm = fmax(w, 0.0) + log1p(e), share = (w > 0.0 ? 1.0 : e) / (1.0 + e);
-    s.value = a * d - n * logarithm;
-    s.by_d = -b * share;
-    s.by_a = d - logarithm - rest / (exp(-d) + x);
-    s.by_b = share - logarithm;
-    return s;
-  }
-  real more;
-  const real t = glm_expm1(d, &more), v = x * t, part = t / (1.0 + v);
-  s.by_d = -a * rest * part;
-  if (v > 1.0) {
-    const real logarithm = log1p(v);
-    s.value = a * d - n * logarithm;
-    s.by_a = d - logarithm - rest * part;
-    s.by_b = x * part - logarithm;
-  } else {
-    const real less = glm_log1p_minus(v);
-    s.value = -a * more - n * less;
-    s.by_a = rest * v * part - more - less;
-    s.by_b = -less - v * x * part;
-  }
-  return s;
-}
 
 /* ---- the families ------------------------------------------------------------------------------
  */
@@ -225,6 +104,21 @@ SCL_INLINE glm_term glm_bernoulli_logit(real y, real datum, real eta, glm_aux au
   term.d_eta = sign * (t > 0.0 ? e : 1.0) / (1.0 + e);
   return term;
 }
+
+#ifndef __OPENCL_VERSION__
+GLM_NO_CONSTANT(bernoulli_logit)
+
+GLM_NO_VALUE(bernoulli_logit)
+
+static inline glm_curve glm_bernoulli_logit_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {0};
+  (void)y;
+  (void)datum;
+  (void)aux;
+  curve.weight = glm_spread(eta, &curve.d_weight);
+  return curve;
+}
+#endif
 
 /* y successes of `datum` trials with log odds eta: y eta - N log(1 + exp(eta)), with the larger of
  * both tails split off, so that N = y and y = 0 cancel exactly. */
@@ -248,6 +142,21 @@ SCL_INLINE glm_term glm_binomial_logit(real y, real datum, real eta, glm_aux aux
   return term;
 }
 
+#ifndef __OPENCL_VERSION__
+static inline real glm_binomial_logit_constant(real y, real datum) {
+  return GLM_MANY(fmin(y, datum - y)) ? glm_best_binomial(datum, y) : glm_log_choose(datum, y);
+}
+
+GLM_NO_VALUE(binomial_logit)
+
+static inline glm_curve glm_binomial_logit_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = glm_bernoulli_logit_curve(y, 1.0, eta, aux);
+  curve.weight *= datum;
+  curve.d_weight *= datum;
+  return curve;
+}
+#endif
+
 /* Mean eta, standard deviation sigma. */
 SCL_INLINE glm_term glm_normal_id(real y, real datum, real eta, glm_aux aux) {
   const real z = (y - eta) * aux.inverse;
@@ -258,6 +167,25 @@ SCL_INLINE glm_term glm_normal_id(real y, real datum, real eta, glm_aux aux) {
   term.d_aux = (z - 1.0) * (z + 1.0) * aux.inverse;
   return term;
 }
+
+#ifndef __OPENCL_VERSION__
+static inline real glm_normal_id_constant(real y, real datum) {
+  (void)y;
+  (void)datum;
+  return -SPECIAL_LOG_SQRT_2PI;
+}
+
+GLM_NO_VALUE(normal_id)
+
+static inline glm_curve glm_normal_id_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {0};
+  (void)datum;
+  curve.weight = aux.inverse * aux.inverse;
+  curve.score_aux = -2.0 * (y - eta) * curve.weight * aux.inverse;
+  curve.weight_aux = -2.0 * curve.weight * aux.inverse;
+  return curve;
+}
+#endif
 
 /* Mean exp(eta). */
 SCL_INLINE glm_term glm_poisson_log(real y, real datum, real eta, glm_aux aux) {
@@ -276,6 +204,24 @@ SCL_INLINE glm_term glm_poisson_log(real y, real datum, real eta, glm_aux aux) {
   }
   return term;
 }
+
+#ifndef __OPENCL_VERSION__
+static inline real glm_poisson_log_constant(real y, real datum) {
+  (void)datum;
+  return GLM_MANY(y) ? glm_best_poisson(y) : -glm_log_factorial(y);
+}
+
+GLM_NO_VALUE(poisson_log)
+
+static inline glm_curve glm_poisson_log_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {0};
+  (void)y;
+  (void)datum;
+  (void)aux;
+  curve.weight = curve.d_weight = exp(eta);
+  return curve;
+}
+#endif
 
 /* Mean mu = exp(eta), variance mu + mu^2 / phi. With n = y + phi, and m = n, or m = phi where y is
  * 0 or 1, this is y eta - n log((mu + phi) / m); for many y, less y log(y). */
@@ -327,6 +273,38 @@ SCL_INLINE glm_term glm_neg_binomial_2_log(real y, real datum, real eta, glm_aux
   return term;
 }
 
+#ifndef __OPENCL_VERSION__
+static inline real glm_neg_binomial_2_log_constant(real y, real datum) {
+  return glm_poisson_log_constant(y, datum);
+}
+
+/* log(gamma(n) / gamma(phi)) + phi log(phi) - n log(n), where n = y + phi, plus y if y is many; its
+ * derivative with respect to phi. */
+static inline glm_term glm_neg_binomial_2_log_value(real y, glm_aux aux) {
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
+  const real phi = fmax(aux.value, SPECIAL_SMALLEST);
+  if (y < 2.0) return term; /* both are 0 with what the other part has */
+  term.value = special_neg_binomial_rest(y, phi) - (GLM_MANY(y) ? 0.0 : y);
+  term.d_aux = special_neg_binomial_rest_slope(y, phi);
+  return term;
+}
+
+/* With p = mu / (mu + phi) and q = 1 - p the weight is (y + phi) p q, where phi p = mu q. */
+static inline glm_curve glm_neg_binomial_2_log_curve(real y, real datum, real eta, glm_aux aux) {
+  const real phi = aux.value, t = eta - aux.log_value;
+  const real p = 1.0 / (1.0 + exp(-t)), q = 1.0 / (1.0 + exp(t)), root = exp(eta / 2.0) * q;
+  glm_curve curve = {0};
+  real unused;
+  (void)datum;
+  /* if phi is very large, mu / phi may underflow */
+  curve.weight = phi < 1.0 ? (y + phi) * glm_spread(t, &unused) : (1.0 + y / phi) * (root * root);
+  curve.d_weight = curve.weight * (q - p);
+  curve.score_aux = (y * q - phi * p) * p / phi;
+  curve.weight_aux = p * q * (2.0 * phi * p + y * (p - q)) / phi;
+  return curve;
+}
+#endif
+
 /* The class is where eta + logistic noise falls between the cuts: with u = above - eta and
  * l = below - eta, log(1 / (1 + exp(-u)) - 1 / (1 + exp(-l))) = -log(1 + exp(-u))
  * - log(1 + exp(l)) + log(1 - exp(l - u)), of which the last is for
@@ -346,6 +324,33 @@ SCL_INLINE glm_term glm_ordered_logistic(real y, real datum, real eta, glm_aux a
   return term;
 }
 
+#ifndef __OPENCL_VERSION__
+GLM_NO_CONSTANT(ordered_logistic)
+
+/* log(1 - exp(below - above)), by both cuts. */
+static inline glm_term glm_ordered_logistic_value(real y, glm_aux aux) {
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
+  const real gap = aux.above - aux.below;
+  (void)y;
+  if (isinf(gap)) return term;
+  term.value = gap > 0.693 ? log1p(-exp(-gap)) : log(-expm1(-gap));
+  term.d_aux = 1.0 / expm1(gap);
+  term.d_low = -term.d_aux;
+  return term;
+}
+
+static inline glm_curve glm_ordered_logistic_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {0};
+  (void)y;
+  (void)datum;
+  curve.score_aux = glm_spread(aux.above - eta, &curve.weight_aux);
+  curve.score_low = glm_spread(aux.below - eta, &curve.weight_low);
+  curve.weight = curve.score_aux + curve.score_low;
+  curve.d_weight = -(curve.weight_aux + curve.weight_low);
+  return curve;
+}
+#endif
+
 /* Coupled families have glm_classes() instead. */
 SCL_INLINE glm_term glm_categorical_logit(real y, real datum, real eta, glm_aux aux) {
   glm_term term = {NAN, 0.0, NAN, NAN, NAN};
@@ -355,6 +360,22 @@ SCL_INLINE glm_term glm_categorical_logit(real y, real datum, real eta, glm_aux 
   (void)aux;
   return term;
 }
+
+#ifndef __OPENCL_VERSION__
+GLM_NO_CONSTANT(categorical_logit)
+
+GLM_NO_VALUE(categorical_logit)
+
+/* Coupled families have a weight for each pair of classes. */
+static inline glm_curve glm_categorical_logit_curve(real y, real datum, real eta, glm_aux aux) {
+  glm_curve curve = {NAN, NAN, NAN, NAN, NAN, NAN};
+  (void)y;
+  (void)datum;
+  (void)eta;
+  (void)aux;
+  return curve;
+}
+#endif
 
 /* The term of any family that is not coupled. `family` is the same for all work-items. */
 SCL_INLINE glm_term glm_family_term(int family, real y, real datum, real eta, glm_aux aux) {
@@ -370,67 +391,48 @@ SCL_INLINE glm_term glm_family_term(int family, real y, real datum, real eta, gl
   }
 }
 
+#ifndef __OPENCL_VERSION__
+static inline real glm_family_constant(int family, real y, real datum) {
+  switch (family) {
+#define GLM_ROW(NAME, name, support, words, facts)                                                 \
+  case SCL_GLM_##NAME:                                                                             \
+    return glm_##name##_constant(y, datum);
+    SCL_GLM_FAMILIES(GLM_ROW)
+#undef GLM_ROW
+  default:
+    return NAN;
+  }
+}
+
+static inline glm_term glm_family_value(int family, real y, glm_aux aux) {
+  glm_term none = {NAN, 0.0, NAN, NAN, NAN};
+  switch (family) {
+#define GLM_ROW(NAME, name, support, words, facts)                                                 \
+  case SCL_GLM_##NAME:                                                                             \
+    return glm_##name##_value(y, aux);
+    SCL_GLM_FAMILIES(GLM_ROW)
+#undef GLM_ROW
+  default:
+    return none;
+  }
+}
+
+static inline glm_curve glm_family_curve(int family, real y, real datum, real eta, glm_aux aux) {
+  glm_curve none = {NAN, NAN, NAN, NAN, NAN, NAN};
+  switch (family) {
+#define GLM_ROW(NAME, name, support, words, facts)                                                 \
+  case SCL_GLM_##NAME:                                                                             \
+    return glm_##name##_curve(y, datum, eta, aux);
+    SCL_GLM_FAMILIES(GLM_ROW)
+#undef GLM_ROW
+  default:
+    return none;
+  }
+}
+#endif
+
 SCL_INLINE real glm_term_value(int family, glm_term term) {
   return GLM_FAMILY_ODDS(family) ? term.value - log1p(term.odds) : term.value;
 }
 
-/* The derivatives of an observation that counts `times`. */
-SCL_INLINE glm_term glm_term_times(glm_term term, real times) {
-  term.d_eta *= times;
-  term.d_aux *= times;
-  term.d_low *= times;
-  return term;
-}
-
-/* A product of factors 1 + odds and its rounding errors, so that the logarithm keeps its relative
- * precision where all odds are small. */
-typedef struct {
-  real product, error;
-} glm_odds_product;
-
-/* Returns the logarithm of the factor that the product has to shed before it overflows, mostly
- * 0. */
-SCL_INLINE real glm_multiply_odds(glm_odds_product *p, real odds) {
-  const real factor = 1.0 + odds, lost = odds - (factor - 1.0);
-  const real product = p->product * factor;
-  p->error = fma(p->error, factor, fma(p->product, lost, fma(p->product, factor, -product)));
-  p->product = product;
-  if (product < 1e200) return 0.0;
-  const real logarithm = log(product) + p->error / product;
-  p->product = 1.0;
-  p->error = 0.0;
-  return logarithm;
-}
-
-/* categorical_logit: the log density of class y, whose predictors, one for each class, stand `step`
- * apart and become the derivatives by themselves. With the largest predictor subtracted from all,
- * and `rest` the sum of the others' exponentials, it is the observed class's less log(1 + rest). */
-#define GLM_CLASSES(name, SPACE)                                                                   \
-  SCL_INLINE real name(real y, SPACE real *eta, scl_long step, int classes) {                      \
-    const int observed = (int)y - 1;                                                               \
-    real most = eta[0], rest = 0.0, others = 0.0, check = 0.0;                                     \
-    int top = 0;                                                                                   \
-    for (int c = 0; c < classes; c++) {                                                            \
-      const real here = eta[c * step];                                                             \
-      if (here > most) top = c;                                                                    \
-      most = fmax(most, here);                                                                     \
-      check += GLM_NAN_IF_INFINITE(here);                                                          \
-    }                                                                                              \
-    const real mine = eta[observed * step] - most;                                                 \
-    for (int c = 0; c < classes; c++) {                                                            \
-      const real e = exp(eta[c * step] - most);                                                    \
-      eta[c * step] = e;                                                                           \
-      if (c != top) rest += e;                                                                     \
-      if (c != observed) others += e;                                                              \
-    }                                                                                              \
-    const real inverse = 1.0 / (1.0 + rest);                                                       \
-    for (int c = 0; c < classes; c++) eta[c * step] *= -inverse;                                   \
-    eta[observed * step] = others * inverse;                                                       \
-    return mine - log1p(rest) + check;                                                             \
-  }
-GLM_CLASSES(glm_classes, SCL_GLOBAL)
-
-#ifndef __OPENCL_VERSION__
-#include "glm_values.h"
-#endif
 #endif

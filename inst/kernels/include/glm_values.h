@@ -1,5 +1,5 @@
-/* Terms that the host adds to those of glm_families.h, which includes this file: the parts of a log
- * density that do not depend on a linear predictor. C11 only. */
+/* What the families of glm_families.h, which includes this file, share on the host only: the parts
+ * of a log density that do not depend on a linear predictor. C11 only. */
 #ifndef GLM_VALUES_H
 #define GLM_VALUES_H
 
@@ -12,29 +12,6 @@ static inline real glm_log_rising(real z, real r) {
   const real ratio = r / z;
   return (r - 0.5) * ratio + (z + r - 0.5) * glm_log1p_minus(ratio) + special_stirling(z + r) -
          special_stirling(z);
-}
-
-/* log(gamma(n) / gamma(phi)) + phi log(phi) - n log(n), where n = y + phi, plus y if y is many; its
- * derivative with respect to phi. */
-static inline glm_term glm_neg_binomial_2_log_value(real y, glm_aux aux) {
-  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  const real phi = fmax(aux.value, SPECIAL_SMALLEST);
-  if (y < 2.0) return term; /* both are 0 with what the other part has */
-  term.value = special_neg_binomial_rest(y, phi) - (GLM_MANY(y) ? 0.0 : y);
-  term.d_aux = special_neg_binomial_rest_slope(y, phi);
-  return term;
-}
-
-/* log(1 - exp(below - above)), by both cuts. */
-static inline glm_term glm_ordered_logistic_value(real y, glm_aux aux) {
-  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  const real gap = aux.above - aux.below;
-  (void)y;
-  if (isinf(gap)) return term;
-  term.value = gap > 0.693 ? log1p(-exp(-gap)) : log(-expm1(-gap));
-  term.d_aux = 1.0 / expm1(gap);
-  term.d_low = -term.d_aux;
-  return term;
 }
 
 static inline real glm_log_factorial(real y) {
@@ -64,27 +41,6 @@ static inline real glm_best_binomial(real n, real y) {
          special_stirling(y) - special_stirling(rest);
 }
 
-static inline real glm_family_constant(int family, real y, real datum) {
-  switch (family) {
-  case SCL_GLM_BINOMIAL_LOGIT:
-    return GLM_MANY(fmin(y, datum - y)) ? glm_best_binomial(datum, y) : glm_log_choose(datum, y);
-  case SCL_GLM_NORMAL_ID:
-    return -SPECIAL_LOG_SQRT_2PI;
-  case SCL_GLM_POISSON_LOG:
-  case SCL_GLM_NEG_BINOMIAL_2_LOG:
-    return GLM_MANY(y) ? glm_best_poisson(y) : -glm_log_factorial(y);
-  default:
-    return 0.0;
-  }
-}
-
-static inline glm_term glm_family_value(int family, real y, glm_aux aux) {
-  glm_term none = {0.0, 0.0, 0.0, 0.0, 0.0};
-  if (family == SCL_GLM_NEG_BINOMIAL_2_LOG) return glm_neg_binomial_2_log_value(y, aux);
-  if (family == SCL_GLM_ORDERED_LOGISTIC) return glm_ordered_logistic_value(y, aux);
-  return none;
-}
-
 /* ---- second derivatives ------------------------------------------------------------------------
  */
 
@@ -103,87 +59,19 @@ static inline real glm_spread(real t, real *slope) {
   return spread;
 }
 
-static inline glm_curve glm_bernoulli_logit_curve(real y, real datum, real eta, glm_aux aux) {
-  glm_curve curve = {0};
-  (void)y;
-  (void)datum;
-  (void)aux;
-  curve.weight = glm_spread(eta, &curve.d_weight);
-  return curve;
-}
-
-static inline glm_curve glm_binomial_logit_curve(real y, real datum, real eta, glm_aux aux) {
-  glm_curve curve = glm_bernoulli_logit_curve(y, 1.0, eta, aux);
-  curve.weight *= datum;
-  curve.d_weight *= datum;
-  return curve;
-}
-
-static inline glm_curve glm_normal_id_curve(real y, real datum, real eta, glm_aux aux) {
-  glm_curve curve = {0};
-  (void)datum;
-  curve.weight = aux.inverse * aux.inverse;
-  curve.score_aux = -2.0 * (y - eta) * curve.weight * aux.inverse;
-  curve.weight_aux = -2.0 * curve.weight * aux.inverse;
-  return curve;
-}
-
-static inline glm_curve glm_poisson_log_curve(real y, real datum, real eta, glm_aux aux) {
-  glm_curve curve = {0};
-  (void)y;
-  (void)datum;
-  (void)aux;
-  curve.weight = curve.d_weight = exp(eta);
-  return curve;
-}
-
-/* With p = mu / (mu + phi) and q = 1 - p the weight is (y + phi) p q, where phi p = mu q. */
-static inline glm_curve glm_neg_binomial_2_log_curve(real y, real datum, real eta, glm_aux aux) {
-  const real phi = aux.value, t = eta - aux.log_value;
-  const real p = 1.0 / (1.0 + exp(-t)), q = 1.0 / (1.0 + exp(t)), root = exp(eta / 2.0) * q;
-  glm_curve curve = {0};
-  real unused;
-  (void)datum;
-  /* if phi is very large, mu / phi may underflow */
-  curve.weight = phi < 1.0 ? (y + phi) * glm_spread(t, &unused) : (1.0 + y / phi) * (root * root);
-  curve.d_weight = curve.weight * (q - p);
-  curve.score_aux = (y * q - phi * p) * p / phi;
-  curve.weight_aux = p * q * (2.0 * phi * p + y * (p - q)) / phi;
-  return curve;
-}
-
-static inline glm_curve glm_ordered_logistic_curve(real y, real datum, real eta, glm_aux aux) {
-  glm_curve curve = {0};
-  (void)y;
-  (void)datum;
-  curve.score_aux = glm_spread(aux.above - eta, &curve.weight_aux);
-  curve.score_low = glm_spread(aux.below - eta, &curve.weight_low);
-  curve.weight = curve.score_aux + curve.score_low;
-  curve.d_weight = -(curve.weight_aux + curve.weight_low);
-  return curve;
-}
-
-/* Coupled families have a weight for each pair of classes. */
-static inline glm_curve glm_categorical_logit_curve(real y, real datum, real eta, glm_aux aux) {
-  glm_curve curve = {NAN, NAN, NAN, NAN, NAN, NAN};
-  (void)y;
-  (void)datum;
-  (void)eta;
-  (void)aux;
-  return curve;
-}
-
-static inline glm_curve glm_family_curve(int family, real y, real datum, real eta, glm_aux aux) {
-  glm_curve none = {NAN, NAN, NAN, NAN, NAN, NAN};
-  switch (family) {
-#define GLM_ROW(NAME, name, support, words, parameter)                                             \
-  case SCL_GLM_##NAME:                                                                             \
-    return glm_##name##_curve(y, datum, eta, aux);
-    SCL_GLM_FAMILIES(GLM_ROW)
-#undef GLM_ROW
-  default:
-    return none;
+/* Families whose density has no such part. */
+#define GLM_NO_CONSTANT(name)                                                                      \
+  static inline real glm_##name##_constant(real y, real datum) {                                   \
+    (void)y;                                                                                       \
+    (void)datum;                                                                                   \
+    return 0.0;                                                                                    \
   }
-}
+#define GLM_NO_VALUE(name)                                                                         \
+  static inline glm_term glm_##name##_value(real y, glm_aux aux) {                                 \
+    glm_term none = {0.0, 0.0, 0.0, 0.0, 0.0};                                                     \
+    (void)y;                                                                                       \
+    (void)aux;                                                                                     \
+    return none;                                                                                   \
+  }
 
 #endif

@@ -120,7 +120,8 @@ scl_status scl_cl_source_read(const char *name, char **out) {
 
 /* Words that stand for sources which many programs have: their list would be long. */
 static const char *common_sources(const char *word) {
-  if (strcmp(word, "@glm") == 0) return "include/port.h include/glm_families.h include/glm_task.h";
+  if (strcmp(word, "@glm") == 0)
+    return "include/port.h include/glm_terms.h include/glm_families.h include/glm_task.h";
   if (strcmp(word, "@glm_pass") == 0)
     return "include/glm_pass.h include/glm_tile.h include/glm_link.h";
   return NULL;

@@ -1,0 +1,211 @@
+/* What the families of generalised linear models share (glm_families.h): the term of an
+ * observation, the auxiliary parameter, and functions that keep the digits of counts. OpenCL C and
+ * C11. */
+#ifndef GLM_TERMS_H
+#define GLM_TERMS_H
+
+/* The log density is value - log(1 + odds), NaN when eta is NaN or infinite. Only families named by
+ * GLM_FAMILY_ODDS have odds; where many terms are added, one logarithm of a product serves. */
+typedef struct {
+  real value, odds;
+  real d_eta; /* the derivative by eta */
+  real d_aux; /* by sigma or phi, or by the cut above the class */
+  real d_low; /* by the cut below the class */
+} glm_term;
+
+/* The auxiliary parameter for one observation. */
+typedef struct {
+  real value, log_value, inverse; /* of sigma or phi */
+  real above, below;              /* the cuts on both sides of the class; infinite at the ends */
+} glm_aux;
+
+SCL_INLINE glm_aux glm_aux_none(void) {
+  glm_aux aux = {0.0, 0.0, 0.0, 0.0, 0.0};
+  return aux;
+}
+
+SCL_INLINE glm_aux glm_aux_number(real number) {
+  glm_aux aux = {number, log(number), 1.0 / number, 0.0, 0.0};
+  return aux;
+}
+
+/* In the form in which kernels get it: the number, its logarithm and its inverse. */
+SCL_INLINE glm_aux glm_aux_given(SCL_GLOBAL const real *given) {
+  glm_aux aux = {given[0], given[1], given[2], 0.0, 0.0};
+  return aux;
+}
+
+SCL_INLINE glm_aux glm_aux_cuts(SCL_GLOBAL const real *cut, int cuts, real y) {
+  const int above = (int)y - 1;
+  glm_aux aux = {0.0, 0.0, 0.0, INFINITY, -INFINITY};
+  if (above < cuts) aux.above = cut[above];
+  if (above > 0) aux.below = cut[above - 1];
+  return aux;
+}
+
+/* ---- what the families share -------------------------------------------------------------------
+ */
+
+/* 0, or NaN at an infinity. */
+#define GLM_NAN_IF_INFINITE(eta) (0.0 * (eta))
+
+/* y eta, mean and log(y!) grow with the count, their sum does not. From this count on the three are
+ * taken together: a term is then the log density minus its largest value for this y, attained at
+ * mean y, and the constant is that largest value. */
+#define GLM_MANY(y) ((y) >= 256.0)
+
+/* eta - log(y) for y > 0, a normal number. Powers of two come off both sides first: the absolute
+ * error is that of numbers below 1, however large eta is, as long as the difference is small. */
+SCL_INLINE real glm_log_excess(real eta, real y) {
+  union {
+    real number;
+    scl_long bits;
+  } part;
+  part.number = y;
+  const scl_long above = part.bits - 0x3fe6a09e667f3bcd; /* the bits of sqrt(1/2) */
+  const real k = (real)(above >> 52);
+  part.bits -= above & ~(scl_long)0xfffffffffffff; /* y / 2^k, from sqrt(1/2) to sqrt(2) */
+  /* log(2) in two parts, of which k times the first is exact */
+  return (eta - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10 - log(part.number);
+}
+
+/* t = exp(x) - 1; *rest becomes t - x. The series is written out because compilers for hosts divide
+ * in loops that they do not unroll. */
+SCL_INLINE real glm_expm1(real x, real *rest) {
+  real sum = 1.0 / 6227020800.0;
+  if (!(fabs(x) < 0.25)) {
+    const real t = expm1(x);
+    *rest = t - x;
+    return t;
+  }
+  sum = 1.0 / 479001600.0 + x * sum;
+  sum = 1.0 / 39916800.0 + x * sum;
+  sum = 1.0 / 3628800.0 + x * sum;
+  sum = 1.0 / 362880.0 + x * sum;
+  sum = 1.0 / 40320.0 + x * sum;
+  sum = 1.0 / 5040.0 + x * sum;
+  sum = 1.0 / 720.0 + x * sum;
+  sum = 1.0 / 120.0 + x * sum;
+  sum = 1.0 / 24.0 + x * sum;
+  sum = 1.0 / 6.0 + x * sum;
+  sum = 1.0 / 2.0 + x * sum;
+  *rest = x * x * sum;
+  return x + *rest;
+}
+
+/* log(1 + v) - v for |v| below 1/64. */
+SCL_INLINE real glm_log1p_minus_small(real v) {
+  const real s = v / (2.0 + v), w = s * s;
+  return s * (2.0 * w * (1.0 / 3.0 + w * (1.0 / 5.0 + w * (1.0 / 7.0 + w * (1.0 / 9.0)))) - v);
+}
+
+/* log(1 + v) - v for v >= -1/2. */
+SCL_INLINE real glm_log1p_minus(real v) {
+  const real s = v / (2.0 + v), w = s * s; /* log(1 + v) = 2 atanh(s) */
+  real sum = 1.0 / 21.0;
+  if (!(fabs(v) < 0.25)) return log1p(v) - v;
+  sum = 1.0 / 19.0 + w * sum;
+  sum = 1.0 / 17.0 + w * sum;
+  sum = 1.0 / 15.0 + w * sum;
+  sum = 1.0 / 13.0 + w * sum;
+  sum = 1.0 / 11.0 + w * sum;
+  sum = 1.0 / 9.0 + w * sum;
+  sum = 1.0 / 7.0 + w * sum;
+  sum = 1.0 / 5.0 + w * sum;
+  sum = 1.0 / 3.0 + w * sum;
+  return s * (2.0 * w * sum - v);
+}
+
+/* For a successes and b failures, 0 < a <= b, and log odds of log(a / b) + d: the log likelihood
+ * minus its maximum, a d - (a + b) log(1 + a (exp(d) - 1) / (a + b)), and its derivatives with
+ * respect to d, a and b. */
+typedef struct {
+  real value, by_d, by_a, by_b;
+} glm_shortfall;
+
+SCL_INLINE glm_shortfall glm_two_counts(real a, real b, real d) {
+  const real n = a + b, x = a / n, rest = b / n;
+  glm_shortfall s;
+  if (d > 300.0) { /* exp(d) may overflow, and x underflow */
+    const real w = d + (log(a) - log(n)), e = exp(-fabs(w));
+    const real logarithm = fmax(w, 0.0) + log1p(e), share = (w > 0.0 ? 1.0 : e) / (1.0 + e);
+    s.value = a * d - n * logarithm;
+    s.by_d = -b * share;
+    s.by_a = d - logarithm - rest / (exp(-d) + x);
+    s.by_b = share - logarithm;
+    return s;
+  }
+  real more;
+  const real t = glm_expm1(d, &more), v = x * t, part = t / (1.0 + v);
+  s.by_d = -a * rest * part;
+  if (v > 1.0) {
+    const real logarithm = log1p(v);
+    s.value = a * d - n * logarithm;
+    s.by_a = d - logarithm - rest * part;
+    s.by_b = x * part - logarithm;
+  } else {
+    const real less = glm_log1p_minus(v);
+    s.value = -a * more - n * less;
+    s.by_a = rest * v * part - more - less;
+    s.by_b = -less - v * x * part;
+  }
+  return s;
+}
+
+/* The derivatives of an observation that counts `times`. */
+SCL_INLINE glm_term glm_term_times(glm_term term, real times) {
+  term.d_eta *= times;
+  term.d_aux *= times;
+  term.d_low *= times;
+  return term;
+}
+
+/* A product of factors 1 + odds and its rounding errors, so that the logarithm keeps its relative
+ * precision where all odds are small. */
+typedef struct {
+  real product, error;
+} glm_odds_product;
+
+/* Returns the logarithm of the factor that the product has to shed before it overflows, mostly
+ * 0. */
+SCL_INLINE real glm_multiply_odds(glm_odds_product *p, real odds) {
+  const real factor = 1.0 + odds, lost = odds - (factor - 1.0);
+  const real product = p->product * factor;
+  p->error = fma(p->error, factor, fma(p->product, lost, fma(p->product, factor, -product)));
+  p->product = product;
+  if (product < 1e200) return 0.0;
+  const real logarithm = log(product) + p->error / product;
+  p->product = 1.0;
+  p->error = 0.0;
+  return logarithm;
+}
+
+/* categorical_logit: the log density of class y, whose predictors, one for each class, stand `step`
+ * apart and become the derivatives by themselves. With the largest predictor subtracted from all,
+ * and `rest` the sum of the others' exponentials, it is the observed class's less log(1 + rest). */
+#define GLM_CLASSES(name, SPACE)                                                                   \
+  SCL_INLINE real name(real y, SPACE real *eta, scl_long step, int classes) {                      \
+    const int observed = (int)y - 1;                                                               \
+    real most = eta[0], rest = 0.0, others = 0.0, check = 0.0;                                     \
+    int top = 0;                                                                                   \
+    for (int c = 0; c < classes; c++) {                                                            \
+      const real here = eta[c * step];                                                             \
+      if (here > most) top = c;                                                                    \
+      most = fmax(most, here);                                                                     \
+      check += GLM_NAN_IF_INFINITE(here);                                                          \
+    }                                                                                              \
+    const real mine = eta[observed * step] - most;                                                 \
+    for (int c = 0; c < classes; c++) {                                                            \
+      const real e = exp(eta[c * step] - most);                                                    \
+      eta[c * step] = e;                                                                           \
+      if (c != top) rest += e;                                                                     \
+      if (c != observed) others += e;                                                              \
+    }                                                                                              \
+    const real inverse = 1.0 / (1.0 + rest);                                                       \
+    for (int c = 0; c < classes; c++) eta[c * step] *= -inverse;                                   \
+    eta[observed * step] = others * inverse;                                                       \
+    return mine - log1p(rest) + check;                                                             \
+  }
+GLM_CLASSES(glm_classes, SCL_GLOBAL)
+
+#endif
