@@ -127,7 +127,7 @@ likelihood_places <- function(f, layout) {
 
 agree <- function(x, y) isTRUE(max(abs(x - y)) <= 1e-7 * (1 + max(abs(y))))
 
-density_program <- function(f, layout, u, evaluations) {
+density_program <- function(f, layout, u, evaluations = NULL) {
   where <- density_engine(f, evaluations)
   if (is.null(where)) return(NULL)
   state <- environment(f)

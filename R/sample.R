@@ -277,7 +277,8 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
                                                                envir = job$checkpoint)
   if (is.null(batch)) {
-    batch <- is.null(workers) && batch_pays(job, chains / max(1L, length(job$devices)))
+    batch <- is.null(workers) && batch_pays(log_density,
+                                              chains / max(1L, length(job$devices)), job)
   }
   if (batch) return(run_batch(job))
   if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)
@@ -400,11 +401,11 @@ check_low_rank <- function(x, dimension, rank) {
 
 # Whether lockstep is faster: when reading the data takes longer than R's work around it, or when
 # starting kernels takes most of the time.
-batch_pays <- function(job, chains) {
+batch_pays <- function(f, chains, job = NULL) {
   if (chains <= 1L) return(FALSE)
-  f <- job$log_density
   if (!inherits(f, "cl_gradient")) return(likelihood_size(f) >= 1e4)
-  if (environment(f)$retrace || host_limit("program") == Inf) return(FALSE)
+  limit <- host_limit("program")
+  if (environment(f)$retrace || limit %in% c(0, Inf)) return(!environment(f)$retrace && limit == 0)
   if (is.null(environment(f)$program)) { # records it
     tryCatch(make_evaluator(f, job$layout, "reject")(job$points[[1L]]), error = function(e) NULL)
   }

@@ -26,7 +26,10 @@ conditions_of <- function(call, home) {
         invokeRestart("muffleWarning")
       },
       message = function(m) {
-        note(kind_of(m, "message"), m)
+        # an estimate of the remaining time, which a busy machine shows
+        if (!grepl("^cl_sample\\(\\): about .* left", conditionMessage(m))) {
+          note(kind_of(m, "message"), m)
+        }
         invokeRestart("muffleMessage")
       }),
     error = function(e) note(kind_of(e, "error of R"), e))
