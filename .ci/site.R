@@ -63,7 +63,7 @@ index <- readLines(file.path(site, "search.json"), encoding = "UTF-8")
 writeLines(c("window.searchIndex =", index), file.path(site, "search.js"), useBytes = TRUE)
 
 # The README's links to files of the repository that have other names here.
-file.copy(file.path("bench", "figures"), file.path(site, "bench"), recursive = TRUE)
+file.copy(file.path("bench", c("figures", "laptop.R")), file.path(site, "bench"), recursive = TRUE)
 home <- file.path(site, "index.html")
 lines <- readLines(home, encoding = "UTF-8")
 lines <- sub('href="NEWS.html"', 'href="news/index.html"', lines, fixed = TRUE)
