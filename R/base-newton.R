@@ -5,6 +5,13 @@
 # process of the noise, on which observations depend jointly (gp-noise.R), by the information of all
 # parameters (glm-newton.R), and by weighted least squares in memory or by blocks of rows
 # (glm-irls.R, glm-stream-fit.R).
+#
+# With F(u, theta) minus the log density and H its second derivatives by u, at the mode u, Laplace's
+# approximation of minus the log likelihood is F + log(det(H)) / 2. Its gradient by theta is that at
+# this u, less (d2F / dtheta du) H^-1 v, where v are the derivatives of log(det(H)) / 2 by u. Each
+# file adds up both parts in one pass over what takes the time there: third derivatives of a
+# compiled function, rows of data, or the adjoint of a covariance matrix. Vecchia's approximation
+# has differences of the value instead, as its incomplete factor has no derivatives.
 
 # The point at which now$value has a minimum, from the point `now`, a list that the functions
 # understand. direction(now, exact): list(decrement: twice the decrease that Newton's quadratic

@@ -1,7 +1,7 @@
 # Latent Gaussian processes by Vecchia's approximation (Zilber and Katzfuss, 2021): Laplace's
 # approximation with the sparse precision matrix Q = W W' of the process at the observations, which
 # src/ops/vecchia_latent.c combines with the data's: P = Q + D, D minus the second derivatives of
-# the log density. On the host. With M = (K + D^-1)^-1 as in gp-response-laplace.R, K M = P^-1 D.
+# the log density. On the host. With M = (K + D^-1)^-1 as in gp-response-matrix.R, K M = P^-1 D.
 
 check_response_vecchia <- function(response, kernel, neighbours, method) {
   if (is.null(neighbours)) return(invisible())
