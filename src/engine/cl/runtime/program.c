@@ -10,7 +10,7 @@
 #include "engine/cl/runtime/signature.h"
 #include "base/threads.h"
 
-enum { MOST_SOURCES = 16 };
+enum { MOST_SOURCES = 24 };
 
 static char kernel_folder[1024];
 static char *packed_sources; /* of all programs, if they do not come from a folder */
