@@ -16,11 +16,11 @@
 # The point at which now$value has a minimum, from the point `now`, a list that the functions
 # understand. direction(now, exact): list(decrement: twice the decrease that Newton's quadratic
 # model predicts, ...), or NULL where the second derivatives are not positive definite; for exact =
-# FALSE a direction that leads downwards all the same, or NULL if there is no other one. It may have
-# `enough`, the decrement at which the search ends; `ratio`, to the last decrement, from which on a
-# small one is rounding error; and `most` and `least`, the parts of the step that are tried.
-# to(now, step, size): the point after a part `size` of the step. shorten(now, step, to): the point
-# to go on from, or NULL. `rough`: a decrement that is small enough if no step leads downwards.
+# FALSE another direction that leads downwards, or NULL if there is none. It may have `enough`, the
+# decrement at which the search ends; `ratio`, to the last decrement, from which on a small one is
+# rounding error; and `most` and `least`, the parts of the step that are tried. to(now, step, size):
+# the point after a part `size` of the step. shorten(now, step, to): the point at which the search
+# continues, or NULL. `rough`: a decrement that is small enough if no step leads downwards.
 # list(now, step (the last one, which was not taken), converged, rounding, stuck, iterations).
 newton_search <- function(now, direction, to, most, rough = 0, report = function(...) NULL,
                           shorten = shortened_step) {

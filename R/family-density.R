@@ -110,7 +110,7 @@ density_family <- function(name, row) {
     fitter = "density", name = name, density = row), class = "cl_family")
 }
 
-# What a family has of this file, NULL for other families.
+# The row of densities of a family, NULL for families that have no density here.
 density_of <- function(family) family_row(family)$density
 
 # log(1 - exp(l)) is written log(-expm1(l)). In the densities `l` is the log density of y in the

@@ -106,7 +106,7 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
 #' @return A function `f(alpha = 0, beta, ..., sigma, phi, cuts, gradient)` of class
 #'   `"cl_likelihood"`, with arguments, value and errors as for [cl_glm_lpdf()]. By default
 #'   `gradient` contains `alpha`, `beta` and the family's auxiliary parameter, except that for
-#'   `ordered_logistic` it does not contain `alpha`, which is not identified besides the cuts.
+#'   `ordered_logistic` it does not contain `alpha`, which the cuts make redundant.
 #' @seealso [cl_objective()] for [optim()], [cl_check_gradient()]
 #' @export
 #' @examples
@@ -170,7 +170,7 @@ print.cl_likelihood <- function(x, ...) {
   invisible(x)
 }
 
-# Where the data of a likelihood are: `info` is what C knows, NULL if they are on no device.
+# Prints where the data of a likelihood are: `info` is what C knows, NULL if they are on no device.
 print_engine <- function(info) {
   if (is.null(info)) {
     cat("not on a device now; the next evaluation will copy the data\n")

@@ -2,9 +2,9 @@
 # "probit") or Gamma(). In problems and fits such a family is its name with its row as an
 # attribute. Means, variances and deviances are those of the object.
 
-# What our functions need to know of R's families, by name: `theta` is that of
-# MASS::negative.binomial(), whose name has the number in it. `aux` is the dispersion, w the weights
-# with the trials, `kind` that of the response.
+# Properties of R's families, by name: `theta` is that of MASS::negative.binomial(), whose name has
+# the number in it. `aux` is the dispersion, w the weights with the trials, `kind` that of the
+# response.
 #   exact      whether tests of contrasts are by Student's t distribution
 #   known      whether the dispersion is 1; `counted`: else whether it counts among the parameters
 #   variance_name  of the variance function in C and on devices (glm-irls.R)

@@ -77,7 +77,7 @@ logistic_spread <- function(t) if (is_cl(t)) cl_inv_logit(t) * cl_inv_logit(-t) 
 # The curvature w is negative at outliers. In the determinant of Laplace's approximation it is
 # replaced by v, that of the normal density which has the same height: as a function of eta both
 # have the integral 1. In variances it is replaced by `wide`, which is positive and small at
-# outliers: the positive part (df + 1) a / b^2 of w, times what gives it the expectation of w.
+# outliers: the positive part (df + 1) a / b^2 of w, scaled to the expectation of w.
 student_at <- function(r, scale, df, by) {
   a <- df * scale^2
   b <- a + r^2

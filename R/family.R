@@ -1,4 +1,4 @@
-# What all families share: how one is found, its link, log densities and probabilities.
+# Functions for all families: look-up, link, log densities and probabilities.
 
 # The row of a family: a name (of R/family-table.R, else NULL), or what cl_family() and families of
 # R become, which have it as an attribute.
@@ -88,7 +88,7 @@ irls_family <- function(family, aux = NULL) {
 # (minus the second derivative), d_weight (its derivative), and the derivatives of the first three
 # by the auxiliary parameter, value_aux, score_aux, weight_aux; for cuts these are by the one above
 # a class, and value_low, score_low, weight_low by the one below). The first `columns` of these;
-# `constant` is what an earlier call for the same data gave.
+# `constant` is that of an earlier call for the same data.
 family_terms <- function(row, y, eta, aux = NULL, trials = NULL, columns = 1L, constant = NULL) {
   .Call(r_glm_rows, row$name, as.double(y), if (row$trials) as.double(trials), as.double(eta),
         if (length(row$aux) > 0L) as.double(aux), constant, columns)

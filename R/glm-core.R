@@ -149,8 +149,8 @@ cut_information <- function(core, theta) {
   k <- seq_along(cuts)
   y <- core$data$y
   eta <- as.vector(as.matrix(glm_eta(core, theta)))
-  beside <- outer(y, k, `==`) | outer(y, k + 1, `==`)
-  near <- beside * stats::dlogis(outer(-eta, cuts, `+`))
+  adjacent <- outer(y, k, `==`) | outer(y, k + 1, `==`)
+  near <- adjacent * stats::dlogis(outer(-eta, cuts, `+`))
   if (!is.null(core$data$weights)) near <- near * core$data$weights
   gap <- diff(cuts)
   tie <- class_counts(core, length(k))[-1L] * exp(-gap) / expm1(-gap)^2

@@ -74,8 +74,8 @@ class_response <- function(family, y) {
   list(y = as.double(y), levels = levels(y), kind = if (is.ordered(y)) "ordered" else "factor")
 }
 
-# Refuses values that the family does not have, where no likelihood of the core is made, which does
-# the same. Proportions and two columns of counts have been checked.
+# Refuses values outside the support of the family, for fits without a likelihood of the core, which
+# would check them itself. Proportions and two columns of counts have been checked.
 check_support <- function(family, response) {
   y <- as.double(response$y)
   row <- family_row(family)

@@ -276,7 +276,7 @@ density_mean <- function(fit, eta, zeta) {
   row$mean(stats::make.link(row$link)$linkinv(eta), zeta, density_phi(fit))
 }
 
-# Rows of tables beside the coefficients: cuts, or the second part.
+# Rows of tables in addition to the coefficients: cuts, or the second part.
 tabled_aux <- function(object) {
   if (is_ordered(object$family)) return(object$aux)
   if (!inherits(object, "cl_glm_density") || !is.null(density_of(object$family)$user)) return(NULL)

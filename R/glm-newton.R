@@ -141,7 +141,7 @@ goes_up_for_ever <- function(core, now, direction) {
 # ---- the fit by likelihood or with priors --------------------------------------------------------
 
 # By the fitter that the row of the family names, or with priors by Newton's method: list(core,
-# found), what glm_newton() gives, and the core with its free columns.
+# found), the result of glm_newton() and the core with its free columns.
 glm_fit_mode <- function(problem, priors, start, control, progress) {
   fitter <- if (is.null(priors)) family_row(problem$family)$fitter else "newton"
   switch(fitter, newton = newton_fit(problem, priors, start, control, progress),

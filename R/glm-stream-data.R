@@ -220,7 +220,7 @@ block_numbers <- function(s, data) {
        sums = c(sum(part$y), sum(w), total, sum(part$y * ((s$row - seq_len(n)) %% 97))))
 }
 
-# Applies `send` to each block, in the rows of weight above 0, and `receive` to what it gives, one
+# Applies `send` to each block, in the rows of weight above 0, and `receive` to its result, one
 # block later: meanwhile a device works on a block. Stops where `receive` gives FALSE. The first
 # pass counts; later ones check that the data have not changed.
 run_pass <- function(s, what, send, receive) {

@@ -1,6 +1,6 @@
-# Traced values: what a function given to cl_gradient() computes with while it is recorded. A traced
-# value represents a vector of numbers that are not known yet; operations on it add nodes to a tape,
-# from which src/program makes a program. Nothing is evaluated.
+# Traced values: the arguments and intermediate results of a function given to cl_gradient() while
+# it is recorded. A traced value represents a vector of numbers that are not known yet; operations
+# on it add nodes to a tape, from which src/program makes a program. Nothing is evaluated.
 #
 # A traced value is an environment: functions of R without a method for it stop, because they do not
 # support the type, whereas a list or a number would be taken for data. Its fields are `id` (its

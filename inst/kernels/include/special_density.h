@@ -176,8 +176,8 @@ SCL_INLINE real special_neg_binomial_deviance(real y, real m, real n) {
   return -n * special_log1p_minus(v, ratio) - y * part;
 }
 
-/* What the log density of a negative binomial count y > 0 with size n > 0 has besides that of a
- * Poisson count with mean y at y, and less the deviance; and its derivative with respect to n. */
+/* The log density of a negative binomial count y > 0 with size n > 0, less that of a Poisson count
+ * with mean y at y, and without the deviance; and its derivative with respect to n. */
 SCL_INLINE real special_neg_binomial_rest(real y, real n) {
   const real more = y / n < INFINITY ? log1p(y / n) : log(y) - log(n);
   return special_stirling_rest(n + y) - special_stirling_rest(n) - 0.5 * more;
