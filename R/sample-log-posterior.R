@@ -71,14 +71,17 @@ check_term <- function(term) {
   }
 }
 
-# For each term a function of the list of parameters that gives list(value, gradient list).
+# Functions of the list of parameters that give list(value, gradient list): one for each term, but
+# one for all formulas of elementwise functions.
 compile_terms <- function(terms, names) {
   if (is.null(names) || !all(nzchar(names))) {
     abort_argument("...", "the parameters must be given as named arguments")
   }
-  lapply(terms, function(term) {
-    if (inherits(term, "formula")) formula_term(term, names) else function_term(term, names)
-  })
+  formulas <- vapply(terms, inherits, NA, "formula")
+  parts <- lapply(terms[formulas], formula_part, names)
+  own <- vapply(parts, `[[`, NA, "elementwise")
+  c(lapply(c(list(parts[own])[any(own)], lapply(parts[!own], list)), formula_term),
+    lapply(terms[!formulas], function_term, names))
 }
 
 # Names of the parameters in a formula.
@@ -89,24 +92,24 @@ used_parameters <- function(term, names) {
                                 paste(names, collapse = ", ")))
 }
 
-formula_term <- function(term, names) {
-  used <- used_parameters(term, names)
-  current <- formula_model(term, used)
+# The sum of the parts of one or more formulas.
+formula_term <- function(parts) {
+  used <- unique(unlist(lapply(parts, `[[`, "used")))
+  current <- formula_model(parts)
   done <- FALSE
   function(parameters) {
-    parameters <- parameters[used]
     model <- current()
     state <- environment(model)
+    given <- parameters[used]
     answer <- if (has_plain_program(state)) {
-      .Call(r_program_evaluate, state$program, parameters, state$like)
+      .Call(r_program_evaluate, state$program, given, state$like)
     }
     if (is.null(answer)) {
-      answer <- tryCatch(do.call(model, parameters, quote = TRUE),
-                         statcl_error_argument = function(e) {
+      answer <- tryCatch(do.call(model, given, quote = TRUE), statcl_error_argument = function(e) {
         if (done) stop(e)
-        why <- sub("^'f' cannot be traced( at '[^']*')?: ", "", conditionMessage(e))
-        abort_argument("...", sprintf("the formula '%s' cannot be differentiated: %s",
-                                      deparse1(term), sub(", or let retrace.*", "", why)))
+        if (length(parts) == 1L) abort_formula(parts[[1L]]$term, conditionMessage(e))
+        for (part in parts) formula_term(list(part))(parameters) # the error of one of them
+        stop(e)
       })
       done <<- TRUE
     }
@@ -115,10 +118,16 @@ formula_term <- function(term, names) {
   }
 }
 
+abort_formula <- function(term, message) {
+  why <- sub("^'f' cannot be traced( at '[^']*')?: ", "", message)
+  abort_argument("...", sprintf("the formula '%s' cannot be differentiated: %s", deparse1(term),
+                                sub(", or let retrace.*", "", why)))
+}
+
 # function(points) for points in columns, as those of batch_caller().
 formula_batch <- function(term, layout) {
   names <- vapply(layout$arguments, `[[`, "", "name")
-  current <- formula_model(term, used_parameters(term, names))
+  current <- formula_model(list(formula_part(term, names)))
   model <- call_density <- NULL
   function(x) {
     if (!identical(now <- current(), model)) {
@@ -129,13 +138,44 @@ formula_batch <- function(term, layout) {
   }
 }
 
-# function() giving the sum of a formula's elements as a cl_gradient(), for the present values of
-# those subexpressions of elementwise functions that have no parameters. A formula of elementwise
-# functions alone runs on the host.
-formula_model <- function(term, used) {
+# function() giving the sum of the parts as a cl_gradient(), for the present values of what they
+# use. Elementwise functions alone run on the host.
+formula_model <- function(parts) {
+  place <- new.env(parent = globalenv())
+  calls <- lapply(seq_along(parts), function(k) {
+    name <- paste0(".term", k)
+    assign(name, parts[[k]]$f, envir = place)
+    as.call(lapply(c(name, parts[[k]]$used), as.name))
+  })
+  used <- unique(unlist(lapply(parts, `[[`, "used")))
+  f <- function_of(used, Reduce(function(a, b) call("+", a, b), calls), place)
+  model <- NULL
+  function() {
+    for (part in parts) if (part$renew()) model <<- NULL
+    if (is.null(model)) {
+      model <<- cl_gradient(f)
+      state <- environment(model)
+      state$on_host <- parts[[1L]]$elementwise
+      state$warned <- used # a term may leave out a parameter
+    }
+    model
+  }
+}
+
+function_of <- function(names, body, home) {
+  as.function(c(stats::setNames(rep(list(quote(expr = )), length(names)), names), body),
+              envir = home)
+}
+
+# A formula: list(term, used, f: the sum of its elements as a function of the parameters used, which
+# finds the values of subexpressions without parameters as variables; renew: function() that
+# evaluates these, TRUE if they have changed; elementwise: whether it calls elementwise functions of
+# R only). What other functions take is left to them.
+formula_part <- function(term, names) {
+  used <- used_parameters(term, names)
   home <- environment(term)
   place <- new.env(parent = home)
-  place$.nested <- nested_lengths
+  place$nested_lengths <- nested_lengths # by its own name, as it has no replacement
   constants <- list()
   elementwise <- TRUE
   constant <- function(e) {
@@ -157,23 +197,17 @@ formula_model <- function(term, used) {
     e[-1L] <- lapply(as.list(e)[-1L], split)
     e
   }
-  body <- call(".nested", call("sum", split(term[[2L]])))
-  f <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(used)), used), body),
-                   envir = place)
+  f <- function_of(used, call("nested_lengths", call("sum", split(term[[2L]]))), place)
   values <- as.call(c(quote(list), constants))
-  model <- last <- NULL
-  function() {
+  last <- NULL
+  renew <- function() {
     now <- eval(values, home)
-    if (is.null(model) || !identical(now, last)) {
-      last <<- now
-      list2env(now, envir = place)
-      model <<- cl_gradient(f)
-      state <- environment(model)
-      state$on_host <- elementwise
-      state$warned <- used # a term may leave out a parameter
-    }
-    model
+    if (identical(now, last)) return(FALSE)
+    last <<- now
+    list2env(now, envir = place)
+    TRUE
   }
+  list(term = term, used = used, f = f, renew = renew, elementwise = elementwise)
 }
 
 # The value of `code`; lengths that are not multiples of each other are an error.
