@@ -20,15 +20,20 @@ chunk() {
     inside { print; lines++ }
     END { exit lines == 0 }' "$page"
 }
+# before CHUNK LINE FILE: puts the chunk before the line.
+before() {
+  chunk "$1" > "$work/$1"
+  sed -i "/$2/{
+    e cat '$work/$1'
+  }" "$3"
+}
 chunk softsign-row >> inst/kernels/include/elementwise.def
 chunk softsign-meaning > "$work/meaning"
 sed -i "/^in_base_r <- list(/r $work/meaning" tests/testthat/helper-trace.R
 chunk softsign-function >> R/matrix-arith.R
-chunk cauchy-function > "$work/function"
 chunk cauchy-row > "$work/row"
-sed -i -e "/^#define SCL_COVARIANCE_LONG/r $work/row" -e "/^\/\* exp(-s \/ 2) \*\//{
-  e cat '$work/function'
-}" inst/kernels/include/covariance_functions.h
+sed -i "/^#define SCL_COVARIANCE_LONG/r $work/row" inst/kernels/include/covariance_functions.h
+before cauchy-function '^\/\* exp(-s \/ 2) \*\/' inst/kernels/include/covariance_functions.h
 chunk cauchy-constructor >> R/covariance-functions.R
 chunk cauchy-meaning > "$work/meaning"
 sed -i "/^formulas <- list(/r $work/meaning" tests/testthat/test-covariance.R
@@ -41,6 +46,11 @@ sed -i "/^\/\* ---- the families ---/{n;r $work/functions
 }" $families
 chunk exponential-r > "$work/row"
 sed -i "/^family_table <- named_rows(list(/r $work/row" R/family-table.R
+chunk inverse-row >> src/program/values.def
+before inverse-reverse '^\/\* Of program\/values.def. \*\/' src/program/reverse.c
+before inverse-run '^typedef scl_status run_call' src/program/routine.c
+before inverse-mask '^    cl_ifelse = mask' R/trace-masks.R
+before inverse-value '^    chol = live_chol' R/trace-value.R
 { # all of the C code is compiled: quickly
   cat "${R_MAKEVARS_USER:-/dev/null}"
   echo "CFLAGS = -O0"
@@ -54,9 +64,12 @@ R_MAKEVARS_USER=$work/Makevars R CMD INSTALL --no-docs --no-byte-compile --no-te
   echo "library(statcl, lib.loc = '$work/lib')"
   chunk softsign-test
   chunk exponential-test
+  chunk inverse-test
 } > "$work/test.R"
 Rscript "$work/test.R"
-export NOT_CRAN=true STATCL_TEST_QUICK=1 R_LIBS="$work/lib"
-Rscript .ci/testthat.R '^operations$'
-OCL_ICD_VENDORS="$work/none" Rscript .ci/testthat.R '^covariance$'
+OCL_ICD_VENDORS="$work/none" NOT_CRAN=true STATCL_TEST_QUICK=1 R_LIBS="$work/lib" \
+  Rscript .ci/testthat.R '^operations$' '^covariance$' > "$work/log" || {
+  cat "$work/log"
+  exit 1
+}
 echo "the examples of vignettes/internals.Rmd work"
