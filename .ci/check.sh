@@ -120,7 +120,7 @@ step launch-types bash .ci/launch_types.sh
 
 # ---- the package as users get it -------------------------------------------------------------
 rm -rf build/check/* build/lib/* build/lib-host/*
-step core-build make -s -C tests/core & # beside the package
+step core-build make -s -C tests/core & # while the package is checked
 step build bash -c 'cd build/check && R CMD build ../..'
 tarball=$(echo build/check/statcl_*.tar.gz)
 if [ ! -f "$tarball" ]; then wait; finish; fi

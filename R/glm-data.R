@@ -164,7 +164,7 @@ new_glm_problem <- function(family, x, response, offset, intercept, names = coln
   problem
 }
 
-# Of so many classes a matrix, whose first column becomes 0.
+# For `classes` classes a matrix, whose first column becomes 0.
 check_offset <- function(offset, n, classes = NULL) {
   offset <- plain_numbers(offset)
   finite <- is.numeric(offset) && all(is.finite(offset))

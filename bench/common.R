@@ -201,8 +201,8 @@ measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer
 
 # The same of several functions, timed in turn: a row for each name of `runs`, with the names'
 # peers.
-measure_beside <- function(runs, size, flops = NA, bytes = NA, by = c("device", "wall"),
-                           times = 7L, drop = NULL, peers = names(runs)) {
+measure_in_turn <- function(runs, size, flops = NA, bytes = NA, by = c("device", "wall"),
+                            times = 7L, drop = NULL, peers = names(runs)) {
   by <- match.arg(by)
   if (!is_wanted(names(runs), size)) return(invisible())
   ms <- time_device(runs, times, drop)

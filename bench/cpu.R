@@ -1,6 +1,6 @@
 # Level-3 operations of a CPU OpenCL device next to CLBlast on the same device, queue and buffers in
-# the same run, by a C program over the core (clblast.c); the factor beside the host's LAPACK, which
-# stands in the column of R. Debian: libclblast1.
+# the same run, by a C program over the core (clblast.c); the factor next to the host's LAPACK,
+# which stands in the column of R. Debian: libclblast1.
 
 if (nzchar(Sys.getenv("STATCL_USE_INSTALLED")) || !nzchar(Sys.which("make"))) {
   cat("needs a compiler\n")

@@ -47,7 +47,9 @@ chain <- function(x, y, steps, each = FALSE) {
 lazily <- function(operation, size, run, ...) {
   measure(operation, size, run, ..., times = 15L, drop = free_value)
 }
-beside <- function(runs, size, ...) measure_beside(runs, size, ..., times = 15L, drop = free_value)
+in_turn <- function(runs, size, ...) {
+  measure_in_turn(runs, size, ..., times = 15L, drop = free_value)
+}
 
 for (n in lengths) {
   size <- sprintf("%.0f", n) # as the peers write it
@@ -56,12 +58,12 @@ for (n in lengths) {
   copy <- by_hand("a", "a")
   lazily("copy, by hand", size, function() copy(x), bytes = 16 * n)
   # (a) single operations
-  add <- by_hand("a + b")
-  beside(list("add" = function() computed(x + y), "add, by hand" = function() add(x, y)), size,
+   add <- by_hand("a + b")
+  in_turn(list("add" = function() computed(x + y), "add, by hand" = function() add(x, y)), size,
          bytes = 24 * n, peers = c("add", "add"))
-  exponential <- by_hand("exp(a)", "a")
-  beside(list("exp" = function() computed(exp(x)), "exp, by hand" = function() exponential(x)),
-         size, bytes = 16 * n, peers = c("exp", "exp"))
+   exponential <- by_hand("exp(a)", "a")
+  in_turn(list("exp" = function() computed(exp(x)), "exp, by hand" = function() exponential(x)),
+          size, bytes = 16 * n, peers = c("exp", "exp"))
   # (b) sequences
   for (steps in c(2, 4, 6, 8, 10)) {
     lazily(paste("chain of", steps), size, function() computed(chain(x, y, steps)), bytes = 24 * n)
@@ -135,7 +137,7 @@ by_hand_regression <- function() {
 }
 r <- (y - x %*% beta - 0.3) / 1.7
 stopifnot(all.equal(sum(r^2), as.vector(by_hand_regression()[[2L]])))
-beside(list(
+in_turn(list(
   "Bayesian linear regression" = function() {
     r <- (y - x %*% beta - 0.3) / 1.7
     cl_eval(r, cl_reduce(r^2))
@@ -167,7 +169,7 @@ for (family in names(families)) {
   stopifnot(all.equal(expression(), as.vector(own())))
   runs <- list(expression, own)
   names(runs) <- paste(family, c("as an expression", "of cl_likelihood()"))
-  beside(runs, size, bytes = 8 * n * (k + 1), by = "wall")
+  in_turn(runs, size, bytes = 8 * n * (k + 1), by = "wall")
 }
 rm(x, y, f)
 gc()
@@ -197,7 +199,8 @@ overhead("10 operations and their sum as a number", function() sum(ten()))
 .Call(statcl:::r_profiling, TRUE)
 rm(x, y)
 
-# The host engine beside base R: milliseconds, and the most memory that each takes besides operands.
+# The host engine next to base R: milliseconds, and the most memory that each takes in addition to
+# the operands.
 host_expressions <- list(
   "sum((y - x * b)^2)" = function(x, y) sum((y - x * 0.7)^2),
   "log density of normals" = function(x, y) {

@@ -27,13 +27,13 @@ for (shape in sizes(gpu = list(c(581012, 55), c(1e6, 100)), cpu = list(c(2e4, 10
   own <- cl_likelihood("bernoulli_logit", y, x)
   start <- list(alpha = 0.1, beta = rnorm(p) / p)
   four <- list(alpha = rep(0.1, 4), beta = matrix(rnorm(4 * p) / p, p))
-  measure_beside(list(model_logistic = evaluation(model, start),
-                      "model_logistic, built in" = evaluation(own, start),
-                      "model_logistic, 4 vectors" = evaluation(function(...) {
-                        cl_map_gradient(model, ...)
-                      }, four)),
-                 sprintf("%dx%d", n, p), bytes = 8 * n * (p + 1), by = "wall",
-                 times = times_of(n * p))
+  measure_in_turn(list(model_logistic = evaluation(model, start),
+                       "model_logistic, built in" = evaluation(own, start),
+                       "model_logistic, 4 vectors" = evaluation(function(...) {
+                         cl_map_gradient(model, ...)
+                       }, four)),
+                  sprintf("%dx%d", n, p), bytes = 8 * n * (p + 1), by = "wall",
+                  times = times_of(n * p))
   rm(x, y, model, own)
   gc()
 }
@@ -67,13 +67,13 @@ for (n in sizes(gpu = c(1000, 4000), cpu = 100)) {
   })
   own <- cl_gp_likelihood(y, matrix(x), k_exp_quad())
   at <- 0
-  measure_beside(list(model_gp = evaluation(model, list(log_sd = 0.1, log_lengthscale = 0,
-                                                         log_noise = -1)),
-                      "model_gp, built in" = function() {
-                        at <<- at + 1
-                        own(c(sd = 1.1, lengthscale = 1 + 1e-6 * (at %% 7), noise = 0.4))
-                      }),
-                 n, flops = n^3, by = "wall", times = times_of(n^2))
+  measure_in_turn(list(model_gp = evaluation(model, list(log_sd = 0.1, log_lengthscale = 0,
+                                                          log_noise = -1)),
+                       "model_gp, built in" = function() {
+                         at <<- at + 1
+                         own(c(sd = 1.1, lengthscale = 1 + 1e-6 * (at %% 7), noise = 0.4))
+                       }),
+                  n, flops = n^3, by = "wall", times = times_of(n^2))
 }
 
 # ---- a mixture of normal distributions -------------------------------------------------------

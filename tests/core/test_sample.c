@@ -268,24 +268,24 @@ static void check_several(scl_context *ctx) {
   const bool host = scl_context_is_host(ctx);
   const int iterations = host ? 40 : 8;
   scl_program *p = make_program(ctx);
-  scl_chain *alone[CHAINS], *beside[CHAINS];
+  scl_chain *alone[CHAINS], *shared[CHAINS];
   if (p == NULL) return;
   char *kept = scl_env_copy("STATCL_COPY_THREADS");
   make_chains(alone, iterations);
-  scl_thread_share(1); /* no threads beside this one */
+  scl_thread_share(1); /* no other threads */
   run_chains(alone, p, 1, iterations, 0);
   scl_thread_share(0);
   for (int way = host ? 0 : 2; way < 3; way++) {
-    make_chains(beside, iterations);
+    make_chains(shared, iterations);
     setenv("STATCL_COPY_THREADS", way == 2 ? "2" : "4", 1);
-    run_chains(beside, p, 1, way == 0 ? iterations : 7, way < 2 ? 0 : host ? 300 : 40);
-    for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], beside[k]));
-    free_chains(beside);
+    run_chains(shared, p, 1, way == 0 ? iterations : 7, way < 2 ? 0 : host ? 300 : 40);
+    for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], shared[k]));
+    free_chains(shared);
   }
-  make_chains(beside, iterations);
-  run_chains(beside, p, 3, iterations, 0);
-  for (int k = 0; k < CHAINS; k++) CHECK(scl_chain_view_of(beside[k]).done > iterations / 2);
-  free_chains(beside);
+  make_chains(shared, iterations);
+  run_chains(shared, p, 3, iterations, 0);
+  for (int k = 0; k < CHAINS; k++) CHECK(scl_chain_view_of(shared[k]).done > iterations / 2);
+  free_chains(shared);
   free_chains(alone);
   scl_program_release(p);
   unsetenv("STATCL_COPY_THREADS");

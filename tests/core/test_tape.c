@@ -48,7 +48,7 @@ void test_tape(scl_context *ctx) {
   CHECK(SUB(x, NEG(y)) == ADD(x, y));
   CHECK(scl_tape_reduce(&t, SCL_REDUCE_SUM, NEG(x), 3, 1, SCL_TOTAL) ==
         NEG(scl_tape_reduce(&t, SCL_REDUCE_SUM, x, 3, 1, SCL_TOTAL)));
-  const int minus = NEG(one); /* a number beside many stays */
+  const int minus = NEG(one); /* a number next to vectors stays */
   CHECK(is(&t, DIV(x, minus), SCL_OP_DIV, x, minus));
   CHECK(MUL(x, x) == SQUARE(x));
   CHECK(MUL(x, NEG(x)) == NEG(SQUARE(x)));
