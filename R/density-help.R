@@ -6,25 +6,7 @@
 #' differentiable with respect to every real-valued argument, including `x` and `q`. If no argument
 #' depends on parameters, R's own functions are called.
 #'
-#' | function | arguments | formula |
-#' |---|---|---|
-#' | `dnorm`, `pnorm`, `qnorm` | `mean`, `sd` | Wichura (1988) for quantiles |
-#' | `dlnorm`, `plnorm` | `meanlog`, `sdlog` | as `dnorm` of `log(x)` |
-#' | `dexp`, `pexp`, `qexp` | `rate` | |
-#' | `dgamma`, `pgamma` | `shape`, `rate` or `scale` | Loader (2000); series, continued fraction |
-#' | `dchisq`, `pchisq` | `df` | as gamma |
-#' | `dweibull`, `pweibull` | `shape`, `scale` | |
-#' | `dbeta`, `pbeta` | `shape1`, `shape2` | Loader (2000); series, quadrature |
-#' | `dt`, `pt` | `df` | Loader (2000); as beta |
-#' | `dcauchy`, `pcauchy` | `location`, `scale` | |
-#' | `dlogis`, `plogis`, `qlogis` | `location`, `scale` | |
-#' | `dunif`, `punif` | `min`, `max` | |
-#' | `dbinom`, `pbinom` | `size`, `prob` | Loader (2000) for more than 100 trials; as beta |
-#' | `dpois`, `ppois` | `lambda` | Loader (2000) for counts of more than 100; as gamma |
-#' | `dnbinom`, `pnbinom` | `size`, `prob` or `mu` | Loader (2000); as beta |
-#' | `dgeom`, `pgeom` | `prob` | |
-#' | `dmultinom` | `size`, `prob` | |
-#' | `lbeta`, `beta`, `lchoose`, `choose` | | |
+#' `r density_help_table()`
 #'
 #' Four more are not part of R:
 #'
@@ -57,7 +39,7 @@
 #' write `dpois(y, exp(eta))` and `dbinom(y, n, plogis(eta))`, which are fast and do not overflow.
 #'
 #' @name cl_densities
-#' @aliases dmvnorm dlkj dwishart dordlogit
+#' @eval density_aliases()
 #' @seealso [cl_gradient()]; [clMatrix-distributions] for the functions of matrices.
 #' @references
 #' Lewandowski, D., Kurowicka, D. and Joe, H. (2009) Generating random correlation matrices based on

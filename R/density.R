@@ -148,35 +148,13 @@ exponential_probability <- function(t, lower, log) {
 
 # ---- the functions -------------------------------------------------------------------------------
 
-# The formulas by name.
-density_formulas <- function() {
-  list(dnorm = dnorm_formula, dlnorm = dlnorm_formula, dexp = dexp_formula, dgamma = dgamma_formula,
-       dchisq = dchisq_formula, dweibull = dweibull_formula, dbeta = dbeta_formula,
-       dt = dt_formula, dcauchy = dcauchy_formula, dlogis = dlogis_formula, dunif = dunif_formula,
-       dbinom = dbinom_formula, dpois = dpois_formula, dnbinom = dnbinom_formula,
-       dgeom = dgeom_formula, dmultinom = dmultinom_formula,
-       pnorm = pnorm_formula, plogis = plogis_formula, pexp = pexp_formula,
-       pweibull = pweibull_formula, punif = punif_formula, plnorm = plnorm_formula,
-       pcauchy = pcauchy_formula, pgamma = pgamma_formula, pchisq = pchisq_formula,
-       pbeta = pbeta_formula, pt = pt_formula, ppois = ppois_formula, pbinom = pbinom_formula,
-       pnbinom = pnbinom_formula, pgeom = pgeom_formula,
-       qlogis = qlogis_formula, qnorm = qnorm_formula, qexp = qexp_formula,
-       dmvnorm = dmvnorm_formula, dlkj = dlkj_formula, dwishart = dwishart_formula,
-       dordlogit = dordlogit_formula,
-       lbeta = function(a, b) density_op("lbeta", a, b),
-       lchoose = function(n, k) density_op("lchoose", n, k),
-       beta = function(a, b) exp(density_op("lbeta", a, b)),
-       choose = function(n, k) density_op("choose", n, k))
-}
-
-# The functions that replace R's in cl_gradient(). Without traced arguments they call R's own (or,
-# for matrices of this package, its generic).
+# The functions that replace R's in cl_gradient(), by R/density-table.R. Without traced arguments
+# they call R's own (or, for matrices of this package, its generic).
 density_functions <- function() {
-  formulas <- density_formulas()
-  functions <- lapply(names(formulas), function(name) {
-    density_function(formulas[[name]], original_function(name))
+  functions <- lapply(names(density_table), function(name) {
+    density_function(density_table[[name]]$formula, original_function(name))
   })
-  names(functions) <- names(formulas)
+  names(functions) <- names(density_table)
   functions
 }
 

@@ -13,9 +13,7 @@ known_pure <- list(
            "prod", "min", "max", "any", "all", "range", "Reduce", "lapply", "vapply", "sapply",
            "round", "log", "beta", "lbeta", "choose", "lchoose", "atan2", "pmin", "pmax", "is.na",
            "is.nan", "is.finite", "is.infinite", "ifelse"), # and device_functions
-  stats = c("dnorm", "pnorm", "qnorm", "plogis", "dlnorm", "dexp", "dgamma", "dchisq", "dweibull",
-            "dbeta", "dt", "dcauchy", "dlogis", "dunif", "dbinom", "dpois", "dnbinom", "dgeom",
-            "plnorm", "pexp", "pgamma", "pchisq", "pweibull", "pbeta", "pcauchy", "pt", "punif"),
+  stats = intersect(names(density_table), getNamespaceExports("stats")),
   statcl = c("cl_ifelse", "cl_inv_logit", "cl_log1p_exp", "cl_pnorm", "cl_erf", "cl_erfc",
              "cl_atan2", "lbeta", "choose", "lchoose", "atan2", "pmin", "pmax", "dnorm", "pnorm",
              "qnorm", "plogis"))

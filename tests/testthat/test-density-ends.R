@@ -72,26 +72,18 @@ test_that("nothing is NaN where base R has a number or an infinity", {
   places <- c(-Inf, -3, 0, 0.5, 1e200, Inf)
   shares <- c(0, 1e-300, 0.3, 1 - 2^-53, 1)
   counts <- c(0, 1, 3, 150, 1e6)
-  cases <- list(
-    norm = list(places, places, ends), lnorm = list(ends, places, ends), exp = list(ends, ends),
-    gamma = list(ends, ends, ends), chisq = list(ends, ends), weibull = list(ends, ends, ends),
-    beta = list(shares, ends, ends), t = list(places, ends), cauchy = list(places, places, ends),
-    logis = list(places, places, ends), unif = list(places, places, places),
-    binom = list(counts, counts, shares), pois = list(counts, ends),
-    nbinom = list(counts, ends, ends), nbinom_prob = list(counts, ends, shares),
-    geom = list(counts, shares))
-  quantiles <- list(norm = list(shares, places, ends), logis = list(shares, places, ends),
-                    exp = list(shares, ends))
-  check <- function(name, values, ...) {
-    grid <- expand.grid(values, KEEP.OUT.ATTRS = FALSE)
-    of <- arguments_of(name)
+  by_kind <- list(real = places, place = places, lower = places, upper = places, positive = ends,
+                  scale = ends, spread = ends, shape = ends, power = ends, share = shares,
+                  count = counts, trials = counts)
+  check <- function(name, kinds, flags) {
+    grid <- expand.grid(by_kind[kinds], KEEP.OUT.ATTRS = FALSE)
     names(grid) <- columns[seq_along(grid)]
-    want <- suppressWarnings(do.call(sub("_.*", "", name), c(stats::setNames(grid, of), list(...))))
-    counted <- grepl("(pois|binom|geom)", name)
-    grid[paste0("by_", names(grid))] <- 1
-    if (counted) grid$by_a <- NA
-    if (grepl("^.binom", name)) grid$by_b <- NA
-    found <- suppressWarnings(traced_rows(paste0(name, if (isFALSE(...elt(1))) "_upper"), grid))
+    of <- stats::setNames(grid, names(kinds))
+    want <- suppressWarnings(do.call(sub("_.*", "", name), c(of, flags)))
+    for (k in names(grid)) grid[[paste0("by_", k)]] <- 1
+    grid[paste0("by_", columns[seq_along(kinds)][kinds %in% c("count", "trials")])] <- NA
+    upper <- if (isFALSE(flags$lower.tail)) "_upper"
+    found <- suppressWarnings(traced_rows(paste0(name, upper), grid))
     bad <- is.nan(found$value) & !is.nan(want)
     # Infinite numbers and scales together; an infinite size with a probability of 1.
     if (name == "dnorm") bad <- bad & grid$c < Inf
@@ -101,17 +93,18 @@ test_that("nothing is NaN where base R has a number or an infinity", {
     text <- utils::capture.output(print(utils::head(rows, 4L)))
     expect(!any(bad), paste(c(name, text), collapse = "\n"))
   }
-  on_host({
-    for (name in names(cases)) {
-      check(paste0("d", name), cases[[name]], log = TRUE)
-      if (name == "t") next
-      for (lower in c(TRUE, FALSE)) {
-        check(paste0("p", name), cases[[name]], lower.tail = lower, log.p = TRUE)
-      }
+  on_host(for (case in density_cases()) {
+    if (!grepl("^[dpq]", case$name)) next
+    if (grepl("gamma", case$name) && "scale" %in% names(case$kinds)) next # as by the rate
+    by_prob <- grepl("nbinom", case$name) && "prob" %in% names(case$kinds)
+    name <- paste0(case$name, if (by_prob) "_prob")
+    flags <- list(list(log = TRUE))
+    if (grepl("^[pq]", name)) {
+      flags <- lapply(c(TRUE, FALSE), function(lower) {
+        c(list(lower.tail = lower), if (grepl("^p", name)) list(log.p = TRUE))
+      })
     }
-    for (name in names(quantiles)) for (lower in c(TRUE, FALSE)) {
-      check(paste0("q", name), quantiles[[name]], lower.tail = lower)
-    }
+    for (f in flags) check(name, case$kinds, f)
   })
 })
 

@@ -1,7 +1,7 @@
 # Densities of vectors and matrices and of ordered categories (R/density-multivariate.R), held
 # against direct formulas.
 
-formulas <- statcl:::density_formulas()
+formulas <- density_formulas()
 
 some_covariance <- function(n, seed = 1) {
   set.seed(seed)

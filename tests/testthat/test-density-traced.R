@@ -10,56 +10,17 @@ scales <- c(-1, 0.01, 1, 70)
 shapes <- c(-1, 0, 0.01, 1, 70)
 counts <- c(-1, 0, 1, 20, 150, 1.5, Inf, NA)
 
+# The values by kind (R/density-table.R).
+values_of <- list(
+  real = real, positive = positive, share = share, place = places, scale = scales,
+  spread = c(scales, 0), shape = shapes, power = shapes[-2], lower = places,
+  upper = c(-3, -2, 0, 10), count = c(counts, 3.7), trials = c(0, 5, 150, -1, 2.5),
+  order = c(0, 1, 2, 5))
+
 # Base R raises to a power that overflows or underflows.
 no_power <- function(g) {
   (g$shape * abs(log(abs(g$x / g$scale))) > 600 & g$x > 0 & g$scale > 0) %in% TRUE
 }
-
-cases <- list(
-  dnorm = list(x = real, mean = places, sd = c(scales, 0)),
-  dlnorm = list(x = positive, meanlog = places, sdlog = scales),
-  dexp = list(x = positive, rate = scales),
-  dgamma = list(x = positive, shape = shapes, rate = c(scales, 0)),
-  dgamma = list(x = positive, shape = shapes, scale = scales),
-  dchisq = list(x = positive, df = shapes),
-  dweibull = list(x = positive, shape = shapes, scale = scales),
-  dbeta = list(x = share, shape1 = shapes, shape2 = shapes),
-  dt = list(x = real, df = shapes),
-  dcauchy = list(x = real, location = places, scale = scales),
-  dlogis = list(x = real, location = places, scale = scales),
-  dunif = list(x = real, min = places, max = c(-3, -2, 0, 10)),
-  dbinom = list(prob = share, x = counts, size = c(0, 5, 150, -1, 2.5)),
-  dbinom = list(prob = share, x = counts, size = 1),
-  dpois = list(lambda = shapes, x = counts),
-  dpois = list(lambda = shapes, x = c(0, 1, 20)),
-  dnbinom = list(size = scales, prob = share, x = counts),
-  dnbinom = list(size = scales, mu = shapes, x = counts),
-  dgeom = list(prob = share, x = counts),
-  pnorm = list(q = real, mean = places, sd = c(scales, 0)),
-  plnorm = list(q = positive, meanlog = places, sdlog = scales),
-  plogis = list(q = real, location = places, scale = scales),
-  pcauchy = list(q = real, location = places, scale = scales),
-  pexp = list(q = positive, rate = scales),
-  pweibull = list(q = positive, shape = shapes, scale = scales),
-  pgamma = list(q = positive, shape = shapes, rate = scales),
-  pgamma = list(q = positive, shape = shapes, scale = scales),
-  pchisq = list(q = positive, df = shapes),
-  pbeta = list(q = share, shape1 = shapes[-2], shape2 = shapes[-2]),
-  pt = list(q = real, df = scales),
-  punif = list(q = real, min = places, max = c(-3, -2, 0, 10)),
-  ppois = list(lambda = shapes, q = c(counts, 3.7)),
-  pbinom = list(prob = share, q = c(counts, 3.7), size = c(0, 5, 150, -1, 2.5)),
-  pnbinom = list(prob = share, q = c(counts, 3.7), size = shapes[-2]),
-  pnbinom = list(mu = shapes[-2], q = c(counts, 3.7), size = shapes[-2]),
-  pgeom = list(prob = share, q = c(counts, 3.7)),
-  qnorm = list(p = share, mean = places, sd = scales[-1]),
-  qlogis = list(p = share, location = places, scale = scales[-1]),
-  qexp = list(p = share, rate = scales),
-  lbeta = list(a = positive, b = scales), beta = list(a = positive, b = scales),
-  lchoose = list(n = scales, k = c(0, 1, 2, 5)), choose = list(n = scales, k = c(0, 1, 2, 5)))
-
-data_only <- list(dbinom = c("x", "size"), dpois = "x", dnbinom = "x", dgeom = "x", lchoose = "k",
-                  choose = "k", ppois = "q", pbinom = c("q", "size"), pnbinom = "q", pgeom = "q")
 
 flags_of <- function(name) {
   if (grepl("^d", name)) return(list(list(log = TRUE), list(log = FALSE)))
@@ -81,13 +42,14 @@ traced_values <- function(name, grid, flags, parameters) {
   attr(answer, "gradient")$w
 }
 
-expect_values_of_r <- function(name, arguments, flags) {
-  if (name %in% c("qnorm", "qlogis", "qexp") && flags$log.p) arguments$p <- log_share
+expect_values_of_r <- function(name, kinds, flags, arguments = values_of[kinds]) {
+  names(arguments) <- names(kinds)
+  if (grepl("^q", name) && flags$log.p) arguments$p <- log_share
   grid <- expand.grid(arguments, KEEP.OUT.ATTRS = FALSE)
   if (name == "dweibull") grid <- grid[!no_power(grid), ]
   want <- suppressWarnings(do.call(name, c(as.list(grid), flags)))
   small <- if (any(unlist(flags[c("log", "log.p")]))) 1 else 0
-  free <- setdiff(names(arguments), data_only[[name]])
+  free <- setdiff(names(kinds), data_of(kinds))
   for (parameters in unique(c(as.list(free), list(free)))) {
     got <- traced_values(name, grid, flags, parameters)
     same <- is.na(got) == is.na(want) & (is.na(want) | got == want |
@@ -101,8 +63,15 @@ expect_values_of_r <- function(name, arguments, flags) {
 }
 
 test_that("values agree with R, whichever argument is a parameter, also at the ends of ranges", {
-  on_host(for (k in seq_along(cases)) {
-    for (flags in flags_of(names(cases)[k])) expect_values_of_r(names(cases)[k], cases[[k]], flags)
+  on_host({
+    for (case in density_cases()) for (flags in flags_of(case$name)) {
+      expect_values_of_r(case$name, case$kinds, flags)
+    }
+    # Forms for few trials and small counts.
+    for (flags in flags_of("dbinom")) {
+      expect_values_of_r("dbinom", density_table$dbinom$kinds, flags, list(counts, 1, share))
+      expect_values_of_r("dpois", density_table$dpois$kinds, flags, list(c(0, 1, 20), shapes))
+    }
   })
 })
 

@@ -1,7 +1,7 @@
 # The formulas of densities and distribution functions for traced values (R/density.R), evaluated on
 # plain numbers and held against base R.
 
-formulas <- statcl:::density_formulas()
+formulas <- density_formulas()
 
 numbers <- c(-Inf, -1e3, -40, -3, -1e-5, 0, 1e-300, 1e-10, 0.01, 0.3, 0.999, 1, 1.5, 7, 50, 1e3,
              1e6, Inf, NaN)
