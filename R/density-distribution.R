@@ -144,7 +144,7 @@ pt_formula <- function(q, df, ncp, lower.tail = TRUE, log.p = FALSE) {
   if (!missing(ncp)) refuse_noncentral(ncp)
   valid <- above_zero(df)
   proper <- both(valid, not_infinite(df))
-  n <- where(proper, df, 1)
+  n <- not_above_largest(where(proper, df, 1))
   inside <- not_infinite(q)
   t <- where(inside, q, 0)
   t <- t + where(t == 0, 1e-140, 0) # the derivatives below are not defined at 0

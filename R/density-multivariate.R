@@ -63,8 +63,11 @@ dlkj_formula <- function(L, eta = 1, log = FALSE) {
   k <- seq_len(n - 1L)
   valid <- eta > 0
   shape <- where(valid, eta, NaN)
-  constant <- (n - 1) * lgamma(shape + 0.5 * (n - 1)) - 0.25 * n * (n - 1) * base::log(pi)
-  for (j in k) constant <- constant - lgamma(shape + 0.5 * (n - 1 - j))
+  constant <- -0.25 * n * (n - 1) * base::log(pi)
+  for (j in k) { # the logarithm of gamma(shape + (n - 1) / 2) / gamma(shape + (n - 1 - j) / 2)
+    rise <- lgamma(0.5 * j) - density_op("lbeta", shape + 0.5 * (n - 1 - j), 0.5 * j)
+    constant <- constant + rise
+  }
   d <- linear("diag", L)[-1L]
   value <- constant + sum((n - 1 - k + 2 * (shape - 1)) * log(d))
   if (log) value else exp(value)
@@ -77,10 +80,14 @@ dwishart_formula <- function(x, df, Sigma, log = FALSE) {
   v <- upper_factor(x)
   n <- nrow(u)
   nu <- where(df > n - 1, df, NaN)
-  trace <- sum(square(linear("backsolve", u, t(v), n, TRUE, TRUE)))
-  gammas <- 0.25 * n * (n - 1) * base::log(pi)
-  for (j in seq_len(n)) gammas <- gammas + lgamma(0.5 * (nu + (1 - j)))
-  value <- 0.5 * ((nu - n - 1) * log_det(v) - trace - nu * (n * base::log(2) + log_det(u))) - gammas
+  # By Bartlett's factor of x for Sigma = I: squares on its diagonal are chi-squared, the numbers
+  # below are normal. Terms of large df do not cancel.
+  factor <- linear("backsolve", u, t(v), n, TRUE, TRUE)
+  half <- 0.5 * square(linear("diag", factor))
+  j <- seq_len(n) - 1
+  value <- sum(density_op("gamma_power", half, 0.5 * (nu - j), 1) + 0.5 * j * log(half)) -
+    0.5 * (n + 1) * log_det(v) - 0.25 * n * (n - 1) * base::log(pi)
+  if (n > 1L) value <- value - 0.5 * sum(square(factor[lower.tri(diag(n))]))
   if (log) value else exp(value)
 }
 

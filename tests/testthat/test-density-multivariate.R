@@ -71,6 +71,22 @@ test_that("Wishart densities are those of the formula", {
   expect_true(is.nan(formulas$dwishart(x, 1.9, s)))
 })
 
+test_that("correlation and Wishart densities keep their digits at large shapes", {
+  on_host(for (shape in c(1e10, 1e15, 1e300)) {
+    found <- cl_gradient(function(eta) dlkj(diag(2), eta, log = TRUE))(eta = shape)
+    expect_equal(as.numeric(found), 0.5 * log(shape / pi), tolerance = 1e-10)
+    expect_equal(attr(found, "gradient")$eta * shape, 0.5, tolerance = 1e-10)
+  })
+  m <- 4e12 # has an exact root
+  gammas <- dgamma(m / 2, c(m, m - 1) / 2, log = TRUE) + c(1, 1.5) * log(m / 2)
+  want <- sum(gammas) - 3 * log(m) - 0.5 * log(pi)
+  on_host({
+    found <- cl_gradient(function(df) dwishart(m * diag(2), df, diag(2), log = TRUE))(df = m)
+    expect_equal(as.numeric(found), want, tolerance = 1e-13)
+    expect_equal(attr(found, "gradient")$df * m, 1.5, tolerance = 1e-6)
+  })
+})
+
 test_that("ordered categories have the differences of logistic probabilities, in both tails", {
   cuts <- c(-1, 0.2, 3)
   eta <- c(-2, 0, 0.7, 5, 1)
