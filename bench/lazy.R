@@ -58,10 +58,10 @@ for (n in lengths) {
   copy <- by_hand("a", "a")
   lazily("copy, by hand", size, function() copy(x), bytes = 16 * n)
   # (a) single operations
-   add <- by_hand("a + b")
+  add <- by_hand("a + b")
   in_turn(list("add" = function() computed(x + y), "add, by hand" = function() add(x, y)), size,
-         bytes = 24 * n, peers = c("add", "add"))
-   exponential <- by_hand("exp(a)", "a")
+          bytes = 24 * n, peers = c("add", "add"))
+  exponential <- by_hand("exp(a)", "a")
   in_turn(list("exp" = function() computed(exp(x)), "exp, by hand" = function() exponential(x)),
           size, bytes = 16 * n, peers = c("exp", "exp"))
   # (b) sequences
