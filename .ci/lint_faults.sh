@@ -54,6 +54,7 @@ plant "names of families only" R/mixed-fit.R 'switch(fit$family, 1)'
 plant "bash syntax" dev 'fi'
 plant "sh syntax" cleanup 'fi'
 plant "configure is plain sh" configure '[[ a == b ]]'
+plant "R's rooms" R/base-conditions.R 'climbs <- function() cl_glm()'
 git add -A
 
 found=$(bash .ci/lint.sh || true)

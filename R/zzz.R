@@ -13,7 +13,9 @@
   if (!.Call(r_in_use)) library.dynam.unload("statcl", libpath)
 }
 
+# What rooms hand to those above them.
 tracing$rooms <- list(kernel_masks, glm_masks, density_functions)
+known_pure$stats <- intersect(names(density_table), getNamespaceExports("stats"))
 later_fits$effects <- cl_glmm
 tracing$twins <- list(cl_likelihood = traced_likelihood)
 
