@@ -233,7 +233,7 @@ is_elementwise <- function(head, home) {
   scoped <- is.call(head) && length(head) == 3L && as.character(head[[1L]])[1L] %in% c("::", ":::")
   name <- if (is.name(head)) as.character(head) else if (scoped) as.character(head[[3L]]) else ""
   known <- c("(", "!", "log", "round", "psigamma", "factorial", "lfactorial", "atan2",
-             names(operators), device_functions, names(density_formulas()))
+             names(operators), device_functions, names(density_table))
   if (!name %in% known) return(FALSE)
   scoped || is_original(get0(name, envir = home, mode = "function", ifnotfound = sum), name)
 }
