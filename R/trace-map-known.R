@@ -12,7 +12,10 @@ known_pure <- list(
            "!", "&&", "||", ":", "c", "list", "seq_len", "seq_along", "length", "rep", "rev", "sum",
            "prod", "min", "max", "any", "all", "range", "Reduce", "lapply", "vapply", "sapply",
            "round", "log", "beta", "lbeta", "choose", "lchoose", "atan2", "pmin", "pmax", "is.na",
-           "is.nan", "is.finite", "is.infinite", "ifelse"), # and device_functions
+           "is.nan", "is.finite", "is.infinite", "ifelse", "while", "repeat", "break", "next",
+           "switch", "identity", "invisible", "is.null", "is.function", "is.numeric", "as.numeric",
+           "as.double", "mean", "numeric", "rep_len", "xor", "factorial", "lfactorial", "psigamma",
+           "Map", "mapply"), # and device_functions
   stats = character(), # the densities, see R/zzz.R
   statcl = c("cl_ifelse", "cl_inv_logit", "cl_log1p_exp", "cl_pnorm", "cl_erf", "cl_erfc",
              "cl_atan2", "lbeta", "choose", "lchoose", "atan2", "pmin", "pmax", "dnorm", "pnorm",

@@ -262,9 +262,9 @@ record_map <- function(f, names, count, argument = "f") {
                                      what))
   }, 0)
   nodes <- trace$tape$nodes[seq_len(trace$tape$count)]
-  args <- lapply(nodes, `[[`, 3L)
-  reached <- lapply(results, function(id) reached_nodes(args, id))
-  nodes[setdiff(seq_along(nodes), unlist(reached))] <- list(NULL)
+  reached <- seq_along(nodes) %in% results
+  for (k in rev(seq_along(nodes))) if (reached[k]) reached[nodes[[k]][[3L]]] <- TRUE
+  nodes[!reached] <- list(NULL)
   list(nodes = nodes, results = results, names = if (listed) names(result) else FALSE,
        indices = indices)
 }
@@ -311,6 +311,7 @@ element_functions <- function() {
 # Arguments named i and j of f that remain after `count` operands are matched.
 index_arguments <- function(f, names, count) {
   wanted <- names(formals(args(f)))
+  if (!any(c("i", "j") %in% wanted)) return(character())
   free <- setdiff(wanted, c("...", names))
   unnamed <- if (is.null(names)) count else sum(!nzchar(names))
   intersect(c("i", "j"), free[seq_along(free) > unnamed])

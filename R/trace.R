@@ -103,6 +103,9 @@ trace_operand <- function(x) {
     if (!identical(.subset2(x, "tape"), tracing$tape$parent)) trace_stop(stale_text)
     return(named(captured(x, tracing$tape), .subset2(x, "names")))
   }
+  if (is.double(x) && length(x) == 1L && is.null(attributes(x))) {
+    return(traced(tracing$tape$add_number(x), 1L))
+  }
   if (is_cl(x)) x <- as.matrix(x)
   if (!is.numeric(x) && !is.logical(x)) {
     if (!inherits(x, "Matrix")) trace_stop(no_operand_text(x))

@@ -199,6 +199,8 @@ test_that("functions that depend on nothing else are traced once, all others in 
     square <- function(u) u^2
     expect_true(is_known(function(x) scale * square(dnorm(x)), 1))
     expect_true(is_known(function(x) { s <- 0; for (k in 1:3) s <- s + x^k; s }, 2))
+    kind <- "twice"
+    expect_true(is_known(function(x) switch(kind, twice = 2 * mean(x), identity(x)), 2))
     expect_false(is_known(function(x) x + rnorm(1), 1))
     expect_false(is_known(function(x) { cat(""); x }, 1))
     expect_false(is_known(function(x) get("scale") * x, 1))
