@@ -10,7 +10,9 @@
 # points with many inputs. The numbers were found by trial: bench/gp-optima.R halves and doubles
 # each of them and counts the fits that miss the best optimum, of 115; gp-designs.R covers `inputs`.
 # Of the usual schedule, `start_steps` is the only number that matters there: 3 fits miss it with 2
-# steps, 1 with 4 and none with 8; each other number, halved or doubled, leaves that 1.
+# steps, 1 with 4 and none with 8; each other number, halved or doubled, leaves that 1. Of the one
+# for Toeplitz matrices, 7 miss it with half of `period_points`, 6 and 5 with half and twice
+# `start_steps`, and 1 with twice `period_points` or either change of `points`.
 search_effort <- list(
   usual = list(start_steps = 4L, middle_steps = 6L, last_points = 3L, last_steps = 30L,
                around_points = 3L, around_steps = 15L, inputs_steps = 40L,
