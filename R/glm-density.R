@@ -181,12 +181,16 @@ density_mode <- function(family, data, control, quiet = FALSE) {
   found <- list(theta = end$now$theta, value = -end$now$value, root = end$step$root,
                 iterations = search$iterations, decrement = decrement,
                 converged = isTRUE(decrement < 1e-4))
+  # nlminb() gave up where the likelihood hardly changes: small steps are no sign of a mode there
+  flat <- is.null(found$root) ||
+    (search$convergence > 0 && any(diag(chol2inv(found$root)) > 1e10))
+  if (flat) found$converged <- FALSE
   found$message <- if (found$converged) "converged" else search$message
   if (!found$converged && !quiet) {
     statcl_warning("convergence", paste0(
       "the optimiser has not converged (", found$message, "): ",
       if (density_of(family)$phi && found$theta[made$count] > 8)
-        "'phi' has no finite estimate: use the Poisson family" else if (is.null(found$root))
+        "'phi' has no finite estimate: use the Poisson family" else if (flat)
           "the likelihood has no maximum, or is flat" else
             sprintf("the mode is about %.2g standard errors away", decrement)))
   }
@@ -247,10 +251,11 @@ density_estimates <- function(fit, found, data, columns, others) {
     fit$aux[[logged - p]] <- exp(theta[logged])
     names(fit$aux)[logged - p] <- "phi"
     fit$aux_error <- exp(theta[logged]) * sqrt(v[logged, logged])
-    if (isTRUE(v[logged, logged] > 1e4)) {
+    if (found$converged && isTRUE(v[logged, logged] > 1e4)) {
       statcl_warning("boundary", if (density_of(fit$family)$phi && theta[logged] > 8)
         "'phi' has no finite estimate: use the Poisson family" else
-          sprintf("'phi' has no finite estimate above 0: it went to %.2g", exp(theta[logged])))
+          sprintf("'phi' has no finite estimate above 0: it went to %.2g",
+                  if (theta[logged] < -10) 0 else exp(theta[logged])))
     }
     v <- v[-logged, -logged, drop = FALSE]
   }

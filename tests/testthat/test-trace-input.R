@@ -29,7 +29,7 @@ test_that("functions that need a value, or are not available, are rejected by na
   on_host({
     refused(function(a) switch(a, 1, 2), 1, says = "'switch' needs the value of a traced value")
     refused(function(a) if (isTRUE(all.equal(a, 1))) a else 0, 1, says = "all.equal()")
-    refused(function(a) pt(a, 3), 1, says = "pt() may not be available for traced values")
+    refused(function(a) pf(a, 3, 4), 1, says = "pf() may not be available for traced values")
     refused(function(a) qcauchy(a), 1, says = "qcauchy() may not be available")
     refused(function(a) if (NA) a else 0, 1, says = "missing value where TRUE/FALSE needed")
     deeper <- function(x) deeper(x + 1)

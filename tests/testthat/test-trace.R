@@ -80,7 +80,7 @@ test_that("mathematical functions", {
     expect_traced(function(a) besselK(a, nu) + besselK(a, nu, TRUE), c(0.01, 0.9, 3, 200))
   }
   expect_untraced(function(a) besselK(1, a), 1)
-  expect_untraced(function(a) psigamma(a, 2), 1)
+  expect_untraced(function(a) psigamma(a, 3), 1)
   expect_untraced(function(a) norm(a, "2"), diag(2))
   expect_untraced(function(a) var(a, na.rm = TRUE), 1:3)
   expect_untraced(function(a) tapply(1:3, list(1:3, a), sum), 1:3)
