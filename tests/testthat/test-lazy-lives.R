@@ -90,7 +90,7 @@ run_programs <- function(count, steps) {
 
 test_that("random programs that free and drop operands agree with base R", {
   on_host(expect_no_leak({
-    wrong <- run_programs(full_or_quick(400, 100), 40L)
+    wrong <- run_programs(full_or_quick(400, 30), 40L)
     expect_identical(wrong, character())
   }))
 })
@@ -107,7 +107,7 @@ test_that("computing or freeing parts of a tree midway changes nothing", {
   on_host({
     wrong <- 0L
     set.seed(1)
-    for (number in seq_len(full_or_quick(300, 100))) {
+    for (number in seq_len(full_or_quick(300, 40))) {
       base <- list(matrix(runif(12, -2, 2), 4))
       cl <- list(as_cl(base[[1L]]))
       freed <- integer()
