@@ -20,7 +20,7 @@ row_work <- function(x) as.numeric(nrow(x)) * (ncol(x) + 25)
 # What the first use of a device costs in a session, as drivers build kernels: about how many
 # seconds, and how many the host takes instead for a call (or fit, or search) of a size. A device is
 # used when it would have saved as much as the build takes, so nobody waits for kernels that are not
-# worth it. bench/engines.R prints what builds take.
+# worth it. In bench/engines.R a build is what a device's first call takes longer than later ones.
 first_uses <- list(
   chol = list(2.5, function(n) 1e-10 * n^3), chol_adjoint = list(3.4, function(n) 3e-10 * n^3),
   matmul = list(0.5, function(n) 1e-10 * n^3), tri_solve = list(1, function(n) 1e-10 * n^3),
@@ -74,6 +74,12 @@ geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 #' certain size. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is
 #' never preferred to R's BLAS unless [cl_tune()] has found it faster: its thresholds are `Inf`. The
 #' option `statcl.thresholds`, a named numeric vector, overrides single entries.
+#'
+#' Drivers build kernels at their first use, for seconds. Above a threshold the host therefore goes
+#' on computing until a device would have saved as much time as that ([cl_use()]); an entry of the
+#' option holds at once. The entry `program` is not a size but the time of a launch, in
+#' microseconds: with it the time of a compiled function ([cl_gradient()]) on the device is
+#' estimated.
 #'
 #' `source` says where a number comes from: `"option"`; `"session"`, measured by [cl_tune()] in this
 #' session; `"saved"`, by an earlier one; `"shipped"`, known for devices of this name; `"default"`,

@@ -8,10 +8,11 @@
 #' parameters and returns one number, for example a log density.
 #'
 #' The first call runs `f` once with placeholders for the parameters and records the operations on
-#' them. The record is differentiated in reverse mode and compiled for the engine in use (see
-#' [cl_use()]); later calls run the compiled program, without R. The record is valid for all values
-#' of the parameters; `f` is recorded again if their lengths or dimensions change. Everything else
-#' that `f` uses is data: R computes it while recording, and it is copied to the engine once.
+#' them. The record is differentiated in reverse mode and compiled for the engine that is
+#' estimated to take less time (see [cl_use()]); later calls run the compiled program, without R.
+#' The record is valid for all values of the parameters; `f` is recorded again if their lengths or
+#' dimensions change. Everything else that `f` uses is data: R computes it while recording, and it
+#' is copied to the engine once.
 #'
 #' @section What `f` may use:
 #' - arithmetic, comparisons, mathematical functions, `sum`, `prod`, `min`, `max`, `mean`, `cumsum`,
