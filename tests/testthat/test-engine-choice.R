@@ -62,7 +62,8 @@ test_that("a small function, one of many launches and one of many steps stay on 
       total
     })
     loop(a = 0.1, b = 0.2)
-    scan <- cl_gradient(function(a, b) sum(cl_scan(function(e, x) x - a - b * e, 0, y)^2))
+    long <- sin(1:5000) # few launches: only the steps keep it on the host
+    scan <- cl_gradient(function(a, b) sum(cl_scan(function(e, x) x - a - b * e, 0, long)^2))
     scan(a = 0.1, b = 0.2)
     for (f in list(small, loop, scan)) {
       state <- environment(f)
