@@ -20,7 +20,7 @@ program_cost <- function(tape, program) {
   list(host = 1 + 0.02 * sum(kind == "apply") + 6e-4 * elements + 3e-4 * multiplications +
          0.06 * total("scan", function(a) prod(a[2:3])),
        launches = launches, steps = total("scan", function(a) a[2L]),
-       kinds = unique(kind[kind %in% names(build_seconds)]))
+       kinds = intersect(kind, names(build_seconds)))
 }
 
 # The time on the device `where`. In a sampler a device has the next points before it ends one, so
@@ -33,8 +33,6 @@ device_time <- function(cost, where, ahead = FALSE) {
 
 # Seconds that a driver takes to build kernels: for each fused one, up to some number as equal ones
 # are built once, and for each kind of call that this session has not built yet.
-build_seconds <- c(chol = 2, tri_solve = 0.5, lu = 1, lu_solve = 0.5, matmul = 0.3, scan = 0.5)
-
 build_time <- function(cost) {
   if (is_asked_for("program")) return(0)
   build_factor() *

@@ -1,4 +1,4 @@
-# The choice of an engine by cost: R/trace-engine.R, where_for() and first_uses.
+# The choice of an engine by cost: R/trace-engine.R, where_for(), is_worth_building().
 
 # Runs the code as on a machine whose device is a GPU with these thresholds.
 with_thresholds <- function(thresholds, code) {
@@ -112,5 +112,23 @@ test_that("an operation runs on the host until a device would have saved its bui
     expect_identical(fit(), c(-1L, -1L))
     expect_equal(session$owed$glm_fit, 1.5)
     expect_identical(fit(), rep(test_device(), 2L))
+  })
+})
+
+test_that("results are the same before and after an operation moves to a device", {
+  tasks <- tune_tasks()
+  ops <- full_or_quick(names(tasks), c("chol", "arith", "glm_fit", "gp", "batch"))
+  with_thresholds(stats::setNames(rep(1, length(tasks)), names(tasks)), {
+    for (op in ops) {
+      # small products and solves run on the host without a question
+      size <- tasks[[op]]$sizes[if (op %in% c("matmul", "tri_solve")) 4L else 2L]
+      run <- function() tasks[[op]]$make(size, tasks[[op]]$shapes[[1L]])()
+      host <- with_cl(run(), engine = "host")
+      expect_equal(run(), host, tolerance = 1e-6, info = op)
+      expect_false(is_built(op), info = op)
+      session$owed[[op]] <- 100
+      expect_equal(run(), host, tolerance = 1e-6, info = op)
+      if (op != "program") expect_true(is_built(op), info = op)
+    }
   })
 })
