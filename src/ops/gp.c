@@ -43,13 +43,11 @@ static scl_status explain_memory(const scl_gp *gp, scl_status status, int matric
 static scl_status join_right(scl_gp *gp, const scl_gp_data *data) {
   scl_mat *y = NULL, *basis = NULL;
   scl_status status;
-  SCL_GO(scl_require_finite_data(data->y, gp->n, gp->outputs, "y"));
   SCL_GO(scl_mat_from_host(gp->ctx, data->y, gp->n, gp->outputs, SCL_GENERAL, &y));
   if (gp->q == 0) {
     gp->right = y;
     return SCL_OK;
   }
-  SCL_GO(scl_require_finite_data(data->basis, gp->n, gp->q, "mean"));
   SCL_GO(scl_mat_from_host(gp->ctx, data->basis, gp->n, gp->q, SCL_GENERAL, &basis));
   SCL_GO(scl_mat_create(gp->ctx, gp->n, gp->outputs + gp->q, SCL_GENERAL, &gp->right));
   scl_block right = scl_mat_block(gp->right);
@@ -63,10 +61,21 @@ done:
   return status;
 }
 
+scl_status scl_gp_check_data(const scl_gp_data *data) {
+  if (data->n == 0 || data->outputs == 0) return scl_fail_argument("y", "'y' is empty");
+  if (data->p == 0) return scl_fail_argument("x", "'x' has no columns");
+  SCL_TRY(scl_require_finite_data(data->x, data->n, data->p, "x"));
+  SCL_TRY(scl_require_finite_data(data->y, data->n, data->outputs, "y"));
+  if (data->basis_columns > 0) {
+    SCL_TRY(scl_require_finite_data(data->basis, data->n, data->basis_columns, "mean"));
+  }
+  return data->spread == NULL ? SCL_OK
+                              : scl_require_finite_data(data->spread, data->n, 2, "variance");
+}
+
 scl_status scl_gp_create(scl_context *ctx, const scl_gp_data *data, scl_gp **out) {
   size_t n = data->n;
-  if (n == 0 || data->outputs == 0) return scl_fail_argument("y", "'y' is empty");
-  if (data->p == 0) return scl_fail_argument("x", "'x' has no columns");
+  SCL_TRY(scl_gp_check_data(data));
   if (data->basis_columns > n) {
     return scl_fail_argument("mean",
                              "the mean has %zu coefficients, but there are %zu observations",
@@ -86,13 +95,10 @@ scl_status scl_gp_create(scl_context *ctx, const scl_gp_data *data, scl_gp **out
     status = explain_memory(gp, status, 1);
     goto done;
   }
-  SCL_GO(scl_require_finite_data(data->x, n, gp->p, "x"));
   SCL_GO(scl_mat_from_host(ctx, data->x, n, gp->p, SCL_GENERAL, &gp->x));
   SCL_GO(join_right(gp, data));
-  if (data->spread != NULL) {
-    SCL_GO(scl_require_finite_data(data->spread, n, 2, "variance"));
+  if (data->spread != NULL)
     SCL_GO(scl_mat_from_host(ctx, data->spread, n, 2, SCL_GENERAL, &gp->spread));
-  }
   SCL_GO(scl_block_create(ctx, n, gp->outputs + gp->q, &gp->solved));
   SCL_GO(scl_block_create(ctx, n, gp->outputs + gp->q, &gp->weights));
 done:
@@ -122,20 +128,8 @@ scl_context *scl_gp_context(const scl_gp *gp) {
   return gp->ctx;
 }
 
-size_t scl_gp_rows(const scl_gp *gp) {
-  return gp->n;
-}
-
-size_t scl_gp_input_columns(const scl_gp *gp) {
-  return gp->p;
-}
-
-size_t scl_gp_outputs(const scl_gp *gp) {
-  return gp->outputs;
-}
-
-size_t scl_gp_basis_columns(const scl_gp *gp) {
-  return gp->q;
+scl_gp_shape scl_gp_shape_of(const scl_gp *gp) {
+  return (scl_gp_shape){gp->n, gp->p, gp->outputs, gp->q};
 }
 
 uint64_t scl_gp_bytes(const scl_gp *gp) {

@@ -33,6 +33,11 @@ typedef struct {
   const double *spread; /* n x 2: s and v of noise^2 s_i + v_i; NULL: 1 and 0 */
 } scl_gp_data;
 
+/* Observations, columns of x, of y, of the basis. */
+typedef struct {
+  size_t n, p, outputs, q;
+} scl_gp_shape;
+
 typedef enum { SCL_GP_PROFILE = 0, SCL_GP_INTEGRATE } scl_gp_trend;
 typedef enum { SCL_GP_MARGINAL = 0, SCL_GP_LEAVE_ONE_OUT } scl_gp_objective;
 
@@ -42,10 +47,7 @@ scl_status scl_gp_create(scl_context *ctx, const scl_gp_data *data, scl_gp **out
 void scl_gp_release(scl_gp *gp); /* accepts NULL */
 
 scl_context *scl_gp_context(const scl_gp *gp); /* borrowed */
-size_t scl_gp_rows(const scl_gp *gp);
-size_t scl_gp_input_columns(const scl_gp *gp);
-size_t scl_gp_outputs(const scl_gp *gp);
-size_t scl_gp_basis_columns(const scl_gp *gp);
+scl_gp_shape scl_gp_shape_of(const scl_gp *gp);
 uint64_t scl_gp_bytes(const scl_gp *gp); /* what it holds now */
 
 /* The largest n for which `ctx` has room for so many n x n matrices now; 0: unknown. */

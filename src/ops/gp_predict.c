@@ -18,11 +18,7 @@ static void invert_lower(const double *m, size_t q, double *dst) {
   }
 }
 
-/* A^-1 = M^-T M^-1. */
-static scl_status invert_trend(const double *m, size_t q, double *a_inverse) {
-  double *w = malloc((q * q + 1) * sizeof *w);
-  if (w == NULL) return scl_fail_memory(q * q * sizeof *w, 0, "coefficients");
-  invert_lower(m, q, w);
+void scl_gp_invert(const double *w, size_t q, double *a_inverse) {
   for (size_t j = 0; j < q; j++) {
     for (size_t i = 0; i < q; i++) {
       double sum = 0;
@@ -30,8 +26,6 @@ static scl_status invert_trend(const double *m, size_t q, double *a_inverse) {
       a_inverse[i + j * q] = sum;
     }
   }
-  free(w);
-  return SCL_OK;
 }
 
 /* The steps after the factor. `offset`: rows whose factor already existed. */
@@ -39,7 +33,7 @@ static scl_status finish_condition(scl_gp *gp, scl_gp_trend trend, size_t offset
                                    double *b, double *a_inverse, double *weights) {
   size_t count = scl_gp_gradient_at(gp), q = gp->q, small = q * (q + gp->outputs);
   scl_status status;
-  double *results = malloc(count * sizeof *results);
+  double *results = malloc((count + q * q) * sizeof *results);
   if (results == NULL) return scl_fail_memory(count * sizeof *results, 0, "results");
   SCL_GO(scl_gp_solve(gp, false));
   SCL_GO(scl_gp_solve_weights(gp));
@@ -50,7 +44,8 @@ static scl_status finish_condition(scl_gp *gp, scl_gp_trend trend, size_t offset
     goto done;
   }
   memcpy(gp->trend, results + AT_BLOCKS, small * sizeof *gp->trend);
-  SCL_GO(invert_trend(gp->trend, q, a_inverse));
+  invert_lower(gp->trend, q, results + count);
+  scl_gp_invert(results + count, q, a_inverse);
   SCL_GO(scl_read_block(gp->ctx, scl_gp_columns(gp->weights, 0, gp->outputs), SCL_WAIT_WRITES,
                         weights));
   if (q > 0) memcpy(b, gp->trend + q * q, q * gp->outputs * sizeof *b);

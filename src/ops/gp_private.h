@@ -85,4 +85,10 @@ scl_status scl_gp_solve_weights(scl_gp *gp);
 scl_status scl_gp_read(scl_gp *gp, size_t offset, size_t count, double *results);
 double scl_gp_marginal(const scl_gp *gp, scl_gp_trend trend, const double *results);
 
+/* ops/vecchia.c has these too */
+/* SCL_E_ARGUMENT, SCL_E_NONFINITE for data without observations or columns, or not finite. */
+scl_status scl_gp_check_data(const scl_gp_data *data);
+/* A^-1 = W' W (q x q) for the lower W = M^-1, A = M M'. */
+void scl_gp_invert(const double *w, size_t q, double *a_inverse);
+
 #endif

@@ -151,9 +151,8 @@ static void release_copy(scl_vecchia_copy *c) {
 }
 
 static scl_status check_data(const scl_gp_data *data, const double *scale, size_t m) {
-  if (data->n == 0 || data->outputs == 0) return scl_fail_argument("y", "'y' is empty");
+  SCL_TRY(scl_gp_check_data(data));
   if (data->n > INT32_MAX - 1) return scl_fail_argument("y", "'y' has too many values");
-  if (data->p == 0) return scl_fail_argument("x", "'x' has no columns");
   if (data->basis_columns >= data->n || data->outputs + data->basis_columns > 64) {
     return scl_fail_argument("mean",
                              "the mean has %zu coefficients for %zu observations; at most 64 with "
@@ -169,13 +168,7 @@ static scl_status check_data(const scl_gp_data *data, const double *scale, size_
       return scl_fail_argument("kernel", "'lengthscale' must be finite");
     }
   }
-  SCL_TRY(scl_require_finite_data(data->x, data->n, data->p, "x"));
-  SCL_TRY(scl_require_finite_data(data->y, data->n, data->outputs, "y"));
-  if (data->basis_columns > 0) {
-    SCL_TRY(scl_require_finite_data(data->basis, data->n, data->basis_columns, "mean"));
-  }
-  return data->spread == NULL ? SCL_OK
-                              : scl_require_finite_data(data->spread, data->n, 2, "variance");
+  return SCL_OK;
 }
 
 scl_status scl_vecchia_create(scl_context *ctx, const scl_gp_data *data, const double *scale,
@@ -234,20 +227,8 @@ scl_context *scl_vecchia_context(const scl_vecchia *v) {
   return scl_vecchia_fast_copy(v)->ctx;
 }
 
-size_t scl_vecchia_rows(const scl_vecchia *v) {
-  return v->n;
-}
-
-size_t scl_vecchia_input_columns(const scl_vecchia *v) {
-  return v->p;
-}
-
-size_t scl_vecchia_outputs(const scl_vecchia *v) {
-  return v->outputs;
-}
-
-size_t scl_vecchia_basis_columns(const scl_vecchia *v) {
-  return v->q;
+scl_gp_shape scl_vecchia_shape_of(const scl_vecchia *v) {
+  return (scl_gp_shape){v->n, v->p, v->outputs, v->q};
 }
 
 size_t scl_vecchia_neighbour_count(const scl_vecchia *v) {

@@ -24,10 +24,7 @@ scl_status scl_vecchia_create(scl_context *ctx, const scl_gp_data *data, const d
 void scl_vecchia_release(scl_vecchia *v); /* accepts NULL */
 
 scl_context *scl_vecchia_context(const scl_vecchia *v); /* borrowed */
-size_t scl_vecchia_rows(const scl_vecchia *v);
-size_t scl_vecchia_input_columns(const scl_vecchia *v);
-size_t scl_vecchia_outputs(const scl_vecchia *v);
-size_t scl_vecchia_basis_columns(const scl_vecchia *v);
+scl_gp_shape scl_vecchia_shape_of(const scl_vecchia *v);
 size_t scl_vecchia_neighbour_count(const scl_vecchia *v);
 uint64_t scl_vecchia_bytes(const scl_vecchia *v);
 /* order (n), and neighbours (m x n) as positions in it, from 0; -1: none. */

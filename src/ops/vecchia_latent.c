@@ -11,7 +11,6 @@
 
 enum {
   MOST_STEPS = 2000,   /* of conjugate gradients */
-  ROUND = 1 << 14,     /* points whose weights are in memory at the same time */
   POLL_EVERY = 1 << 15 /* columns of the factor */
 };
 
@@ -231,12 +230,13 @@ static int32_t pop(int32_t *heap, size_t n) {
 
 typedef struct {
   const scl_vecchia *v;
-  const double *factor, *given, *weights;
-  const int32_t *neighbours;
-  size_t first, n, count, columns; /* of this round; of all points; of `given` */
+  const double *factor, *given;
+  const scl_vecchia_round *round;
+  size_t count, columns; /* of all points; of `given` */
   double *mean, *variance;
   double *values; /* n for each thread, all 0 between points */
   int32_t *heaps; /* n for each thread */
+  scl_team *team;
 } round_work;
 
 /* |V^-1 b|^2 for a sparse b in `x`, of which the heap has the `size` points; x becomes 0. */
@@ -269,10 +269,10 @@ static void predict_part(void *arg, int part, int parts) {
   int32_t *heap = r->heaps + 2 * (size_t)part * v->n;
   unsigned char *seen = (unsigned char *)(heap + v->n);
   size_t stride = scl_vecchia_stride(v->most);
-  for (size_t i = (size_t)part; i < r->n; i += (size_t)parts) {
-    const int32_t *next = r->neighbours + i * stride;
-    const double *w = r->weights + i * (v->most + 1);
-    size_t at = r->first + i, size = 0;
+  for (size_t i = (size_t)part; i < r->round->n; i += (size_t)parts) {
+    const int32_t *next = r->round->neighbours + i * stride;
+    const double *w = r->round->weights + i * (v->most + 1);
+    size_t at = r->round->first + i, size = 0;
     double last = w[v->most];
     for (size_t c = 0; c < r->columns; c++) r->mean[at + c * r->count] = 0;
     for (size_t k = 0; k < v->most && next[k] >= 0; k++) {
@@ -289,57 +289,35 @@ static void predict_part(void *arg, int part, int parts) {
   }
 }
 
+static scl_status predict_round(void *arg, const scl_vecchia_round *round) {
+  round_work *w = arg;
+  w->round = round;
+  scl_team_run(w->team, predict_part, w);
+  return scl_poll();
+}
+
 scl_status scl_vecchia_latent_predict(scl_vecchia *v, const scl_covariance *kernel, const double *x,
                                       size_t count, const double *given, size_t columns,
                                       const double *factor, double *mean, double *variance) {
-  size_t rows = scl_min(ROUND, count), size = scl_vecchia_record_size(v);
-  size_t stride = scl_vecchia_stride(v->most), threads = (size_t)scl_copy_threads();
+  size_t threads = (size_t)scl_copy_threads();
   SCL_TRY(scl_covariance_check(kernel, v->p));
   if (count == 0) return SCL_OK;
-  SCL_TRY(scl_require_finite_data(x, count, v->p, "newdata"));
-  size_t numbers = rows * (v->most + 1 + size) + 1;
-  double *memory = calloc(numbers + threads * v->n, sizeof *memory), order = 0;
-  double *at = scl_vecchia_points(v, x, count);
-  int32_t *neighbours = malloc(count * stride * sizeof *neighbours);
-  int32_t *heaps = calloc(2 * threads * v->n, sizeof *heaps);
-  scl_team *team = threads > 1 ? scl_team_start((int)threads) : NULL;
-  scl_status status;
-  if (memory == NULL || at == NULL || neighbours == NULL || heaps == NULL) {
-    status = fail_space(numbers + count * stride / 2 + 2 * threads * v->n);
-    goto done;
-  }
-  SCL_GO(scl_vecchia_find_nearest(v, at, count, neighbours));
-  struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, &v->host, kernel, SCL_VECCHIA_WEIGHTS);
-  pass.m = v->most;
-  pass.out = &order;
-  pass.weights = memory;
-  double *records = memory + rows * (v->most + 1);
   round_work work = {.v = v,
                      .factor = factor,
                      .given = given,
-                     .weights = memory,
                      .count = count,
                      .columns = columns,
                      .mean = mean,
                      .variance = variance,
-                     .values = memory + numbers,
-                     .heaps = heaps};
-  for (work.first = 0; work.first < count; work.first += rows) {
-    work.n = scl_min(rows, count - work.first);
-    work.neighbours = neighbours + work.first * stride;
-    for (size_t i = 0; i < work.n; i++) {
-      for (size_t c = 0; c < v->p; c++) records[i * size + c] = x[work.first + i + c * count];
-    }
-    SCL_GO(scl_vecchia_weigh(v, &pass, v->records, v->n, records, neighbours + work.first * stride,
-                             work.n));
-    scl_team_run(team, predict_part, &work);
-    SCL_GO(scl_poll());
-  }
-done:
-  scl_team_stop(team);
-  free(memory);
-  free(at);
-  free(neighbours);
-  free(heaps);
+                     .values = calloc(threads * v->n, sizeof *work.values),
+                     .heaps = calloc(2 * threads * v->n, sizeof *work.heaps),
+                     .team = threads > 1 ? scl_team_start((int)threads) : NULL};
+  scl_status status =
+      work.values == NULL || work.heaps == NULL
+          ? fail_space(2 * threads * v->n)
+          : scl_vecchia_rounds(v, kernel, x, NULL, count, false, predict_round, &work);
+  scl_team_stop(work.team);
+  free(work.values);
+  free(work.heaps);
   return status;
 }

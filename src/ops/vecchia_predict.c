@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "ops/operation.h"
+#include "ops/gp_private.h"
 #include "ops/vecchia_order.h"
 #include "ops/vecchia_private.h"
 
-enum { ROUND = 1 << 15 }; /* points whose weights are in memory at the same time */
+enum { ROUND = 1 << 14 }; /* points whose weights are in memory at the same time */
 
 static scl_status fail_space(size_t numbers) {
   return scl_fail_memory(numbers * sizeof(double), 0, "a workspace");
@@ -54,22 +54,6 @@ static void project(const scl_vecchia *v, const scl_vecchia_solution *s, const d
   }
 }
 
-/* b and A^-1 = R^-T R^-1 */
-static void write_solution(const scl_vecchia *v, const scl_vecchia_solution *s, double *b,
-                           double *a_inverse) {
-  size_t q = v->q;
-  memcpy(b, s->b, q * v->outputs * sizeof *b);
-  for (size_t i = 0; i < q; i++) {
-    for (size_t j = 0; j < q; j++) {
-      double sum = 0;
-      for (size_t k = scl_max(i, j); k < q; k++) {
-        sum += s->root_inverse[k + i * q] * s->root_inverse[k + j * q];
-      }
-      a_inverse[i + j * q] = sum;
-    }
-  }
-}
-
 scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
                                  double *value, double *b, double *a_inverse, double *weights,
                                  double *precisions) {
@@ -82,7 +66,8 @@ scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, s
   double *diagonal = product + v->n * columns, *w = diagonal + v->n, order = 0;
   SCL_GO(scl_vecchia_begin(v, kernel, &space));
   SCL_GO(scl_vecchia_sums(v, scl_vecchia_fast_copy(v), kernel, trend, &space, &found));
-  write_solution(v, &space.s, b, a_inverse);
+  memcpy(b, space.s.b, q * v->outputs * sizeof *b);
+  scl_gp_invert(space.s.root_inverse, q, a_inverse);
   struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, &v->host, kernel, SCL_VECCHIA_WEIGHTS);
   pass.weights = w;
   pass.out = &order;
@@ -108,41 +93,10 @@ done:
 
 /* ---- predictions ---------------------------------------------------------------------------- */
 
-typedef struct {
-  const scl_vecchia *v;
-  const double *b, *a_inverse;
-  size_t count; /* of all points */
-  double *mean, *variance;
-  double *rest; /* q numbers: h* - H' c */
-} prediction;
-
-/* Point i from its weights, its record and its neighbours. */
-static void predict_point(const prediction *p, size_t i, const double *w, const double *record,
-                          const int32_t *next) {
-  const scl_vecchia *v = p->v;
-  size_t size = scl_vecchia_record_size(v);
-  double last = w[v->most], more = 0;
-  for (size_t k = 0; k < v->q; k++) p->rest[k] = record[v->p + v->outputs + k];
-  for (size_t y = 0; y < v->outputs; y++) p->mean[i + y * p->count] = 0;
-  for (size_t j = 0; j < v->most && next[j] >= 0; j++) {
-    const double *of = v->records + (size_t)next[j] * size + v->p;
-    double c = -w[j] / last;
-    for (size_t y = 0; y < v->outputs; y++) p->mean[i + y * p->count] += c * of[y];
-    for (size_t k = 0; k < v->q; k++) p->rest[k] -= c * of[v->outputs + k];
-  }
-  for (size_t k = 0; k < v->q; k++) {
-    for (size_t y = 0; y < v->outputs; y++) {
-      p->mean[i + y * p->count] += p->rest[k] * p->b[k + y * v->q];
-    }
-    for (size_t l = 0; l < v->q; l++) {
-      more += p->rest[k] * p->rest[l] * p->a_inverse[k + l * v->q];
-    }
-  }
-  p->variance[i] = 1.0 / (last * last) + more;
-}
-
-scl_status scl_vecchia_find_nearest(const scl_vecchia *v, const double *at, size_t count,
-                                    int32_t *neighbours) {
+/* The `most` observations nearest to `at` (count points as scl_vecchia_points() gives them), in
+ * columns of scl_vecchia_stride(most). */
+static scl_status find_nearest(const scl_vecchia *v, const double *at, size_t count,
+                               int32_t *neighbours) {
   size_t size = scl_vecchia_record_size(v);
   double *points = malloc((v->n * v->p + 1) * sizeof *points);
   if (points == NULL) return fail_space(v->n * v->p);
@@ -176,24 +130,93 @@ done:
   return status;
 }
 
-/* Points `first` .. `first` + n - 1. */
-static scl_status predict_round(const prediction *p, struct scl_vecchia_pass *pass, const double *x,
-                                const double *basis, size_t first, size_t n, double *records,
-                                int32_t *neighbours) {
-  const scl_vecchia *v = p->v;
-  size_t size = scl_vecchia_record_size(v), stride = scl_vecchia_stride(v->most);
-  for (size_t i = 0; i < n; i++) {
-    double *record = records + i * size;
-    memset(record, 0, size * sizeof *record);
-    for (size_t c = 0; c < v->p; c++) record[c] = x[first + i + c * p->count];
-    record += v->p + v->outputs;
-    for (size_t k = 0; k < v->q; k++) record[k] = basis[first + i + k * p->count];
+/* Records of n points from `first` on; without a basis its part is 0. */
+static void write_points(const scl_vecchia *v, const double *x, const double *basis, size_t first,
+                         size_t n, size_t count, double *records) {
+  size_t size = scl_vecchia_record_size(v);
+  memset(records, 0, n * size * sizeof *records);
+  for (size_t i = 0; i < n; i++, records += size) {
+    for (size_t c = 0; c < v->p; c++) records[c] = x[first + i + c * count];
+    for (size_t k = 0; k < v->q && basis != NULL; k++) {
+      records[v->p + v->outputs + k] = basis[first + i + k * count];
+    }
   }
-  neighbours += first * stride;
-  SCL_TRY(scl_vecchia_weigh(v, pass, v->records, v->n, records, neighbours, n));
-  for (size_t i = 0; i < n; i++) {
-    predict_point(p, first + i, pass->weights + i * (v->most + 1), records + i * size,
-                  neighbours + i * stride);
+}
+
+scl_status scl_vecchia_rounds(const scl_vecchia *v, const scl_covariance *kernel, const double *x,
+                              const double *basis, size_t count, bool noisy, scl_vecchia_each *each,
+                              void *arg) {
+  size_t rows = scl_min(ROUND, count), stride = scl_vecchia_stride(v->most);
+  size_t numbers = rows * (v->most + 1 + scl_vecchia_record_size(v)) + 1;
+  double *weights = malloc(numbers * sizeof *weights), order = 0;
+  double *at = scl_vecchia_points(v, x, count);
+  int32_t *neighbours = malloc((count * stride + 1) * sizeof *neighbours);
+  scl_status status;
+  if (weights == NULL || at == NULL || neighbours == NULL) {
+    status = fail_space(numbers + count * stride / 2);
+    goto done;
+  }
+  SCL_GO(scl_require_finite_data(x, count, v->p, "newdata"));
+  SCL_GO(find_nearest(v, at, count, neighbours));
+  struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, &v->host, kernel, SCL_VECCHIA_WEIGHTS);
+  pass.m = v->most;
+  pass.noisy = noisy ? v->n : 0;
+  pass.out = &order;
+  pass.weights = weights;
+  double *records = weights + rows * (v->most + 1);
+  for (size_t first = 0, n; first < count; first += n) {
+    n = scl_min(rows, count - first);
+    int32_t *next = neighbours + first * stride;
+    write_points(v, x, basis, first, n, count, records);
+    SCL_GO(scl_vecchia_weigh(v, &pass, v->records, v->n, records, next, n));
+    SCL_GO(each(arg, &(scl_vecchia_round){first, n, weights, records, next}));
+  }
+done:
+  free(weights);
+  free(at);
+  free(neighbours);
+  return status;
+}
+
+typedef struct {
+  const scl_vecchia *v;
+  const double *b, *a_inverse;
+  size_t count; /* of all points */
+  double *mean, *variance;
+  double rest[64]; /* h* - H' c: check_data() allows no more columns */
+} prediction;
+
+/* Point i from its weights, its record and its neighbours. */
+static void predict_point(prediction *p, size_t i, const double *w, const double *record,
+                          const int32_t *next) {
+  const scl_vecchia *v = p->v;
+  size_t size = scl_vecchia_record_size(v);
+  double last = w[v->most], more = 0;
+  for (size_t k = 0; k < v->q; k++) p->rest[k] = record[v->p + v->outputs + k];
+  for (size_t y = 0; y < v->outputs; y++) p->mean[i + y * p->count] = 0;
+  for (size_t j = 0; j < v->most && next[j] >= 0; j++) {
+    const double *of = v->records + (size_t)next[j] * size + v->p;
+    double c = -w[j] / last;
+    for (size_t y = 0; y < v->outputs; y++) p->mean[i + y * p->count] += c * of[y];
+    for (size_t k = 0; k < v->q; k++) p->rest[k] -= c * of[v->outputs + k];
+  }
+  for (size_t k = 0; k < v->q; k++) {
+    for (size_t y = 0; y < v->outputs; y++) {
+      p->mean[i + y * p->count] += p->rest[k] * p->b[k + y * v->q];
+    }
+    for (size_t l = 0; l < v->q; l++) {
+      more += p->rest[k] * p->rest[l] * p->a_inverse[k + l * v->q];
+    }
+  }
+  p->variance[i] = 1.0 / (last * last) + more;
+}
+
+static scl_status predict_round(void *arg, const scl_vecchia_round *r) {
+  prediction *p = arg;
+  size_t size = scl_vecchia_record_size(p->v), most = p->v->most;
+  for (size_t i = 0; i < r->n; i++) {
+    predict_point(p, r->first + i, r->weights + i * (most + 1), r->records + i * size,
+                  r->neighbours + i * scl_vecchia_stride(most));
   }
   return SCL_OK;
 }
@@ -201,39 +224,9 @@ static scl_status predict_round(const prediction *p, struct scl_vecchia_pass *pa
 scl_status scl_vecchia_predict(scl_vecchia *v, const scl_covariance *kernel, const double *x,
                                const double *basis, size_t count, const double *b,
                                const double *a_inverse, double *mean, double *variance) {
-  size_t rows = scl_min(ROUND, count), size = scl_vecchia_record_size(v);
-  size_t numbers = rows * (v->most + 1 + size) + v->q, stride = scl_vecchia_stride(v->most);
   SCL_TRY(scl_covariance_check(kernel, v->p));
-  if (count == 0) return SCL_OK;
-  SCL_TRY(scl_require_finite_data(x, count, v->p, "newdata"));
-  double *memory = malloc((numbers + 1) * sizeof *memory), order = 0;
-  double *at = scl_vecchia_points(v, x, count);
-  int32_t *neighbours = malloc(count * stride * sizeof *neighbours);
-  scl_status status;
-  if (memory == NULL || at == NULL || neighbours == NULL) {
-    status = fail_space(numbers + count * stride / 2);
-    goto done;
-  }
-  SCL_GO(scl_vecchia_find_nearest(v, at, count, neighbours));
-  prediction p = {.v = v,
-                  .b = b,
-                  .a_inverse = a_inverse,
-                  .count = count,
-                  .mean = mean,
-                  .variance = variance,
-                  .rest = memory};
-  struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, &v->host, kernel, SCL_VECCHIA_WEIGHTS);
-  pass.m = v->most;
-  pass.noisy = v->n;
-  pass.out = &order;
-  pass.weights = memory + v->q;
-  for (size_t first = 0; first < count; first += rows) {
-    SCL_GO(predict_round(&p, &pass, x, basis, first, scl_min(rows, count - first),
-                         pass.weights + rows * (v->most + 1), neighbours));
-  }
-done:
-  free(memory);
-  free(at);
-  free(neighbours);
-  return status;
+  prediction p = {
+      .v = v, .b = b, .a_inverse = a_inverse, .count = count, .mean = mean, .variance = variance};
+  return count == 0 ? SCL_OK
+                    : scl_vecchia_rounds(v, kernel, x, basis, count, true, predict_round, &p);
 }

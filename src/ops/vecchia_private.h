@@ -74,13 +74,24 @@ double scl_vecchia_marginal(const scl_vecchia *v, scl_gp_trend trend,
 size_t scl_vecchia_combine(const scl_vecchia *v, scl_gp_trend trend, const scl_vecchia_solution *s,
                            double *columns, double *factor);
 
-/* The `most` observations nearest to `at` (count points as scl_vecchia_points() gives them), in
- * columns of scl_vecchia_stride(most). */
-scl_status scl_vecchia_find_nearest(const scl_vecchia *v, const double *at, size_t count,
-                                    int32_t *neighbours);
 /* Weights of points of the process, one pass: their `records` (count) and neighbours among those of
  * `all`, of which the first pass->noisy have noise. `pass` has m, weights and out. */
 scl_status scl_vecchia_weigh(const scl_vecchia *v, struct scl_vecchia_pass *pass, double *all,
                              size_t rows, double *records, int32_t *neighbours, size_t count);
+
+/* Points `first` .. `first` + n - 1: weights of their v->most nearest observations, records and
+ * neighbours, a column for each point. */
+typedef struct {
+  size_t first, n;
+  const double *weights, *records;
+  const int32_t *neighbours;
+} scl_vecchia_round;
+typedef scl_status scl_vecchia_each(void *arg, const scl_vecchia_round *round);
+
+/* Calls `each` for all `count` points x (count x p), some at a time. `noisy`: whether observations
+ * have noise; basis may be NULL. SCL_E_NONFINITE naming "newdata". */
+scl_status scl_vecchia_rounds(const scl_vecchia *v, const scl_covariance *kernel, const double *x,
+                              const double *basis, size_t count, bool noisy, scl_vecchia_each *each,
+                              void *arg);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct {
   const double *x, *basis, *b, *noise;
   double *values;  /* all x draws: the observations in their order, then the points */
   double *at;      /* coordinates of all in units of distances */
-  double *records; /* of all in the order of the draws; then of points */
+  double *records; /* of all in the order of the draws */
   double *weights; /* of a round */
   int32_t *order, *neighbours;
 } simulation;
@@ -29,11 +29,6 @@ static double coordinate(const simulation *s, size_t i, size_t c) {
   const scl_vecchia *v = s->v;
   return i < s->data ? v->records[i * scl_vecchia_record_size(v) + c]
                      : s->x[i - s->data + c * s->count];
-}
-
-static void write_record(const simulation *s, size_t i, double *record) {
-  memset(record, 0, scl_vecchia_record_size(s->v) * sizeof *record);
-  for (size_t c = 0; c < s->v->p; c++) record[c] = coordinate(s, i, c);
 }
 
 /* The order of all, their records in it, and neighbours. */
@@ -46,8 +41,11 @@ static scl_status arrange(simulation *s) {
   SCL_TRY(scl_vecchia_order(s->at, s->all, p, s->order));
   for (size_t k = 0; k < s->all; k++) {
     size_t i = (size_t)s->order[k];
-    write_record(s, i, s->records + k * size);
-    for (size_t c = 0; c < p; c++) s->at[k * p + c] = coordinate(s, i, c) * v->scale[c];
+    memset(s->records + k * size, 0, size * sizeof *s->records);
+    for (size_t c = 0; c < p; c++) {
+      s->records[k * size + c] = coordinate(s, i, c);
+      s->at[k * p + c] = coordinate(s, i, c) * v->scale[c];
+    }
   }
   return scl_vecchia_neighbours(s->at, s->all, p, v->wanted, scl_vecchia_stride(v->wanted),
                                 s->neighbours);
@@ -66,10 +64,9 @@ static void draw(const simulation *s, size_t k, const double *w) {
 }
 
 /* Adds the mean of point i, and the prediction from the data less mean, draw and noise. */
-static void add_prediction(const simulation *s, size_t i, const double *w) {
+static void add_prediction(const simulation *s, size_t i, const double *w, const int32_t *next) {
   const scl_vecchia *v = s->v;
   size_t size = scl_vecchia_record_size(v), m = v->most, q = v->q;
-  const int32_t *next = s->neighbours + i * scl_vecchia_stride(m);
   double *to = s->values + s->data + i;
   for (size_t d = 0; d < s->draws; d++) {
     const double *b = s->b + d * q;
@@ -83,6 +80,16 @@ static void add_prediction(const simulation *s, size_t i, const double *w) {
       to[d * s->all] -= w[j] / w[m] * e;
     }
   }
+}
+
+static scl_status add_round(void *arg, const scl_vecchia_round *r) {
+  const simulation *s = arg;
+  size_t m = s->v->most;
+  for (size_t i = 0; i < r->n; i++) {
+    add_prediction(s, r->first + i, r->weights + i * (m + 1),
+                   r->neighbours + i * scl_vecchia_stride(m));
+  }
+  return SCL_OK;
 }
 
 static scl_status run(simulation *s, const scl_covariance *kernel) {
@@ -101,22 +108,7 @@ static scl_status run(simulation *s, const scl_covariance *kernel) {
     for (size_t i = 0; i < n; i++) draw(s, low + i, s->weights + i * (v->wanted + 1));
   }
   if (s->data == 0) return SCL_OK;
-  for (size_t i = 0; i < s->count; i++) {
-    write_record(s, s->data + i, s->records + i * size);
-    for (size_t c = 0; c < v->p; c++) {
-      s->at[i * v->p + c] = coordinate(s, s->data + i, c) * v->scale[c];
-    }
-  }
-  SCL_TRY(scl_vecchia_find_nearest(v, s->at, s->count, s->neighbours));
-  pass.m = v->most;
-  pass.noisy = v->n;
-  for (size_t low = 0, n; low < s->count; low += n) {
-    n = scl_min(ROUND, s->count - low);
-    SCL_TRY(scl_vecchia_weigh(v, &pass, v->records, v->n, s->records + low * size,
-                              s->neighbours + low * scl_vecchia_stride(v->most), n));
-    for (size_t i = 0; i < n; i++) add_prediction(s, low + i, s->weights + i * (v->most + 1));
-  }
-  return SCL_OK;
+  return scl_vecchia_rounds(v, kernel, s->x, NULL, s->count, true, add_round, s);
 }
 
 scl_status scl_vecchia_simulate(scl_vecchia *v, const scl_covariance *kernel, const double *x,

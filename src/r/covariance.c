@@ -67,24 +67,19 @@ scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out) {
   return r_covariance_read_values(layout, good ? REAL_RO(values) : NULL, Rf_xlength(values), out);
 }
 
+static const char *const operand_names[] = {"k_adj", "x1", "x2"};
+
 SEXP r_covariance_matrix(SEXP x1, SEXP x2, SEXP layout, SEXP values, SEXP where) {
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
-  const SEXP operands[] = {x1, x2};
-  bool resident = r_is_handle(x1) || r_is_handle(x2);
-  SEXP result =
-      PROTECT(r_result_new(resident, r_nrow(x1, "x1"), r_nrow(x2 == R_NilValue ? x1 : x2, "x2")));
-  scl_context *ctx = NULL;
-  scl_mat *a = NULL, *b = NULL, *out = NULL;
-  if (status != SCL_OK) goto done;
-  SCL_GO(r_context_pick(where, 2, operands, &ctx));
-  SCL_GO(r_operand(ctx, x1, "x1", &a));
-  SCL_GO(r_operand(ctx, x2, "x2", &b));
-  SCL_GO(scl_covariance_matrix(&kernel, a, b, &out));
-  SCL_GO(r_result_set(result, &out));
-done:
-  scl_mat_release(a);
-  scl_mat_release(b);
+  const SEXP x[] = {x1, x2};
+  SEXP result = PROTECT(
+      r_result_new(r_any_handle(2, x), r_nrow(x1, "x1"), r_nrow(x2 == R_NilValue ? x1 : x2, "x2")));
+  scl_mat *m[2] = {NULL, NULL}, *out = NULL;
+  if (status == SCL_OK) status = r_operands(where, 2, x, operand_names + 1, m);
+  if (status == SCL_OK) status = scl_covariance_matrix(&kernel, m[0], m[1], &out);
+  if (status == SCL_OK) status = r_result_set(result, &out);
+  r_operands_release(2, m);
   scl_mat_release(out);
   UNPROTECT(1);
   return r_return(status, result);
@@ -94,20 +89,12 @@ done:
 SEXP r_covariance_adjoint(SEXP k_adj, SEXP x1, SEXP x2, SEXP layout, SEXP values, SEXP where) {
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
-  const SEXP operands[] = {k_adj, x1, x2};
+  const SEXP x[] = {k_adj, x1, x2};
   SEXP result = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(values)));
-  scl_context *ctx = NULL;
-  scl_mat *weights = NULL, *a = NULL, *b = NULL;
-  if (status != SCL_OK) goto done;
-  SCL_GO(r_context_pick(where, 3, operands, &ctx));
-  SCL_GO(r_operand(ctx, k_adj, "k_adj", &weights));
-  SCL_GO(r_operand(ctx, x1, "x1", &a));
-  SCL_GO(r_operand(ctx, x2, "x2", &b));
-  SCL_GO(scl_covariance_adjoint(&kernel, a, b, weights, REAL(result)));
-done:
-  scl_mat_release(weights);
-  scl_mat_release(a);
-  scl_mat_release(b);
+  scl_mat *m[3] = {NULL, NULL, NULL};
+  if (status == SCL_OK) status = r_operands(where, 3, x, operand_names, m);
+  if (status == SCL_OK) status = scl_covariance_adjoint(&kernel, m[1], m[2], m[0], REAL(result));
+  r_operands_release(3, m);
   UNPROTECT(1);
   return r_return(status, result);
 }
@@ -117,22 +104,14 @@ SEXP r_covariance_inputs(SEXP k_adj, SEXP x1, SEXP x2, SEXP layout, SEXP values,
                          SEXP where) {
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
-  const SEXP operands[] = {k_adj, x1, x2};
+  const SEXP x[] = {k_adj, x1, x2};
   SEXP result =
       PROTECT(r_result_new(Rf_asLogical(resident) == TRUE, r_nrow(x1, "x1"), r_ncol(x1, "x1")));
-  scl_context *ctx = NULL;
-  scl_mat *weights = NULL, *a = NULL, *b = NULL, *out = NULL;
-  if (status != SCL_OK) goto done;
-  SCL_GO(r_context_pick(where, 3, operands, &ctx));
-  SCL_GO(r_operand(ctx, k_adj, "k_adj", &weights));
-  SCL_GO(r_operand(ctx, x1, "x1", &a));
-  SCL_GO(r_operand(ctx, x2, "x2", &b));
-  SCL_GO(scl_covariance_inputs(&kernel, a, b, weights, &out));
-  SCL_GO(r_result_set(result, &out));
-done:
-  scl_mat_release(weights);
-  scl_mat_release(a);
-  scl_mat_release(b);
+  scl_mat *m[3] = {NULL, NULL, NULL}, *out = NULL;
+  if (status == SCL_OK) status = r_operands(where, 3, x, operand_names, m);
+  if (status == SCL_OK) status = scl_covariance_inputs(&kernel, m[1], m[2], m[0], &out);
+  if (status == SCL_OK) status = r_result_set(result, &out);
+  r_operands_release(3, m);
   scl_mat_release(out);
   UNPROTECT(1);
   return r_return(status, result);

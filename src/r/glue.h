@@ -74,6 +74,21 @@ scl_status r_result_set(SEXP result, scl_mat **m);
 /* The first string of a character vector, else "". */
 const char *r_string(SEXP x);
 
+/* ---- plain vectors (r/values.c) ------------------------------------------------------------- */
+/* Whether x is a double vector or matrix of this length. */
+bool r_is_double(SEXP x, size_t length);
+const double *r_numbers(SEXP x); /* NULL for R_NilValue */
+
+#define R_VECTOR ((size_t)-1)
+typedef struct {
+  const char *name;
+  size_t nrow, ncol; /* ncol may be R_VECTOR */
+} r_part;
+/* Phase 1: a list of `count` double matrices and vectors; `to`: their numbers. Protect it. */
+SEXP r_list_new(int count, const r_part *parts, double **to);
+/* Facts for printing: list(device: its label, host, bytes, blocks). */
+SEXP r_info_new(const scl_context *ctx, const char *device, uint64_t bytes, size_t blocks);
+
 /* ---- values (r/values.c) -------------------------------------------------------------------- */
 /* Phase 1: an m x n double matrix. Protect it. */
 SEXP r_values_new(size_t m, size_t n);

@@ -10,19 +10,7 @@
 
 #include <string.h>
 
-static scl_context *context_of(const void *gp) {
-  return scl_gp_context(gp);
-}
-
-static void release(void *gp) {
-  scl_gp_release(gp);
-}
-
-static const r_pointer_kind process = {"statcl_gp", context_of, release};
-
-static scl_gp_trend read_trend(SEXP integrate) {
-  return Rf_asLogical(integrate) == TRUE ? SCL_GP_INTEGRATE : SCL_GP_PROFILE;
-}
+R_POINTER_KIND(process, "statcl_gp", scl_gp)
 
 scl_status r_gp_read_data(SEXP y, SEXP x, SEXP basis, SEXP spread, scl_gp_data *out) {
   if (TYPEOF(x) != REALSXP || TYPEOF(y) != REALSXP || r_nrow(y, "y") != r_nrow(x, "x")) {
@@ -43,8 +31,8 @@ scl_status r_gp_read_data(SEXP y, SEXP x, SEXP basis, SEXP spread, scl_gp_data *
                        .basis_columns = basis == R_NilValue ? 0 : r_ncol(basis, "mean"),
                        .x = REAL_RO(x),
                        .y = REAL_RO(y),
-                       .basis = basis == R_NilValue ? NULL : REAL_RO(basis),
-                       .spread = spread == R_NilValue ? NULL : REAL_RO(spread)};
+                       .basis = r_numbers(basis),
+                       .spread = r_numbers(spread)};
   return SCL_OK;
 }
 
@@ -66,13 +54,8 @@ done:
 SEXP r_gp_info(SEXP handle) {
   scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
-  const char *names[] = {"device", "host", "bytes", ""};
-  SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(info, 0, Rf_mkString(scl_context_name(scl_gp_context(gp))));
-  SET_VECTOR_ELT(info, 1, Rf_ScalarLogical(scl_context_is_host(scl_gp_context(gp))));
-  SET_VECTOR_ELT(info, 2, Rf_ScalarReal((double)scl_gp_bytes(gp)));
-  UNPROTECT(1);
-  return info;
+  const scl_context *ctx = scl_gp_context(gp);
+  return r_info_new(ctx, scl_context_name(ctx), scl_gp_bytes(gp), 0);
 }
 
 /* Largest number of observations for one and for two matrices, 0: unknown. */
@@ -158,14 +141,14 @@ SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP par, SEXP names, SEXP leave_on
   bool wanted = Rf_asLogical(gradient) == TRUE;
   scl_gp_objective objective =
       Rf_asLogical(leave_one_out) == TRUE ? SCL_GP_LEAVE_ONE_OUT : SCL_GP_MARGINAL;
-  size_t trend = scl_gp_basis_columns(gp) * scl_gp_outputs(gp);
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
+  const scl_gp_shape s = scl_gp_shape_of(gp);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + s.q * s.outputs)));
   parameter_map map;
   scl_covariance kernel;
   double *by_log;
   scl_status status = read_kernel(layout, par, names, &map, &kernel, &by_log);
   if (status == SCL_OK) {
-    status = scl_gp_evaluate(gp, &kernel, objective, read_trend(integrate), REAL(result),
+    status = scl_gp_evaluate(gp, &kernel, objective, r_gp_trend(integrate), REAL(result),
                              REAL(result) + 1, wanted ? by_log : NULL);
   }
   if (status == SCL_OK && wanted) set_gradient(result, &map, by_log, par, names);
@@ -189,7 +172,7 @@ SEXP r_gp_toeplitz(SEXP y, SEXP x, SEXP basis, SEXP layout, SEXP par, SEXP names
   if (status == SCL_OK) status = r_gp_read_data(y, x, basis, R_NilValue, &data);
   if (status == SCL_OK) status = r_context(-1, &host);
   if (status == SCL_OK) {
-    status = scl_gp_toeplitz(host, &data, &kernel, read_trend(integrate), &usable, REAL(result),
+    status = scl_gp_toeplitz(host, &data, &kernel, r_gp_trend(integrate), &usable, REAL(result),
                              REAL(result) + 1, wanted ? by_log : NULL);
   }
   if (status == SCL_OK && usable && wanted) set_gradient(result, &map, by_log, par, names);
@@ -205,13 +188,13 @@ SEXP r_gp_evaluate_given(SEXP handle, SEXP c, SEXP leave_one_out, SEXP integrate
   bool wanted = Rf_asLogical(gradient) == TRUE;
   scl_gp_objective objective =
       Rf_asLogical(leave_one_out) == TRUE ? SCL_GP_LEAVE_ONE_OUT : SCL_GP_MARGINAL;
-  size_t n = scl_gp_rows(gp), trend = scl_gp_basis_columns(gp) * scl_gp_outputs(gp);
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
-  SEXP slope = PROTECT(wanted ? r_result_new(r_is_handle(c), n, n) : R_NilValue);
+  const scl_gp_shape s = scl_gp_shape_of(gp);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + s.q * s.outputs)));
+  SEXP slope = PROTECT(wanted ? r_result_new(r_is_handle(c), s.n, s.n) : R_NilValue);
   scl_mat *given = NULL, *weights = NULL;
   scl_status status;
   SCL_GO(r_operand(scl_gp_context(gp), c, "kernel", &given));
-  SCL_GO(scl_gp_evaluate_given(gp, given, objective, read_trend(integrate), REAL(result),
+  SCL_GO(scl_gp_evaluate_given(gp, given, objective, r_gp_trend(integrate), REAL(result),
                                REAL(result) + 1, wanted ? &weights : NULL));
   if (wanted) SCL_GO(r_result_set(slope, &weights));
 done:
@@ -223,15 +206,12 @@ done:
 }
 
 /* list(value, b, a_inverse, weights, handle), to be filled. */
-static SEXP new_state(size_t n, size_t outputs, size_t q, double *part[4]) {
-  const char *names[] = {"value", "b", "a_inverse", "weights", "handle", ""};
-  size_t rows[] = {1, q, q, n}, columns[] = {1, outputs, q, outputs};
-  SEXP state = PROTECT(Rf_mkNamed(VECSXP, names));
-  for (int i = 0; i < 4; i++) {
-    SET_VECTOR_ELT(state, i, Rf_allocMatrix(REALSXP, (int)rows[i], (int)columns[i]));
-    part[i] = REAL(VECTOR_ELT(state, i));
-  }
-  UNPROTECT(1);
+static SEXP new_state(const scl_gp *gp, size_t n, SEXP handle, double *part[5]) {
+  const size_t o = scl_gp_shape_of(gp).outputs, q = scl_gp_shape_of(gp).q;
+  const r_part parts[] = {
+      {"value", 1, 1}, {"b", q, o}, {"a_inverse", q, q}, {"weights", n, o}, {"handle", 0, 0}};
+  SEXP state = r_list_new(5, parts, part);
+  SET_VECTOR_ELT(state, 4, handle);
   return state;
 }
 
@@ -242,18 +222,16 @@ SEXP r_gp_condition(SEXP handle, SEXP layout, SEXP values, SEXP integrate) {
   bool is_given = values == R_NilValue;
   scl_covariance kernel;
   scl_mat *given = NULL;
-  double *part[4];
+  double *part[5];
   scl_status status = is_given ? SCL_OK : r_covariance_read(layout, values, &kernel);
-  SEXP state =
-      PROTECT(new_state(scl_gp_rows(gp), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
-  SET_VECTOR_ELT(state, 4, handle);
+  SEXP state = PROTECT(new_state(gp, scl_gp_shape_of(gp).n, handle, part));
   if (is_given) {
     SCL_GO(r_operand(scl_gp_context(gp), layout, "kernel", &given));
-    SCL_GO(scl_gp_condition_given(gp, given, read_trend(integrate), part[0], part[1], part[2],
+    SCL_GO(scl_gp_condition_given(gp, given, r_gp_trend(integrate), part[0], part[1], part[2],
                                   part[3]));
   } else if (status == SCL_OK) {
     status =
-        scl_gp_condition(gp, &kernel, read_trend(integrate), part[0], part[1], part[2], part[3]);
+        scl_gp_condition(gp, &kernel, r_gp_trend(integrate), part[0], part[1], part[2], part[3]);
   }
 done:
   scl_mat_release(given);
@@ -268,15 +246,13 @@ SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layo
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   scl_gp_data data;
-  double *part[4];
+  double *part[5];
   scl_status status = r_covariance_read(layout, values, &kernel);
   if (status == SCL_OK) status = r_gp_read_data(y, x, basis, spread, &data);
-  SEXP state =
-      PROTECT(new_state(r_nrow(x, "x"), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
   SEXP new = PROTECT(r_pointer_new(&process, R_NilValue));
-  SET_VECTOR_ELT(state, 4, new);
+  SEXP state = PROTECT(new_state(gp, r_nrow(x, "x"), new, part));
   if (status == SCL_OK) {
-    status = scl_gp_extend(gp, &data, &kernel, read_trend(integrate), part[0], part[1], part[2],
+    status = scl_gp_extend(gp, &data, &kernel, r_gp_trend(integrate), part[0], part[1], part[2],
                            part[3], &more);
   }
   if (status == SCL_OK) r_pointer_set(new, more);
@@ -284,10 +260,17 @@ SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layo
   return r_return(status, state);
 }
 
-static scl_status require_points(const scl_gp *gp, SEXP x) {
-  const size_t p = scl_gp_input_columns(gp);
+scl_status r_gp_points(SEXP x, size_t p) {
   if (TYPEOF(x) == REALSXP && r_ncol(x, "x") == p) return SCL_OK;
   return scl_fail_argument("x", "'x' must be a double matrix with %zu columns", p);
+}
+
+scl_status r_gp_basis(SEXP basis, size_t m, size_t q) {
+  if (q == 0 ||
+      (TYPEOF(basis) == REALSXP && r_nrow(basis, "mean") == m && r_ncol(basis, "mean") == q)) {
+    return SCL_OK;
+  }
+  return scl_fail_argument("basis", "'basis' must be %zu x %zu", m, q);
 }
 
 /* list(mean, variance or NULL, covariance or NULL) at the rows of x, for a conditioned process;
@@ -297,21 +280,18 @@ SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEX
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
-  if (status == SCL_OK) status = require_points(gp, x);
+  if (status == SCL_OK) status = r_gp_points(x, scl_gp_shape_of(gp).p);
   const char *names[] = {"mean", "variance", "covariance", ""};
   SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  size_t m = r_nrow(x, "x"), q = scl_gp_basis_columns(gp);
+  size_t m = r_nrow(x, "x"), q = scl_gp_shape_of(gp).q;
   double *part[3] = {NULL, NULL, NULL};
   for (int i = 0; i < 3; i++) {
     if (i > 0 && strcmp(r_string(what), names[i]) != 0) continue;
-    int columns = i == 0 ? (int)scl_gp_outputs(gp) : i == 1 ? 1 : (int)m;
+    int columns = i == 0 ? (int)scl_gp_shape_of(gp).outputs : i == 1 ? 1 : (int)m;
     SET_VECTOR_ELT(result, i, Rf_allocMatrix(REALSXP, (int)m, columns));
     part[i] = REAL(VECTOR_ELT(result, i));
   }
-  if (status == SCL_OK && q > 0 &&
-      (TYPEOF(basis) != REALSXP || r_nrow(basis, "mean") != m || r_ncol(basis, "mean") != q)) {
-    status = scl_fail_argument("basis", "'basis' must be %zu x %zu", m, q);
-  }
+  if (status == SCL_OK) status = r_gp_basis(basis, m, q);
   if (status == SCL_OK) {
     status = scl_gp_predict(gp, &kernel, REAL_RO(x), q > 0 ? REAL_RO(basis) : NULL, m, part[0],
                             part[1], part[2]);
@@ -326,20 +306,18 @@ SEXP r_gp_predict_given(SEXP handle, SEXP cross, SEXP prior, SEXP basis, SEXP wh
   scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
   const char *names[] = {"mean", "variance", "covariance", ""};
-  size_t m = r_ncol(cross, "kernel"), q = scl_gp_basis_columns(gp);
+  size_t m = r_ncol(cross, "kernel"), q = scl_gp_shape_of(gp).q;
   bool variance = strcmp(r_string(what), "variance") == 0;
   bool covariance = strcmp(r_string(what), "covariance") == 0;
   SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(result, 0, Rf_allocMatrix(REALSXP, (int)m, (int)scl_gp_outputs(gp)));
+  SET_VECTOR_ELT(result, 0, Rf_allocMatrix(REALSXP, (int)m, (int)scl_gp_shape_of(gp).outputs));
   if (variance) SET_VECTOR_ELT(result, 1, Rf_duplicate(prior));
   if (covariance) SET_VECTOR_ELT(result, 2, Rf_allocMatrix(REALSXP, (int)m, (int)m));
   scl_mat *between = NULL, *within = NULL;
-  scl_status status = SCL_OK;
-  if ((q > 0 &&
-       (TYPEOF(basis) != REALSXP || r_nrow(basis, "mean") != m || r_ncol(basis, "mean") != q)) ||
-      (variance && (TYPEOF(prior) != REALSXP || (size_t)Rf_xlength(prior) != m))) {
-    status = scl_fail_argument("basis", "'basis' must be %zu x %zu", m, q);
-    goto done;
+  scl_status status;
+  SCL_GO(r_gp_basis(basis, m, q));
+  if (variance && !r_is_double(prior, m)) {
+    SCL_GO(scl_fail_argument("basis", "'basis' must be %zu x %zu", m, q));
   }
   SCL_GO(r_operand(scl_gp_context(gp), cross, "kernel", &between));
   if (covariance) SCL_GO(r_operand(scl_gp_context(gp), prior, "kernel", &within));
@@ -361,7 +339,7 @@ SEXP r_gp_slope(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP output) {
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
-  if (status == SCL_OK) status = require_points(gp, x);
+  if (status == SCL_OK) status = r_gp_points(x, scl_gp_shape_of(gp).p);
   SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)r_nrow(x, "x"), (int)r_ncol(x, "x")));
   if (status == SCL_OK) {
     status = scl_gp_slope(gp, &kernel, REAL_RO(x), r_nrow(x, "x"),
@@ -374,7 +352,7 @@ SEXP r_gp_slope(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP output) {
 SEXP r_gp_precisions(SEXP handle) {
   scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)scl_gp_rows(gp)));
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)scl_gp_shape_of(gp).n));
   scl_status status = scl_gp_precisions(gp, REAL(result));
   UNPROTECT(1);
   return r_return(status, result);

@@ -10,6 +10,16 @@ typedef struct {
   void (*release)(void *object);
 } r_pointer_kind;
 
+/* A kind whose objects have the functions type##_context() and type##_release(). */
+#define R_POINTER_KIND(name, tag, type)                                                            \
+  static scl_context *name##_context(const void *x) {                                              \
+    return type##_context(x);                                                                      \
+  }                                                                                                \
+  static void name##_release(void *x) {                                                            \
+    type##_release(x);                                                                             \
+  }                                                                                                \
+  static const r_pointer_kind name = {tag, name##_context, name##_release};
+
 /* Phase 1: a handle without an object yet, which keeps `kept` alive. Protect it. */
 SEXP r_pointer_new(const r_pointer_kind *kind, SEXP kept);
 /* Phase 2: the handle releases `object` from now on. */

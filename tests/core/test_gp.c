@@ -8,7 +8,7 @@
 static void check_evaluate(scl_context *ctx, problem *p, scl_gp_objective objective) {
   scl_gp *gp = NULL;
   REQUIRE_OK(scl_gp_create(ctx, &p->data, &gp));
-  CHECK(scl_gp_rows(gp) == p->data.n && scl_gp_context(gp) == ctx);
+  CHECK(scl_gp_shape_of(gp).n == p->data.n && scl_gp_context(gp) == ctx);
   double value, alone, b[MOST_BASIS * MOST_OUTPUTS], gradient[MOST_PARAMETERS];
   long_double want = process_value(p, objective);
   CHECK_OK(scl_gp_evaluate(gp, &p->k.kernel, objective, p->trend, &alone, b, NULL));

@@ -221,7 +221,7 @@ static void check_problem(scl_context *ctx, kernel_maker *make, size_t n, size_t
     problem p;
     process_problem(&p, make, n, 1 + i % 3, 1 + i % 2, q, i % 3 == 1, (scl_gp_trend)trend);
     REQUIRE_OK(scl_vecchia_create(ctx, &p.data, scale, m, false, &v));
-    CHECK(scl_vecchia_rows(v) == n && scl_vecchia_neighbour_count(v) == (m < n ? m : n - 1));
+    CHECK(scl_vecchia_shape_of(v).n == n && scl_vecchia_neighbour_count(v) == (m < n ? m : n - 1));
     parts of = new_parts(&p, v);
     check_evaluate(v, &p, &of);
     check_condition(v, &p, &of);
