@@ -117,7 +117,7 @@ done:
 }
 
 static scl_status require_vector(const scl_chain *c, SEXP x) {
-  const bool fits = TYPEOF(x) == REALSXP && (size_t)XLENGTH(x) == scl_chain_view_of(c).dimension;
+  const bool fits = r_is_double(x, scl_chain_view_of(c).dimension);
   return fits ? SCL_OK : bad_chain();
 }
 
@@ -211,7 +211,7 @@ SEXP r_target_run(SEXP target, SEXP x) {
   r_target t;
   scl_status status;
   SCL_GO(get_target(target, &t));
-  if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != t.target.dimension) SCL_GO(bad_chain());
+  if (!r_is_double(x, t.target.dimension)) SCL_GO(bad_chain());
   SCL_GO(t.target.run(t.target.self, REAL_RO(x), 1, REAL(result)));
 done:
   UNPROTECT(1);

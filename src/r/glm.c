@@ -249,19 +249,18 @@ static scl_status create(scl_glm_family family, SEXP y, SEXP trials, SEXP weight
   scl_status status = SCL_OK;
   scl_context *ctx = NULL;
   scl_mat *matrix = NULL;
-  bool has_trials = trials != R_NilValue;
   SCL_GO(require_numbers(y, "y"));
-  if (has_trials) SCL_GO(require_numbers(trials, "trials"));
+  if (trials != R_NilValue) SCL_GO(require_numbers(trials, "trials"));
   if (weights != R_NilValue) SCL_GO(require_numbers(weights, "weights"));
   SCL_GO(r_context_pick(where, 1, &x, &ctx));
   SCL_GO(r_operand(ctx, x, "x", &matrix));
   if (weights != R_NilValue && (size_t)XLENGTH(weights) != scl_mat_nrow(matrix))
     SCL_GO(scl_fail_argument("weights", "'weights' must have one value for each row of 'x'"));
   const scl_glm_data data = {.y = REAL_RO(y),
-                             .datum = has_trials ? REAL_RO(trials) : NULL,
+                             .datum = r_numbers(trials),
                              .n_y = (size_t)XLENGTH(y),
-                             .n_datum = has_trials ? (size_t)XLENGTH(trials) : 0,
-                             .weight = weights != R_NilValue ? REAL_RO(weights) : NULL};
+                             .n_datum = (size_t)Rf_xlength(trials),
+                             .weight = r_numbers(weights)};
   SCL_GO(scl_glm_create(family, &data, matrix, out));
 done:
   scl_mat_release(matrix);
@@ -288,15 +287,7 @@ SEXP r_glm_lpdf(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP alpha, SEXP beta,
 
 /* ---- likelihoods that stay ------------------------------------------------------------------- */
 
-static scl_context *context_of(const void *glm) {
-  return scl_glm_context(glm);
-}
-
-static void release(void *glm) {
-  scl_glm_release(glm);
-}
-
-static const r_pointer_kind likelihood = {"statcl_glm", context_of, release};
+R_POINTER_KIND(likelihood, "statcl_glm", scl_glm)
 
 scl_glm *r_glm_usable(SEXP handle) {
   return r_pointer_usable(&likelihood, handle);
@@ -334,20 +325,11 @@ SEXP r_glm_evaluate(SEXP handle, SEXP alpha, SEXP beta, SEXP sigma, SEXP phi, SE
 SEXP r_glm_info(SEXP handle) {
   scl_glm *glm = r_pointer_usable(&likelihood, handle);
   if (glm == NULL) return R_NilValue;
-  const char *names[] = {"host", "device", "bytes", ""};
-  SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(info, 0, Rf_ScalarLogical(scl_context_is_host(scl_glm_context(glm))));
-  SET_VECTOR_ELT(info, 1, Rf_mkString(scl_context_label(scl_glm_context(glm))));
-  SET_VECTOR_ELT(info, 2, Rf_ScalarReal((double)scl_glm_bytes(glm)));
-  UNPROTECT(1);
-  return info;
+  const scl_context *ctx = scl_glm_context(glm);
+  return r_info_new(ctx, scl_context_label(ctx), scl_glm_bytes(glm), 0);
 }
 
 /* ---- small fits ------------------------------------------------------------------------------ */
-
-static bool is_double(SEXP x, size_t length) {
-  return TYPEOF(x) == REALSXP && (size_t)XLENGTH(x) == length;
-}
 
 /* y, x, trials and weights (which may be NULL) as the handle was made from them. A list(theta,
  * value, gradient, information, decrement, least, iterations), or NULL if the mode was not found or
@@ -357,30 +339,31 @@ SEXP r_glm_newton(SEXP handle, SEXP y, SEXP x, SEXP trials, SEXP weights, SEXP t
   scl_glm *glm = r_pointer_usable(&likelihood, handle);
   if (glm == NULL || !scl_glm_searches(scl_glm_family_of(glm))) return R_NilValue;
   const size_t n = scl_glm_nrow(glm), p = scl_glm_ncol(glm);
-  if (!is_double(y, n) || !is_double(x, n * p) || !(trials == R_NilValue || is_double(trials, n)) ||
-      !(weights == R_NilValue || is_double(weights, n)))
+  if (!r_is_double(y, n) || !r_is_double(x, n * p) ||
+      !(trials == R_NilValue || r_is_double(trials, n)) ||
+      !(weights == R_NilValue || r_is_double(weights, n)))
     return R_NilValue;
-  const char *names[] = {"theta",     "value", "gradient",   "information",
-                         "decrement", "least", "iterations", ""};
-  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  const R_xlen_t lengths[] = {(R_xlen_t)p, 1, (R_xlen_t)p, 0, 1, 1, 1};
-  for (int k = 0; k < 7; k++) SET_VECTOR_ELT(result, k, Rf_allocVector(REALSXP, lengths[k]));
-  SET_VECTOR_ELT(result, 3, Rf_allocMatrix(REALSXP, (int)p, (int)p));
+  const r_part parts[] = {{"theta", p, R_VECTOR},     {"value", 1, R_VECTOR},
+                          {"gradient", p, R_VECTOR},  {"information", p, p},
+                          {"decrement", 1, R_VECTOR}, {"least", 1, R_VECTOR},
+                          {"iterations", 1, R_VECTOR}};
+  double *part[7];
+  SEXP result = PROTECT(r_list_new(7, parts, part));
   scl_glm_search search = {.x = REAL_RO(x),
                            .y = REAL_RO(y),
-                           .datum = trials == R_NilValue ? NULL : REAL_RO(trials),
-                           .weight = weights == R_NilValue ? NULL : REAL_RO(weights),
+                           .datum = r_numbers(trials),
+                           .weight = r_numbers(weights),
                            .tolerance = Rf_asReal(tolerance),
                            .most = Rf_asInteger(most),
-                           .beta = REAL(VECTOR_ELT(result, 0)),
-                           .gradient = REAL(VECTOR_ELT(result, 2)),
-                           .information = REAL(VECTOR_ELT(result, 3))};
+                           .beta = part[0],
+                           .gradient = part[2],
+                           .information = part[3]};
   bool found = false;
   scl_status status = scl_glm_newton(glm, &search, &found);
-  REAL(VECTOR_ELT(result, 1))[0] = search.value;
-  REAL(VECTOR_ELT(result, 4))[0] = search.decrement;
-  REAL(VECTOR_ELT(result, 5))[0] = search.least;
-  REAL(VECTOR_ELT(result, 6))[0] = search.steps;
+  *part[1] = search.value;
+  *part[4] = search.decrement;
+  *part[5] = search.least;
+  *part[6] = search.steps;
   UNPROTECT(1);
   return r_return(status, found ? result : R_NilValue);
 }

@@ -11,14 +11,6 @@
 #include "engine/host/irls.h"
 #include "ops/least_squares.h"
 
-static bool is_double(SEXP x, size_t length) {
-  return TYPEOF(x) == REALSXP && (size_t)XLENGTH(x) == length;
-}
-
-static const double *numbers_or_null(SEXP x) {
-  return x == R_NilValue ? NULL : REAL_RO(x);
-}
-
 /* ---- reweighted least squares ---------------------------------------------------------------- */
 
 /* list(beta, information, deviance, decrement, iterations), or NULL in difficult cases. `data`:
@@ -28,10 +20,10 @@ static const double *numbers_or_null(SEXP x) {
 SEXP r_irls(SEXP x, SEXP data, SEXP task) {
   const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
   bool fits =
-      is_double(x, n * p) && TYPEOF(data) == VECSXP && XLENGTH(data) == 4 && is_double(task, 7);
+      r_is_double(x, n * p) && TYPEOF(data) == VECSXP && XLENGTH(data) == 4 && r_is_double(task, 7);
   for (int k = 0; fits && k < 4; k++) {
     SEXP v = VECTOR_ELT(data, k);
-    fits = is_double(v, n) || ((k == 1 || k == 2) && v == R_NilValue);
+    fits = r_is_double(v, n) || ((k == 1 || k == 2) && v == R_NilValue);
   }
   const double *to = fits ? REAL_RO(task) : NULL;
   fits = fits && to[0] >= 0 && to[0] < SCL_LINKS && to[1] >= 0 && to[1] < SCL_VARIANCES;
@@ -40,17 +32,19 @@ SEXP r_irls(SEXP x, SEXP data, SEXP task) {
                            "shapes");
     r_throw();
   }
-  const char *names[] = {"beta", "information", "deviance", "decrement", "iterations", ""};
-  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)p));
-  SET_VECTOR_ELT(result, 1, Rf_allocMatrix(REALSXP, (int)p, (int)p));
-  for (int k = 2; k < 5; k++) SET_VECTOR_ELT(result, k, Rf_ScalarReal(0.0));
+  const r_part parts[] = {{"beta", p, R_VECTOR},
+                          {"information", p, p},
+                          {"deviance", 1, R_VECTOR},
+                          {"decrement", 1, R_VECTOR},
+                          {"iterations", 1, R_VECTOR}};
+  double *part[5];
+  SEXP result = PROTECT(r_list_new(5, parts, part));
   scl_irls at = {.n = n,
                  .p = p,
                  .x = REAL_RO(x),
                  .y = REAL_RO(VECTOR_ELT(data, 0)),
-                 .weight = numbers_or_null(VECTOR_ELT(data, 1)),
-                 .offset = numbers_or_null(VECTOR_ELT(data, 2)),
+                 .weight = r_numbers(VECTOR_ELT(data, 1)),
+                 .offset = r_numbers(VECTOR_ELT(data, 2)),
                  .eta = REAL_RO(VECTOR_ELT(data, 3)),
                  .link = (scl_link)to[0],
                  .variance = (scl_variance)to[1],
@@ -59,13 +53,13 @@ SEXP r_irls(SEXP x, SEXP data, SEXP task) {
                  .tolerance = to[4],
                  .skew = to[5],
                  .most = (int)to[6],
-                 .beta = REAL(VECTOR_ELT(result, 0)),
-                 .information = REAL(VECTOR_ELT(result, 1))};
+                 .beta = part[0],
+                 .information = part[1]};
   bool found = false;
   scl_status status = scl_host_irls(&at, &found);
-  REAL(VECTOR_ELT(result, 2))[0] = at.deviance;
-  REAL(VECTOR_ELT(result, 3))[0] = at.decrement;
-  REAL(VECTOR_ELT(result, 4))[0] = at.steps;
+  *part[2] = at.deviance;
+  *part[3] = at.decrement;
+  *part[4] = at.steps;
   UNPROTECT(1);
   return r_return(status, found ? result : R_NilValue);
 }
@@ -102,7 +96,7 @@ static double scale_column(const double *x, const double *w, size_t n, double *t
  * independent; x: these, scaled and weighted; qr, aux; root: the upper triangle of those kept). */
 SEXP r_rotation(SEXP x, SEXP w, SEXP tol) {
   const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
-  if (!is_double(x, n * p) || !(w == R_NilValue || is_double(w, n))) {
+  if (!r_is_double(x, n * p) || !(w == R_NilValue || r_is_double(w, n))) {
     scl_fail_argument("x", "'x' and the weights must be double and of matching shapes");
     r_throw();
   }
@@ -116,8 +110,7 @@ SEXP r_rotation(SEXP x, SEXP w, SEXP tol) {
   for (size_t j = 0; j < p && bad == 0; j++) {
     bool constant = false;
     REAL(unit)
-    [j] = scale_column(REAL_RO(x) + j * n, w == R_NilValue ? NULL : REAL_RO(w), n,
-                       REAL(scaled) + j * n, &constant);
+    [j] = scale_column(REAL_RO(x) + j * n, r_numbers(w), n, REAL(scaled) + j * n, &constant);
     if (ones == 0 && constant) ones = (int)j + 1;
     if (isnan(REAL(unit)[j])) bad = (int)j + 1;
   }
@@ -163,20 +156,18 @@ SEXP r_rotation(SEXP x, SEXP w, SEXP tol) {
  * which the first p columns count, and the upper triangle `root`, p x p. */
 SEXP r_least_squares(SEXP x, SEXP y, SEXP qr, SEXP aux, SEXP root) {
   const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
-  const bool fits = is_double(x, n * p) && is_double(y, n) && is_double(root, p * p) &&
+  const bool fits = r_is_double(x, n * p) && r_is_double(y, n) && r_is_double(root, p * p) &&
                     TYPEOF(qr) == REALSXP && (size_t)XLENGTH(qr) >= n * p &&
                     TYPEOF(aux) == REALSXP && (size_t)XLENGTH(aux) >= p;
   if (!fits) {
     scl_fail_argument("x", "'x', 'y' and the decomposition must be double and of matching shapes");
     r_throw();
   }
-  const char *names[] = {"beta", "rest", ""};
-  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)p));
-  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)n));
+  double *part[2];
+  SEXP result =
+      PROTECT(r_list_new(2, (r_part[]){{"beta", p, R_VECTOR}, {"rest", n, R_VECTOR}}, part));
   const scl_reflections q = {n, p, REAL_RO(x), REAL_RO(qr), REAL_RO(aux), REAL_RO(root)};
-  scl_status status =
-      scl_least_squares(&q, REAL_RO(y), REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
+  scl_status status = scl_least_squares(&q, REAL_RO(y), part[0], part[1]);
   UNPROTECT(1);
   return r_return(status, result);
 }
@@ -185,8 +176,8 @@ SEXP r_least_squares(SEXP x, SEXP y, SEXP qr, SEXP aux, SEXP root) {
  * p), y and beta. */
 SEXP r_least_squares_slope(SEXP x, SEXP y, SEXP beta, SEXP carried) {
   const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
-  if (!is_double(x, n * p) || !is_double(y, n) || !is_double(beta, p) ||
-      !is_double(carried, 2 * (p + 1))) {
+  if (!r_is_double(x, n * p) || !r_is_double(y, n) || !r_is_double(beta, p) ||
+      !r_is_double(carried, 2 * (p + 1))) {
     scl_fail_argument("x", "'x', 'y', 'beta' and the sums must be double and of matching shapes");
     r_throw();
   }
@@ -203,9 +194,7 @@ SEXP r_least_squares_slope(SEXP x, SEXP y, SEXP beta, SEXP carried) {
  * plain loops: some BLAS start threads for the smallest of triangular solutions. */
 SEXP r_solve_right(SEXP x, SEXP root) {
   const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
-  const bool fits = TYPEOF(x) == REALSXP && TYPEOF(root) == REALSXP &&
-                    (size_t)XLENGTH(x) == n * p && (size_t)XLENGTH(root) == p * p;
-  if (!fits) {
+  if (!r_is_double(x, n * p) || !r_is_double(root, p * p)) {
     scl_fail_argument("x", "'x' and 'root' must be double matrices of matching shapes");
     r_throw();
   }
@@ -240,7 +229,7 @@ SEXP r_log1p_minus(SEXP v) {
 /* X' diag(w) X for a double matrix x and double numbers w, one for each row. */
 SEXP r_weighted_gram(SEXP x, SEXP w) {
   const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
-  if (!is_double(x, n * p) || !is_double(w, n)) {
+  if (!r_is_double(x, n * p) || !r_is_double(w, n)) {
     scl_fail_argument("w", "'w' must have one number for each row of the double matrix 'x'");
     r_throw();
   }
@@ -254,16 +243,15 @@ SEXP r_weighted_gram(SEXP x, SEXP w) {
 SEXP r_rest(SEXP x, SEXP y, SEXP beta) {
   const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
   const bool plain = y == R_NilValue;
-  if (!is_double(x, n * p) || !(plain || is_double(y, n)) || !is_double(beta, p)) {
+  if (!r_is_double(x, n * p) || !(plain || r_is_double(y, n)) || !r_is_double(beta, p)) {
     scl_fail_argument("x", "'x', 'y' and 'beta' must be double and of matching shapes");
     r_throw();
   }
-  const char *names[] = {"rest", "slope", ""};
-  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)n));
-  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)p));
-  scl_status status = scl_host_rest(REAL_RO(x), n, p, numbers_or_null(y), REAL_RO(beta),
-                                    REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
+  double *part[2];
+  SEXP result =
+      PROTECT(r_list_new(2, (r_part[]){{"rest", n, R_VECTOR}, {"slope", p, R_VECTOR}}, part));
+  scl_status status =
+      scl_host_rest(REAL_RO(x), n, p, r_numbers(y), REAL_RO(beta), part[0], part[1]);
   UNPROTECT(1);
   return r_return(status, plain ? VECTOR_ELT(result, 0) : result);
 }

@@ -5,14 +5,6 @@
 #include "ops/glm_family.h"
 #include "ops/glm_rows.h"
 
-static bool is_double(SEXP x, size_t length) {
-  return TYPEOF(x) == REALSXP && (size_t)XLENGTH(x) == length;
-}
-
-static const double *numbers_of(SEXP x) {
-  return x == R_NilValue ? NULL : REAL_RO(x);
-}
-
 /* Whether classes are among those that eta or the cuts have. */
 static bool within(const scl_glm_rows *at) {
   const bool cuts = GLM_FAMILY_AUX(at->family) == SCL_GLM_CUTS;
@@ -35,20 +27,20 @@ SEXP r_glm_rows(SEXP family, SEXP y, SEXP trials, SEXP eta, SEXP aux, SEXP const
   at.classes = GLM_FAMILY_COUPLED(at.family) && at.n > 0 ? (size_t)XLENGTH(eta) / at.n : 1;
   at.aux_count = (size_t)Rf_xlength(aux);
   if (GLM_FAMILY_COUPLED(at.family)) at.columns = SCL_GLM_WEIGHT; /* the density needs its slope */
-  bool fits = is_double(y, at.n) && is_double(eta, at.n * at.classes) &&
+  bool fits = r_is_double(y, at.n) && r_is_double(eta, at.n * at.classes) &&
               (trials != R_NilValue) == GLM_FAMILY_DATUM(at.family) &&
-              (trials == R_NilValue || is_double(trials, at.n)) &&
+              (trials == R_NilValue || r_is_double(trials, at.n)) &&
               (aux == R_NilValue || TYPEOF(aux) == REALSXP) &&
-              (constant == R_NilValue || is_double(constant, at.n)) && at.columns >= 1 &&
+              (constant == R_NilValue || r_is_double(constant, at.n)) && at.columns >= 1 &&
               at.columns <= SCL_GLM_COLUMNS;
   const scl_glm_aux kind = GLM_FAMILY_AUX(at.family);
   if (kind == SCL_GLM_SIGMA || kind == SCL_GLM_PHI)
     fits = fits && (at.aux_count == 1 || at.aux_count == at.n);
   if (fits) {
     at.y = REAL_RO(y);
-    at.datum = numbers_of(trials);
+    at.datum = r_numbers(trials);
     at.eta = REAL_RO(eta);
-    at.aux = numbers_of(aux);
+    at.aux = r_numbers(aux);
   }
   if (!fits || !within(&at)) {
     scl_fail_argument("y", "'y', the predictors and parameters must be double and of matching "
@@ -81,12 +73,12 @@ SEXP r_glm_check(SEXP family, SEXP y, SEXP trials) {
   const size_t n = (size_t)XLENGTH(y);
   scl_glm_family which;
   scl_status status = scl_glm_family_find(r_string(family), &which);
-  if (status == SCL_OK && !(is_double(y, n) && (trials == R_NilValue || is_double(trials, n))))
+  if (status == SCL_OK && !(r_is_double(y, n) && (trials == R_NilValue || r_is_double(trials, n))))
     status = scl_fail_argument("y", "'y' and 'trials' must be double and of the same length");
   if (status == SCL_OK) {
     const scl_glm_data data = {.y = REAL_RO(y),
                                .n_y = n,
-                               .datum = numbers_of(trials),
+                               .datum = r_numbers(trials),
                                .n_datum = trials == R_NilValue ? 0 : n};
     status = scl_glm_check_data(which, &data, 0);
   }

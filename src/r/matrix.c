@@ -11,7 +11,7 @@ SEXP r_matrix_new(SEXP data, SEXP nrow, SEXP ncol, SEXP view, SEXP where) {
   scl_status status = SCL_OK;
   scl_context *ctx = NULL;
   scl_mat *out = NULL;
-  if (TYPEOF(data) != REALSXP || (size_t)XLENGTH(data) != m * n) {
+  if (!r_is_double(data, m * n)) {
     SCL_GO(scl_fail_argument("data", "'data' must be a double vector of length nrow * ncol"));
   }
   SCL_GO(r_context_pick(where, 1, &where, &ctx));

@@ -10,10 +10,6 @@ typedef struct {
   size_t count, columns;
 } sparse_rows;
 
-static bool is_square(SEXP x, size_t n) {
-  return TYPEOF(x) == REALSXP && (size_t)XLENGTH(x) == n * n;
-}
-
 /* Raises unless all indices are inside, or some are to the right of `square` and may be. */
 static sparse_rows read_rows(SEXP rows, SEXP scale, SEXP square, bool partly) {
   sparse_rows r = {0};
@@ -21,7 +17,7 @@ static sparse_rows read_rows(SEXP rows, SEXP scale, SEXP square, bool partly) {
               TYPEOF(VECTOR_ELT(rows, 0)) == INTSXP && XLENGTH(VECTOR_ELT(rows, 0)) > 0 &&
               TYPEOF(VECTOR_ELT(rows, 1)) == INTSXP && TYPEOF(VECTOR_ELT(rows, 2)) == REALSXP &&
               XLENGTH(VECTOR_ELT(rows, 1)) == XLENGTH(VECTOR_ELT(rows, 2)) &&
-              is_square(square, (size_t)XLENGTH(scale));
+              r_is_double(square, (size_t)XLENGTH(scale) * (size_t)XLENGTH(scale));
   if (fits) {
     r = (sparse_rows){.start = INTEGER_RO(VECTOR_ELT(rows, 0)),
                       .column = INTEGER_RO(VECTOR_ELT(rows, 1)),
@@ -46,7 +42,7 @@ static sparse_rows read_rows(SEXP rows, SEXP scale, SEXP square, bool partly) {
 SEXP r_schur(SEXP rows, SEXP weight, SEXP rest, SEXP scale, SEXP own) {
   const sparse_rows r = read_rows(rows, scale, rest, false);
   const size_t m = r.columns, ones = (size_t)Rf_asReal(own);
-  if (TYPEOF(weight) != REALSXP || (size_t)XLENGTH(weight) != r.count || ones > m) {
+  if (!r_is_double(weight, r.count) || ones > m) {
     scl_fail_argument("weight", "internal: a weight for each row is needed");
     r_throw();
   }

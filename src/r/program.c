@@ -31,15 +31,7 @@
 #include "program/blocks.h"
 #include "program/scan.h"
 
-static scl_context *context_of(const void *program) {
-  return scl_program_context(program);
-}
-
-static void release(void *program) {
-  scl_program_release(program);
-}
-
-static const r_pointer_kind program_kind = {"statcl_program", context_of, release};
+R_POINTER_KIND(program_kind, "statcl_program", scl_program)
 
 scl_status r_program_get(SEXP x, scl_program **out) {
   SCL_TRY(r_require_outside());
@@ -282,7 +274,7 @@ SEXP r_program_is_live(SEXP program) {
 }
 
 static scl_status require_point(SEXP x, size_t parameters) {
-  if (TYPEOF(x) == REALSXP && (size_t)XLENGTH(x) == parameters) return SCL_OK;
+  if (r_is_double(x, parameters)) return SCL_OK;
   return scl_fail_argument("x", "'x' must be a double vector of length %zu", parameters);
 }
 
@@ -336,7 +328,7 @@ SEXP r_program_run_vectors(SEXP program, SEXP x, SEXP gradient) {
   scl_status status;
   bool mapped = true;
   SCL_GO(r_program_get(program, &p));
-  if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != parameters * (size_t)vectors) {
+  if (!r_is_double(x, parameters * (size_t)vectors)) {
     SCL_GO(scl_fail_argument("x", "'x' must be a double matrix with %zu rows", parameters));
   }
   mapped = scl_program_is_mapped(p, (size_t)vectors);

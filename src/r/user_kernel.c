@@ -14,15 +14,7 @@
 #include "base/engine.h"
 #include "base/user_kernel.h"
 
-static scl_context *context_of(const void *kernel) {
-  return scl_kernel_context(kernel);
-}
-
-static void release(void *kernel) {
-  scl_kernel_release(kernel);
-}
-
-static const r_pointer_kind user_kernel = {"statcl_kernel", context_of, release};
+R_POINTER_KIND(user_kernel, "statcl_kernel", scl_kernel)
 
 static scl_status get_kernel(SEXP x, scl_kernel **out) {
   SCL_TRY(r_require_outside());
