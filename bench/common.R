@@ -71,8 +71,9 @@ wanted <- function(all) {
   if (any(kept)) all[kept] else all[1L]
 }
 
-# Whether `matrices` matrices of n x n fit the device.
-fits <- function(n, matrices) matrices * 8 * n^2 < 0.9 * bench$device$memory
+# Whether `matrices` matrices of n x n fit the device, each in one buffer: most drivers allow a
+# quarter of the memory for that.
+fits <- function(n, matrices) max(matrices / 0.9, 4) * 8 * n^2 < bench$device$memory
 
 # Random numbers, repeated after ten million: making them would take longer than what is timed.
 random_matrix <- function(n, p = n) matrix(rep_len(rnorm(min(n * p, 1e7)), n * p), n, p)
