@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Carries out the examples of "Adding an operation" and "Adding a family" in vignettes/internals.Rmd
 # in a copy of the sources: their chunks go where the text says, the package is installed, and the
-# chunks with tests and the tests of all operations and of covariance functions are run.
+# chunks with tests, and those of all operations, of covariance functions and of the core are run.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. .ci/turn.sh
 page=$PWD/vignettes/internals.Rmd
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -37,7 +38,7 @@ before cauchy-function '^\/\* exp(-s \/ 2) \*\/' inst/kernels/include/covariance
 chunk cauchy-constructor >> R/covariance-functions.R
 chunk cauchy-meaning > "$work/meaning"
 sed -i "/^formulas <- list(/r $work/meaning" tests/testthat/test-covariance.R
-echo 'export(cl_softsign, k_cauchy)' >> NAMESPACE
+echo 'export(cl_commutator, cl_softsign, k_cauchy)' >> NAMESPACE
 families=inst/kernels/include/glm_families.h
 chunk exponential-row > "$work/row"
 sed -i "/^#define SCL_GLM_FAMILIES(FAMILY)/r $work/row" $families
@@ -46,11 +47,12 @@ sed -i "/^\/\* ---- the families ---/{n;r $work/functions
 }" $families
 chunk exponential-r > "$work/row"
 sed -i "/^family_table <- named_rows(list(/r $work/row" R/family-table.R
-chunk inverse-row >> src/program/values.def
-before inverse-reverse '^\/\* Of program\/values.def. \*\/' src/program/reverse.c
-before inverse-run '^typedef scl_status run_call' src/program/routine.c
-before inverse-mask '^    cl_ifelse = mask' R/trace-masks.R
-before inverse-value '^    chol = live_chol' R/trace-value.R
+chunk commutator-row >> src/ops/operations.def
+chunk commutator-file > src/ops/commutator.c
+before commutator-reverse '^\/\* Of ops\/operations.def. \*\/' src/program/reverse.c
+chunk commutator-function >> R/matrix-products.R
+before commutator-loops '^bool operation_reference' tests/core/operation_reference.c
+before commutator-case '^  case SCL_OPERATION_COPY_AS' tests/core/operation_reference.c
 { # all of the C code is compiled: quickly
   cat "${R_MAKEVARS_USER:-/dev/null}"
   echo "CFLAGS = -O0"
@@ -64,7 +66,7 @@ R_MAKEVARS_USER=$work/Makevars R CMD INSTALL --no-docs --no-byte-compile --no-te
   echo "library(statcl, lib.loc = '$work/lib')"
   chunk softsign-test
   chunk exponential-test
-  chunk inverse-test
+  chunk commutator-test
 } > "$work/test.R"
 Rscript "$work/test.R"
 OCL_ICD_VENDORS="$work/none" NOT_CRAN=true STATCL_TEST_QUICK=1 R_LIBS="$work/lib" \
@@ -72,4 +74,11 @@ OCL_ICD_VENDORS="$work/none" NOT_CRAN=true STATCL_TEST_QUICK=1 R_LIBS="$work/lib
   cat "$work/log"
   exit 1
 }
+if in_turn 1 6; then
+  make -s -C tests/core SANITIZE= CFLAGS=-O0 BUILD="$work/core" test SUITES="operations program" \
+    > "$work/log" 2>&1 || {
+    tail -n 20 "$work/log"
+    exit 1
+  }
+fi
 echo "the examples of vignettes/internals.Rmd work"

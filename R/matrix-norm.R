@@ -126,7 +126,7 @@ factor_or_null <- function(x) {
 
 rcond_triangular <- function(x, type, upper) {
   # With a general view, the other triangle can have any values.
-  whole <- if (x@view == "general") value(.Call(r_op, "copy", list(x@handle), 3L, NULL)) else x
+  whole <- if (x@view == "general") value(.Call(r_op, "copy_as", list(x@handle), 3L, NULL)) else x
   inverse <- function(b, transpose) solve_vector(x, b, upper, transpose)
   size <- tryCatch(inverse_norm(inverse, x@Dim[1L], type == "I"),
                    statcl_error_singular = function(e) Inf)

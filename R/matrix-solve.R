@@ -117,7 +117,7 @@ solve_on_host <- function(a, b, tol = .Machine$double.eps) {
   operand <- if (is_cl(a)) a else b
   if (is_cl(a) && !missing(b) && is_cl(b)) {
     # The same error as for other operations on matrices of two devices.
-    .Call(r_op, "crossprod", list(a@handle, b@handle), NULL, -1L)
+    .Call(r_op, "matmul", list(a@handle, b@handle), c(TRUE, FALSE), -1L)
   }
   a <- on_host(a)
   if (nrow(a) == 0L) {

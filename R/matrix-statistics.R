@@ -300,7 +300,7 @@ correlations <- function(x, y) {
   r <- pmax(pmin(crossprod(a$x), 1), -1)
   diag(r) <- 1
   # both halves from the lower
-  value(.Call(r_op, "copy", list(r@handle), 4L, NULL), NULL, r@Dimnames)
+  value(.Call(r_op, "copy_as", list(r@handle), 4L, NULL), NULL, r@Dimnames)
 }
 
 # For the help page.

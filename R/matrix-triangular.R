@@ -35,7 +35,7 @@
 #' adj <- cl_tri_solve_adjoint(l, x, x_adj = c(1, 0, 0))
 #' adj$b
 cl_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE) {
-  form <- c(FALSE, upper, transpose)
+  form <- c(upper, transpose, FALSE)
   if (is.logical(form) && length(form) == 3L && !anyNA(form) && is_small(l, b) &&
         (n <- dim(l)[1L]) > 0L && dim(l)[2L] == n && dim(b)[1L] == n && length(b) > 0L &&
         is.null(attr(l, "dimnames")) && is.null(attr(b, "dimnames"))) {
@@ -66,7 +66,7 @@ where_for_solve <- function(n, columns) where_for("tri_solve", harmonic_mean(c(n
 
 # op(l)^-1 b; operands as .Call takes them.
 tri_solve_left <- function(l, b, upper, transpose, where) {
-  .Call(r_op, "tri_solve", list(l, b), c(FALSE, upper, transpose), where)
+  .Call(r_op, "tri_solve", list(l, b), c(upper, transpose, FALSE), where)
 }
 
 # A square operand: list(x = as .Call takes it, n = rows, names = dimnames). One number counts as a

@@ -95,7 +95,7 @@ with_view <- function(x, view) {
     empty <- matrix(0, x@Dim[1L], 0L)
     return(value(.Call(r_op, "bind", list(x@handle, empty), TRUE, NULL), NULL, x@Dimnames))
   }
-  value(.Call(r_op, "copy", list(x@handle), match(view, view_names), NULL), NULL, x@Dimnames)
+  value(.Call(r_op, "copy_as", list(x@handle), match(view, view_names), NULL), NULL, x@Dimnames)
 }
 
 # The view of a matrix of package Matrix; "general" for other objects.

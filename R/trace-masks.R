@@ -272,7 +272,32 @@ own_masks <- function() {
                         cl_crossprod),
     cl_tcrossprod = mask("cl_tcrossprod", function(x, y = x, ...) traced_product(x, y, 2L),
                          cl_tcrossprod))
-  utils::modifyList(masks, others)
+  calls <- .Call(r_program_calls)
+  calls <- Map(function(op, names) call_mask(op, names[[1L]], names[[2L]]), names(calls), calls)
+  names(calls) <- paste0("cl_", names(calls))
+  utils::modifyList(c(masks, calls), others)
+}
+
+# cl_<op>(), whose arguments have the names of operands and attributes in the core's table.
+call_mask <- function(op, operands, attributes) {
+  name <- paste0("cl_", op)
+  original <- get(name, topenv())
+  home <- list2env(list(op = op, operands = operands, attributes = attributes), parent = topenv())
+  mine <- original
+  body(mine) <- quote(traced_call(op, mget(operands), mget(attributes)))
+  environment(mine) <- home
+  mask(name, mine, original)
+}
+
+# An operation of the core's table: its rule has the shape of the result.
+traced_call <- function(op, operands, attributes) {
+  operands <- lapply(operands, trace_operand)
+  dims <- lapply(operands, function(x) if (length(x$dim) == 2L) x$dim else c(x$n, 1L))
+  attributes <- as.double(unlist(attributes))
+  shape <- .Call(r_op_shape, op, dims, attributes)
+  if (prod(shape) == 0) return(no_elements(shape))
+  record(op, "", vapply(operands, node_of, 1L, USE.NAMES = FALSE),
+         c(as.double(unlist(dims)), attributes), prod(shape), shape)
 }
 
 # R finds no method if both operands have different ones. Here both have the same one, that of

@@ -46,7 +46,15 @@ live_result <- function(node, args, tape) {
                                       matrix(args[[2L]], at[1L], at[2L]), tol = 0),
                         error = function(e) args[[2L]] * NaN),
     tri_solve = backsolve(matrix(x, at[1L], at[1L]), matrix(args[[2L]], at[1L], at[2L]),
-                          upper.tri = at[3L] == 1, transpose = at[4L] == 1))
+                          upper.tri = at[3L] == 1, transpose = at[4L] == 1),
+    live_call(node[[1L]], args, at))
+}
+
+# Of other operations of the core's table.
+live_call <- function(op, args, at) {
+  rows <- 2L * seq_along(args) - 1L
+  operands <- Map(matrix, args, at[rows], at[rows + 1L])
+  .Call(r_op, op, operands, at[-seq_len(2L * length(args))], -1L)
 }
 
 live_reduce <- function(op, x, margin) {

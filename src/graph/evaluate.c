@@ -56,7 +56,7 @@ static void release_list(node_list *list) {
 /* ---- what has to be computed first ---------------------------------------------------------- */
 
 static bool is_value(const scl_node *node) {
-  return node->kind == SCL_NODE_LEAF || node->kind == SCL_NODE_NUMBER;
+  return node->kind == SCL_VALUE_DATA || node->kind == SCL_VALUE_NUMBER;
 }
 
 /* Whether a product is computed inside the kernel over these elements. */
@@ -67,13 +67,12 @@ static bool fits_inside(const scl_node *product, const scl_node *domain) {
 
 /* Whether a node is computed by its own engine function, not in the kernel over these elements. */
 static bool stands_alone(const scl_node *node, const scl_node *domain) {
-  return node->kind == SCL_NODE_CALL ||
-         (node->kind == SCL_NODE_MATVEC && !fits_inside(node, domain));
+  return scl_node_is_call(node) || (node->kind == SCL_VALUE_MATVEC && !fits_inside(node, domain));
 }
 
 /* Whether all operands must be computed before the node is. */
 static bool takes_values(const scl_node *node) {
-  return node->kind == SCL_NODE_CALL || node->kind == SCL_NODE_MATVEC;
+  return scl_node_is_call(node) || node->kind == SCL_VALUE_MATVEC;
 }
 
 /* Adds the nodes that must be leaves before `node` can be planned, but not those that these need in
@@ -86,9 +85,9 @@ static scl_status find_first(scl_node *node, const scl_node *domain, uint64_t st
   const bool many = domain->nrow * domain->ncol >= MANY_ELEMENTS;
   for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
     scl_node *arg = node->arg[k];
-    const bool alone = arg->kind == SCL_NODE_REDUCE || stands_alone(arg, domain) ||
+    const bool alone = arg->kind == SCL_VALUE_REDUCE || stands_alone(arg, domain) ||
                        (takes_values(node) && !is_value(arg)) ||
-                       (node->kind == SCL_NODE_BROADCAST && arg->kind == SCL_NODE_APPLY && many);
+                       (node->kind == SCL_VALUE_BROADCAST && arg->kind == SCL_VALUE_APPLY && many);
     if (!alone) {
       SCL_TRY(find_first(arg, domain, stamp, first));
     } else if (arg->seen != stamp) {
@@ -109,13 +108,13 @@ static scl_status compute_sources(scl_context *ctx, size_t count, scl_node *cons
     /* A new walk for each: a node that is part of the kernel of one may have to be a leaf for
      * another. */
     const uint64_t stamp = scl_node_stamp();
-    if (node->kind == SCL_NODE_REDUCE && domain->kind == SCL_NODE_REDUCE) {
+    if (node->kind == SCL_VALUE_REDUCE && domain->kind == SCL_VALUE_REDUCE) {
       SCL_GO(append_held(&first, node->arg[0]));
-    } else if (node->kind == SCL_NODE_REDUCE && stands_alone(domain, domain)) {
+    } else if (node->kind == SCL_VALUE_REDUCE && stands_alone(domain, domain)) {
       SCL_GO(append_held(&first, node->arg[0]));
     } else {
       SCL_GO(
-          find_first(node->kind == SCL_NODE_REDUCE ? node->arg[0] : node, domain, stamp, &first));
+          find_first(node->kind == SCL_VALUE_REDUCE ? node->arg[0] : node, domain, stamp, &first));
     }
   }
   if (first.count > 0) status = eval_nodes(ctx, first.count, first.node);
@@ -146,12 +145,12 @@ static scl_status cut(scl_context *ctx, scl_node *node) {
         most = count;
         largest = node->arg[k];
       }
-      if (node->kind == SCL_NODE_REDUCE) break; /* not the combining expression */
+      if (node->kind == SCL_VALUE_REDUCE) break; /* not the combining expression */
     }
     if (largest == NULL) return scl_fail_argument("combine", "'combine' has too many operations");
   }
   /* At most half of it, so that the pieces have similar sizes. */
-  while (most > SCL_PLAN_STEPS / 2 && largest->kind == SCL_NODE_APPLY) {
+  while (most > SCL_PLAN_STEPS / 2 && largest->kind == SCL_VALUE_APPLY) {
     scl_node *next = NULL;
     unsigned of_next = 0;
     for (int k = 0; k < 3 && largest->arg[k] != NULL; k++) {
@@ -185,7 +184,7 @@ static scl_status force_transposed(scl_context *ctx, scl_node *node, uint64_t st
   node->seen = stamp;
   for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
     scl_node *arg = node->arg[k];
-    if (arg->kind == SCL_NODE_TRANSPOSE) {
+    if (arg->kind == SCL_VALUE_TRANSPOSE) {
       SCL_TRY(scl_node_force(ctx, arg));
     } else {
       SCL_TRY(force_transposed(ctx, arg, stamp));
@@ -257,18 +256,18 @@ static bool has_elements(const scl_node *node) {
 static bool joins(const scl_node *node, const scl_node *domain, int margin) {
   const scl_node *mine = scl_node_domain(node);
   if (mine->nrow != domain->nrow || mine->ncol != domain->ncol) return false;
-  return node->kind != SCL_NODE_REDUCE || margin < 0 || (int)scl_node_margin(node) == margin;
+  return node->kind != SCL_VALUE_REDUCE || margin < 0 || (int)scl_node_margin(node) == margin;
 }
 
 /* Moves a group to the front of nodes; returns its length. */
 static size_t gather_group(size_t count, scl_node **nodes) {
   const scl_node *domain = scl_node_domain(nodes[0]);
-  int margin = nodes[0]->kind == SCL_NODE_REDUCE ? (int)scl_node_margin(nodes[0]) : -1;
+  int margin = nodes[0]->kind == SCL_VALUE_REDUCE ? (int)scl_node_margin(nodes[0]) : -1;
   size_t length = 1;
   for (size_t k = 1; k < count && length < SCL_PLAN_OUTPUTS; k++) {
     scl_node *node = nodes[k];
     if (!joins(node, domain, margin)) continue;
-    if (node->kind == SCL_NODE_REDUCE) margin = (int)scl_node_margin(node);
+    if (node->kind == SCL_VALUE_REDUCE) margin = (int)scl_node_margin(node);
     nodes[k] = nodes[length];
     nodes[length++] = node;
   }
@@ -281,11 +280,11 @@ static scl_status run_alone(scl_context *ctx, size_t *count, scl_node **nodes) {
   for (size_t k = 0; k < *count; k++) {
     scl_node *node = nodes[k];
     if (is_value(node)) continue;
-    if (node->kind == SCL_NODE_CALL) {
+    if (scl_node_is_call(node)) {
       SCL_TRY(scl_node_run_call(ctx, node));
     } else if (!has_elements(node)) {
       SCL_TRY(scl_node_run_empty(ctx, node));
-    } else if (node->kind == SCL_NODE_MATVEC) {
+    } else if (node->kind == SCL_VALUE_MATVEC) {
       SCL_TRY(scl_node_run_product(ctx, node));
     } else {
       nodes[kept++] = node;
@@ -339,7 +338,7 @@ scl_status scl_node_force(scl_context *ctx, scl_node *node) {
 /* Gives a matrix the value of its node if that is a leaf now. */
 static void adopt(scl_mat *x) {
   scl_node *node = scl_node_pending(x);
-  if (node == NULL || node->kind != SCL_NODE_LEAF) return;
+  if (node == NULL || node->kind != SCL_VALUE_DATA) return;
   const scl_block b = node->block;
   x->buffer = b.buffer != NULL ? scl_buffer_retain(b.buffer) : NULL;
   x->offset = b.offset;
@@ -382,7 +381,7 @@ done:
 
 scl_expr_facts scl_expr_about(const scl_mat *x) {
   scl_node *node = scl_node_pending(x);
-  scl_expr_facts facts = {.pending = node != NULL && node->kind != SCL_NODE_LEAF};
+  scl_expr_facts facts = {.pending = node != NULL && node->kind != SCL_VALUE_DATA};
   if (facts.pending) {
     facts.nodes = count_nodes(node, scl_node_stamp());
     facts.depth = node->depth;

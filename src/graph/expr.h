@@ -24,7 +24,7 @@ typedef struct {
 } scl_term;
 
 /* ---- calls of operations -------------------------------------------------------------------- */
-/* A pending matrix for a call of row `operation` of graph/operations.h, after the checks of its
+/* A pending matrix for a call of row `operation` of ops/table.h, after the checks of its
  * row. `ctx` is for operations without a matrix among their operands, and may be NULL for others.
  * Operands after the last one given are omitted. */
 scl_status scl_record(scl_context *ctx, unsigned operation, int count, const scl_term *operand,

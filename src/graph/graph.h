@@ -1,6 +1,6 @@
 /* Nodes of the graph, and how they become plans. Included by src/graph only.
  *
- * A node is a call of an operation (graph/operations.h), whose operands are other nodes; or a leaf,
+ * A node is a call of an operation (ops/table.h), whose operands are other nodes; or a leaf,
  * which has a value; or a number. Nodes are reference counted and point downwards only. A pending
  * matrix holds one node; other nodes may hold the same one. A computed node becomes a
  * leaf in place, for all that hold it, and releases its operands. */
@@ -9,11 +9,11 @@
 
 #include "engine/plan/plan.h"
 #include "graph/expr.h"
-#include "graph/operations.h"
+#include "ops/table.h"
 
 typedef struct scl_node {
   uint32_t refs;
-  uint8_t kind; /* scl_node_kind */
+  uint8_t kind; /* scl_value_kind: DATA for a leaf, REDUCE for REDUCE_WITH too */
   uint8_t op;   /* of an elementwise operation: scl_op; of a reduction: scl_reduction, or
                    SCL_REDUCE_COUNT for one of the user's own */
   uint16_t operation;
@@ -33,6 +33,10 @@ static inline scl_node *scl_node_pending(const scl_mat *x) {
   return x->pending;
 }
 
+/* Whether a function of its row computes it. */
+static inline bool scl_node_is_call(const scl_node *node) {
+  return scl_row_of(node->kind)->how == SCL_IS_CALL;
+}
 /* Of a reduction, or of row or column numbers. */
 static inline scl_margin scl_node_margin(const scl_node *node) {
   return (scl_margin)node->attribute[0];
@@ -49,7 +53,7 @@ static inline double scl_node_identity(const scl_node *node) {
   return node->attribute[1];
 }
 
-scl_status scl_node_new(scl_node_kind kind, scl_shape shape, scl_node **out);
+scl_status scl_node_new(scl_value_kind kind, scl_shape shape, scl_node **out);
 scl_node *scl_node_retain(scl_node *node);
 void scl_node_release(scl_node *node); /* accepts NULL; not recursive */
 /* The node of a matrix: the pending one, or a new leaf. Release it. */
@@ -74,7 +78,7 @@ scl_status scl_node_run_empty(scl_context *ctx, scl_node *node);
 bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots, scl_plan *plan);
 /* The node over whose elements a computation runs: the operand of a reduction, else itself. */
 static inline const scl_node *scl_node_domain(const scl_node *node) {
-  return node->kind == SCL_NODE_REDUCE ? node->arg[0] : node;
+  return node->kind == SCL_VALUE_REDUCE ? node->arg[0] : node;
 }
 
 #endif

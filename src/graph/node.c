@@ -34,7 +34,7 @@ uint64_t scl_node_stamp(void) {
   return ++stamp;
 }
 
-scl_status scl_node_new(scl_node_kind kind, scl_shape shape, scl_node **out) {
+scl_status scl_node_new(scl_value_kind kind, scl_shape shape, scl_node **out) {
   scl_node *node = calloc(1, sizeof *node);
   if (node == NULL) return scl_fail_memory(sizeof *node, 0, "an expression");
   node->refs = 1;
@@ -52,7 +52,7 @@ scl_status scl_node_of(scl_mat *x, scl_node **out) {
     return SCL_OK;
   }
   scl_node *node = NULL;
-  SCL_TRY(scl_node_new(SCL_NODE_LEAF, scl_shape_of(x), &node));
+  SCL_TRY(scl_node_new(SCL_VALUE_DATA, scl_shape_of(x), &node));
   node->block = scl_mat_block(x);
   if (x->buffer != NULL) scl_buffer_retain(x->buffer);
   *out = node;
@@ -62,7 +62,7 @@ scl_status scl_node_of(scl_mat *x, scl_node **out) {
 void scl_node_set_block(scl_node *node, scl_block block) {
   scl_node *arg[3] = {node->arg[0], node->arg[1], node->arg[2]};
   scl_buffer *before = node->block.buffer; /* of a node that was already computed meanwhile */
-  node->kind = SCL_NODE_LEAF;
+  node->kind = SCL_VALUE_DATA;
   node->depth = 0;
   node->block = block;
   for (int k = 0; k < 3; k++) node->arg[k] = NULL;

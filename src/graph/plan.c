@@ -160,27 +160,27 @@ static int walk_matvec(walker *w, const scl_node *node, frame f) {
 
 static int walk_kind(walker *w, const scl_node *node, frame f) {
   switch (node->kind) {
-  case SCL_NODE_LEAF:
+  case SCL_VALUE_DATA:
     return walk_leaf(w, node, f);
-  case SCL_NODE_NUMBER:
+  case SCL_VALUE_NUMBER:
     return walk_number(w, node->attribute[0]);
-  case SCL_NODE_APPLY:
+  case SCL_VALUE_APPLY:
     return walk_apply(w, node, f);
-  case SCL_NODE_TRANSPOSE:
+  case SCL_VALUE_TRANSPOSE:
     return walk(w, node->arg[0], transposed(f));
-  case SCL_NODE_BROADCAST:
+  case SCL_VALUE_BROADCAST:
     return walk(w, node->arg[0], broadcast(f, node->arg[0]));
-  case SCL_NODE_PART:
+  case SCL_VALUE_PART:
     f.row_at += scl_node_row(node);
     f.column_at += scl_node_column(node);
     return walk(w, node->arg[0], f);
-  case SCL_NODE_WITH_PART:
+  case SCL_VALUE_WITH_PART:
     return walk_with_part(w, node, f);
-  case SCL_NODE_INDEX:
+  case SCL_VALUE_INDEX:
     return walk_index(w, node, f);
-  case SCL_NODE_MATVEC:
+  case SCL_VALUE_MATVEC:
     return walk_matvec(w, node, f);
-  case SCL_NODE_PLACEHOLDER:
+  case SCL_VALUE_PLACEHOLDER:
     return add_step(w, SCL_STEP_ARGUMENT, 0, node->op, 0, 0);
   default:
     return NO_STEP;
@@ -256,7 +256,7 @@ static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roo
   walker w = {.plan = p, .stamp = scl_node_stamp()};
   scl_plan_begin(p, swapped ? domain->ncol : domain->nrow, swapped ? domain->nrow : domain->ncol);
   for (size_t k = 0; k < count; k++) {
-    scl_output o = {.reduces = roots[k]->kind == SCL_NODE_REDUCE, .op = roots[k]->op};
+    scl_output o = {.reduces = roots[k]->kind == SCL_VALUE_REDUCE, .op = roots[k]->op};
     if (o.reduces) p->margin = (uint8_t)scl_node_margin(roots[k]);
     int step = walk(&w, scl_node_domain(roots[k]), start);
     if (step == NO_STEP) return false;

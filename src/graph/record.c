@@ -29,7 +29,7 @@ static scl_status describe(unsigned operation, int count, const scl_term *operan
     out->operand[k].kind = x == NULL ? SCL_A_NUMBER : SCL_A_MATRIX;
     if (x != NULL) {
       out->operand[k].shape = scl_shape_of(x);
-    } else if (scl_operations[operation].how == SCL_NODE_APPLY) {
+    } else if (scl_operations[operation].kind == SCL_VALUE_APPLY) {
       out->operand[k].number = operand[k].number;
     } else {
       const char *name = scl_operations[operation].operand[k];
@@ -45,10 +45,10 @@ static scl_status check_combine(scl_node *node, uint64_t stamp) {
   if (node->seen == stamp) return SCL_OK;
   node->seen = stamp;
   switch (node->kind) {
-  case SCL_NODE_PLACEHOLDER:
-  case SCL_NODE_NUMBER:
+  case SCL_VALUE_PLACEHOLDER:
+  case SCL_VALUE_NUMBER:
     return SCL_OK;
-  case SCL_NODE_APPLY:
+  case SCL_VALUE_APPLY:
     for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
       SCL_TRY(check_combine(node->arg[k], stamp));
     }
@@ -62,7 +62,7 @@ static scl_status check_combine(scl_node *node, uint64_t stamp) {
 static scl_status check_reduction(const scl_node *x, scl_node *combine) {
   if (x->placeholder) return scl_fail_argument("x", "an argument of 'combine' cannot be reduced");
   if (combine == NULL) return SCL_OK;
-  if (combine->kind == SCL_NODE_LEAF) {
+  if (combine->kind == SCL_VALUE_DATA) {
     return scl_fail_argument("combine", "'combine' must use its arguments");
   }
   return check_combine(combine, scl_node_stamp());
@@ -87,7 +87,7 @@ static scl_status repeat_column(scl_context *ctx, const scl_node *node, scl_node
                                 scl_node **out) {
   const scl_shape shape = {node->nrow, node->ncol, SCL_GENERAL};
   scl_node *wide = NULL;
-  scl_status status = scl_node_new(SCL_NODE_BROADCAST, shape, &wide);
+  scl_status status = scl_node_new(SCL_VALUE_BROADCAST, shape, &wide);
   if (status != SCL_OK) {
     scl_node_release(x);
     return status;
@@ -107,13 +107,13 @@ static scl_status repeat_column(scl_context *ctx, const scl_node *node, scl_node
 static scl_status operand_node(scl_context *ctx, const scl_node *node, const scl_term *operand,
                                scl_node **out) {
   if (operand->matrix == NULL) {
-    SCL_TRY(scl_node_new(SCL_NODE_NUMBER, (scl_shape){1, 1, SCL_GENERAL}, out));
+    SCL_TRY(scl_node_new(SCL_VALUE_NUMBER, (scl_shape){1, 1, SCL_GENERAL}, out));
     (*out)->attribute[0] = operand->number;
     return SCL_OK;
   }
   scl_node *x = NULL;
   SCL_TRY(scl_node_of(operand->matrix, &x));
-  if (node->kind == SCL_NODE_APPLY && x->ncol != node->ncol) {
+  if (node->kind == SCL_VALUE_APPLY && x->ncol != node->ncol) {
     return repeat_column(ctx, node, x, out);
   }
   *out = x;
@@ -129,13 +129,13 @@ static scl_status take_operands(scl_context *ctx, scl_node *node, int count,
   for (int k = 0; k < count; k++) {
     scl_node *arg = NULL;
     SCL_TRY(operand_node(ctx, node, &operand[k], &arg));
-    if (node->kind == SCL_NODE_REDUCE && k == 1) {
+    if (node->kind == SCL_VALUE_REDUCE && k == 1) {
       node->arg[k] = arg;
     } else {
       SCL_TRY(take_operand(ctx, node, k, arg));
     }
   }
-  return node->kind == SCL_NODE_REDUCE ? check_reduction(node->arg[0], node->arg[1]) : SCL_OK;
+  return node->kind == SCL_VALUE_REDUCE ? check_reduction(node->arg[0], node->arg[1]) : SCL_OK;
 }
 
 static uint8_t op_of(unsigned operation, const scl_call *call) {
@@ -154,7 +154,9 @@ scl_status scl_record(scl_context *ctx, unsigned operation, int count, const scl
   SCL_TRY(find_context(count, operand, &ctx));
   SCL_TRY(describe(operation, count, operand, attributes, attribute, &call));
   SCL_TRY(scl_operations[operation].rule(&call, &shape));
-  SCL_TRY(scl_node_new(scl_operations[operation].how, shape, &node));
+  scl_value_kind kind = scl_operations[operation].kind;
+  if (kind == SCL_VALUE_REDUCE_WITH) kind = SCL_VALUE_REDUCE;
+  SCL_TRY(scl_node_new(kind, shape, &node));
   node->operation = (uint16_t)operation;
   node->op = op_of(operation, &call);
   node->placeholder = operation == SCL_OPERATION_PLACEHOLDER;

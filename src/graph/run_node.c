@@ -43,7 +43,6 @@ static bool is_same(const scl_node *a, const scl_node *b) {
 static void set_matrix(scl_node *node, scl_mat *result) {
   scl_block block = scl_mat_block(result);
   if (block.buffer != NULL) scl_buffer_retain(block.buffer);
-  node->view = result->view;
   scl_node_set_block(node, block);
   scl_mat_release(result);
 }

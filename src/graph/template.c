@@ -43,7 +43,7 @@ static bool get_nodes(scl_context *ctx, size_t outputs, const scl_term *result, 
       if (scl_node_of(result[k].matrix, &node[k]) != SCL_OK) return false;
       if (scl_node_domain(node[k]) != node[k]) return false;
     } else {
-      if (scl_node_new(SCL_NODE_NUMBER, (scl_shape){2, 2, SCL_GENERAL}, &node[k]) != SCL_OK) {
+      if (scl_node_new(SCL_VALUE_NUMBER, (scl_shape){2, 2, SCL_GENERAL}, &node[k]) != SCL_OK) {
         return false;
       }
       node[k]->attribute[0] = result[k].number;

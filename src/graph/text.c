@@ -117,46 +117,45 @@ static void put_reduction(writer *w, const scl_node *node) {
 static void put_node(writer *w, const scl_node *node, bool inside) {
   if (is_full(w)) return; /* and a shared graph is not written out in full */
   switch (node->kind) {
-  case SCL_NODE_LEAF:
+  case SCL_VALUE_DATA:
     put_leaf(w, node->block.buffer);
     break;
-  case SCL_NODE_NUMBER:
+  case SCL_VALUE_NUMBER:
     put_number(w, node->attribute[0]);
     break;
-  case SCL_NODE_APPLY:
+  case SCL_VALUE_APPLY:
     put_apply(w, node, inside);
     break;
-  case SCL_NODE_TRANSPOSE:
+  case SCL_VALUE_TRANSPOSE:
     put_call(w, "t", node);
     break;
-  case SCL_NODE_BROADCAST:
+  case SCL_VALUE_BROADCAST:
     put_node(w, node->arg[0], inside);
     break;
-  case SCL_NODE_PART:
+  case SCL_VALUE_PART:
     put_part(w, node);
     break;
-  case SCL_NODE_WITH_PART:
+  case SCL_VALUE_WITH_PART:
     put_call(w, "with_part", node);
     break;
-  case SCL_NODE_INDEX:
+  case SCL_VALUE_INDEX:
     put_text(w, scl_node_margin(node) == SCL_BY_ROW ? "row" : "column");
     break;
-  case SCL_NODE_MATVEC:
+  case SCL_VALUE_MATVEC:
     if (inside) put_text(w, "(");
     put_node(w, node->arg[0], true);
     put_text(w, " %*% ");
     put_node(w, node->arg[1], true);
     if (inside) put_text(w, ")");
     break;
-  case SCL_NODE_REDUCE:
+  case SCL_VALUE_REDUCE:
     put_reduction(w, node);
     break;
-  case SCL_NODE_PLACEHOLDER:
+  case SCL_VALUE_PLACEHOLDER:
     put_text(w, node->op == 0 ? "u" : "v");
     break;
-  case SCL_NODE_CALL:
+  default:
     put_call(w, scl_operations[node->operation].name, node);
-    break;
   }
 }
 

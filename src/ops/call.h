@@ -1,8 +1,8 @@
-/* A call of an operation, for the functions of its row in graph/ops.def.
+/* A call of an operation, for the functions of its row in ops/operations.def.
  *
  * The rule finds from shapes alone whether the operands fit, and the shape and view of the result.
  * It reads no element, needs no context and is cheap, so that it can run before any matrix is made.
- * The forward function computes; it may rely on the rule. */
+ * The functions that compute may rely on the rule. */
 #ifndef SCL_OPS_CALL_H
 #define SCL_OPS_CALL_H
 
@@ -47,6 +47,15 @@ typedef scl_status scl_rule(const scl_call *call, scl_shape *out);
 /* The result, a new matrix of the shape and view that the rule gives. Operands are computed, live
  * in one context and are borrowed; one that is left out is NULL. */
 typedef scl_status scl_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out);
+
+/* The same on blocks, into dst, which has elements. Operands have the shapes of the call, and may
+ * be empty. Elements are not checked. */
+typedef scl_status scl_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                           scl_block dst);
+
+/* Forward functions: the rule's matrix, computed by the row's scl_run; and the same, with
+ * SCL_E_SINGULAR for a zero on the diagonal of the first operand, which users know as `l`. */
+scl_forward scl_call_compute, scl_call_nonsingular;
 
 /* SCL_E_ARGUMENT naming `argument` unless operand k is square. */
 scl_status scl_call_square(const scl_call *call, int k, const char *argument);

@@ -6,6 +6,7 @@
 
 #include "base/sizes.h"
 #include "ops/operation.h"
+#include "ops/table.h"
 #include "ops/constructors.h"
 
 /* The error for the order of the failing minor; an error about non-finite elements takes
@@ -49,17 +50,25 @@ done:
   return status;
 }
 
-static scl_status check_jitter(double jitter) {
-  if (isfinite(jitter) && jitter >= 0.0) return SCL_OK;
-  return scl_fail_argument("jitter", "'jitter' must be a finite non-negative number");
+scl_status scl_chol_rule(const scl_call *call, scl_shape *out) {
+  const size_t n = call->operand[0].shape.nrow;
+  const double jitter = call->attribute[0];
+  if (!isfinite(jitter) || jitter < 0.0) {
+    return scl_fail_argument("jitter", "'jitter' must be a finite non-negative number");
+  }
+  SCL_TRY(scl_call_square(call, 0, "a"));
+  *out = (scl_shape){n, n, scl_call_flag(call, 1) ? SCL_UPPER : SCL_LOWER};
+  return SCL_OK;
 }
 
-scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) {
-  SCL_TRY(check_jitter(jitter));
-  SCL_TRY(check_input(a));
+scl_status scl_chol_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
+  const scl_mat *a = operand[0];
+  const double jitter = call->attribute[0];
+  const bool upper = scl_call_flag(call, 1);
   scl_mat *r = NULL, *transposed = NULL;
   double order = 0.0;
   scl_status status;
+  SCL_TRY(check_input(a));
   if (jitter > 0.0 || scl_is_empty(a))
     SCL_GO(scl_copy_as(SCL_COPY_LOWER, a, &r));
   else
@@ -134,97 +143,53 @@ static scl_status adjoint(scl_context *ctx, scl_block l, scl_block s) {
   return engine->copy(ctx, SCL_COPY_TRANSPOSED, w, scl_block_part(s, 0, n1, n1, n2));
 }
 
-static scl_status require_like(scl_shape l, scl_shape l_adj) {
-  if (l_adj.nrow == l.nrow && l_adj.ncol == l.ncol) return SCL_OK;
-  return scl_fail_argument("l_adj", "'l_adj' must be %zu x %zu like 'l', not %zu x %zu", l.nrow,
-                           l.ncol, l_adj.nrow, l_adj.ncol);
+scl_status scl_chol_adjoint_rule(const scl_call *call, scl_shape *out) {
+  const scl_shape l = call->operand[0].shape, l_adj = call->operand[1].shape;
+  SCL_TRY(scl_call_square(call, 0, "l"));
+  if (l_adj.nrow != l.nrow || l_adj.ncol != l.ncol) {
+    return scl_fail_argument("l_adj", "'l_adj' must be %zu x %zu like 'l', not %zu x %zu", l.nrow,
+                             l.ncol, l_adj.nrow, l_adj.ncol);
+  }
+  *out = (scl_shape){l.nrow, l.nrow, SCL_SYMMETRIC};
+  return SCL_OK;
 }
 
-scl_status scl_chol_adjoint_block(scl_context *ctx, scl_block l, scl_block l_adj, scl_block s) {
+/* l has zeros above its diagonal. */
+scl_status scl_chol_adjoint_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                                scl_block dst) {
   const scl_engine *engine = ctx->engine;
   bool done = false;
+  (void)call;
   if (engine->potrf_adjoint != NULL) {
-    SCL_TRY(engine->potrf_adjoint(ctx, l, l_adj, s, &done));
+    SCL_TRY(engine->potrf_adjoint(ctx, operand[0], operand[1], dst, &done));
     if (done) return SCL_OK;
   }
-  SCL_TRY(engine->copy(ctx, SCL_COPY_LOWER, l_adj, s));
-  return adjoint(ctx, l, s);
+  SCL_TRY(engine->copy(ctx, SCL_COPY_LOWER, operand[1], dst));
+  return adjoint(ctx, operand[0], dst);
 }
 
-scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **out) {
-  SCL_TRY(scl_require_square(l, "l"));
-  SCL_TRY(scl_mat_same_context(l, l_adj));
-  SCL_TRY(require_like(scl_shape_of(l), scl_shape_of(l_adj)));
+scl_status scl_chol_adjoint_forward(const scl_call *call, const scl_mat *const *operand,
+                                    scl_mat **out) {
+  const scl_mat *l = operand[0], *l_adj = operand[1];
   scl_checks checks = {.count = 0};
   scl_mat *s = NULL, *lower = NULL;
   scl_status status;
   SCL_GO(scl_checks_finite(&checks, l, SCL_LOWER, "l"));
   SCL_GO(scl_checks_finite(&checks, l_adj, SCL_LOWER, "l_adj"));
   SCL_GO(scl_checks_diagonal(&checks, l, "l"));
-  SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &s));
-  if (scl_is_empty(s)) goto done;
   if (l->view != SCL_LOWER) SCL_GO(scl_copy_as(SCL_COPY_LOWER, l, &lower));
-  const scl_block factor = scl_mat_block(lower != NULL ? lower : l), block = scl_mat_block(s);
-  SCL_GO(scl_chol_adjoint_block(s->ctx, factor, scl_mat_block(l_adj), block));
+  const scl_mat *const factors[] = {lower != NULL ? lower : l, l_adj};
+  SCL_GO(scl_call_compute(call, factors, &s));
+  if (scl_is_empty(s)) goto done;
   /* S_11 is a sum over all of both triangles, and over the reciprocals of the diagonal. */
-  SCL_GO(scl_checks_end_unless_finite(&checks, l->ctx, scl_block_part(block, 0, 0, 1, 1), SCL_OK));
+  SCL_GO(scl_checks_end_unless_finite(&checks, l->ctx, scl_block_part(scl_mat_block(s), 0, 0, 1, 1),
+                                      SCL_OK));
 done:
   scl_mat_release(lower);
   return scl_give(status, s, out);
 }
 
 /* ---- from the factor ------------------------------------------------------------------------ */
-
-scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out) {
-  SCL_TRY(scl_require_square(l, "l"));
-  scl_checks checks = {.count = 0};
-  scl_mat *lower = NULL, *r = NULL;
-  scl_status status;
-  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
-  SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &r));
-  if (scl_is_empty(r)) goto done;
-  if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, l, &lower));
-  SCL_GO(scl_engine_of(r)->potri(r->ctx, scl_mat_block(upper ? lower : l), scl_mat_block(r)));
-done:
-  scl_mat_release(lower);
-  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
-}
-
-/* The diagonal of l as `diagonal`, and the sum of the logarithms of its magnitudes as `sum`. */
-static scl_status sum_log_diagonal(const scl_mat *l, scl_block diagonal, scl_block sum) {
-  const scl_operand unused = {.scalar = 0.0};
-  SCL_TRY(scl_engine_of(l)->diagonal(l->ctx, scl_mat_block(l), diagonal));
-  SCL_TRY(scl_apply_blocks(l->ctx, SCL_OP_ABS, (scl_operand){.block = diagonal}, unused, diagonal));
-  return scl_reduce_block(l->ctx, SCL_REDUCE_SUM_LOG, diagonal, sum);
-}
-
-/* ---- rows of graph/ops.def ------------------------------------------------------------------ */
-
-scl_status scl_chol_rule(const scl_call *call, scl_shape *out) {
-  const size_t n = call->operand[0].shape.nrow;
-  SCL_TRY(check_jitter(call->attribute[0]));
-  SCL_TRY(scl_call_square(call, 0, "a"));
-  *out = (scl_shape){n, n, scl_call_flag(call, 1) ? SCL_UPPER : SCL_LOWER};
-  return SCL_OK;
-}
-
-scl_status scl_chol_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
-  return scl_chol(operand[0], call->attribute[0], scl_call_flag(call, 1), out);
-}
-
-scl_status scl_chol_adjoint_rule(const scl_call *call, scl_shape *out) {
-  const scl_shape l = call->operand[0].shape;
-  SCL_TRY(scl_call_square(call, 0, "l"));
-  SCL_TRY(require_like(l, call->operand[1].shape));
-  *out = (scl_shape){l.nrow, l.nrow, SCL_SYMMETRIC};
-  return SCL_OK;
-}
-
-scl_status scl_chol_adjoint_forward(const scl_call *call, const scl_mat *const *operand,
-                                    scl_mat **out) {
-  (void)call;
-  return scl_chol_adjoint(operand[0], operand[1], out);
-}
 
 scl_status scl_chol_inverse_rule(const scl_call *call, scl_shape *out) {
   const size_t n = call->operand[0].shape.nrow;
@@ -233,9 +198,19 @@ scl_status scl_chol_inverse_rule(const scl_call *call, scl_shape *out) {
   return SCL_OK;
 }
 
-scl_status scl_chol_inverse_forward(const scl_call *call, const scl_mat *const *operand,
-                                    scl_mat **out) {
-  return scl_chol_inverse(operand[0], scl_call_flag(call, 0), out);
+scl_status scl_chol_inverse_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                                scl_block dst) {
+  scl_block lower = operand[0];
+  const bool upper = scl_call_flag(call, 0);
+  scl_status status;
+  if (upper) {
+    SCL_TRY(scl_block_create(ctx, dst.nrow, dst.nrow, &lower));
+    SCL_GO(ctx->engine->copy(ctx, SCL_COPY_TRANSPOSED, operand[0], lower));
+  }
+  SCL_GO(ctx->engine->potri(ctx, lower, dst));
+done:
+  if (upper) scl_buffer_release(lower.buffer);
+  return status;
 }
 
 scl_status scl_log_det_rule(const scl_call *call, scl_shape *out) {
@@ -244,24 +219,21 @@ scl_status scl_log_det_rule(const scl_call *call, scl_shape *out) {
   return SCL_OK;
 }
 
-scl_status scl_log_det_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
-  const scl_mat *l = operand[0];
-  scl_context *ctx = l->ctx;
-  scl_mat *r = NULL;
-  scl_block diagonal = {.buffer = NULL};
+scl_status scl_log_det_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                           scl_block dst) {
+  const scl_block l = operand[0];
+  const scl_operand unused = {.scalar = 0.0}, twice = {.scalar = 2.0};
+  scl_block diagonal;
   scl_status status;
   (void)call;
-  SCL_GO(scl_mat_create(ctx, 1, 1, SCL_GENERAL, &r));
-  const scl_block sum = scl_mat_block(r);
-  if (scl_is_empty(l)) {
-    SCL_GO(ctx->engine->fill(ctx, 0.0, sum));
-    goto done;
-  }
-  SCL_GO(scl_block_create(ctx, l->nrow, 1, &diagonal));
-  SCL_GO(sum_log_diagonal(l, diagonal, sum));
-  SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = sum},
-                          (scl_operand){.scalar = 2.0}, sum));
+  if (l.nrow == 0) return ctx->engine->fill(ctx, 0.0, dst);
+  SCL_TRY(scl_block_create(ctx, l.nrow, 1, &diagonal));
+  const scl_operand of = {.block = diagonal};
+  SCL_GO(ctx->engine->diagonal(ctx, l, diagonal));
+  SCL_GO(scl_apply_blocks(ctx, SCL_OP_ABS, of, unused, diagonal));
+  SCL_GO(scl_reduce_block(ctx, SCL_REDUCE_SUM_LOG, diagonal, dst));
+  SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = dst}, twice, dst));
 done:
   scl_buffer_release(diagonal.buffer);
-  return scl_give(status, r, out);
+  return status;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ops/operation.h"
+#include "ops/table.h"
 
 scl_status scl_constant(scl_context *ctx, double value, size_t m, size_t n, scl_mat **out) {
   scl_mat *r;
@@ -55,11 +56,10 @@ scl_status scl_copy_as(scl_copy kind, const scl_mat *a, scl_mat **out) {
   return scl_give(status, r, out);
 }
 
-/* Copies a block into a part of r. */
-static scl_status copy_into(scl_mat *r, size_t i, size_t j, scl_block from) {
+/* Copies a block into a part of dst. */
+static scl_status copy_into(scl_context *ctx, scl_block dst, size_t i, size_t j, scl_block from) {
   if (from.nrow == 0 || from.ncol == 0) return SCL_OK;
-  return scl_engine_of(r)->copy(r->ctx, SCL_COPY, from,
-                                scl_block_part(scl_mat_block(r), i, j, from.nrow, from.ncol));
+  return ctx->engine->copy(ctx, SCL_COPY, from, scl_block_part(dst, i, j, from.nrow, from.ncol));
 }
 
 scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, scl_mat **out) {
@@ -74,7 +74,10 @@ scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, sc
   scl_mat *r;
   SCL_TRY(scl_mat_create(a->ctx, m, n, i == j && m == n ? a->view : SCL_GENERAL, &r));
   scl_status status = SCL_OK;
-  if (!scl_is_empty(r)) status = copy_into(r, 0, 0, scl_block_part(scl_mat_block(a), i, j, m, n));
+  if (!scl_is_empty(r)) {
+    status =
+        copy_into(r->ctx, scl_mat_block(r), 0, 0, scl_block_part(scl_mat_block(a), i, j, m, n));
+  }
   return scl_give(status, r, out);
 }
 
@@ -127,24 +130,14 @@ done:
 
 /* ---- diagonals ------------------------------------------------------------------------------ */
 
-scl_status scl_diagonal(const scl_mat *a, scl_mat **out) {
-  size_t n = a->nrow < a->ncol ? a->nrow : a->ncol;
-  scl_mat *r;
-  SCL_TRY(scl_mat_create(a->ctx, n, 1, SCL_GENERAL, &r));
-  scl_status status = SCL_OK;
-  if (n > 0) status = scl_engine_of(r)->diagonal(r->ctx, scl_mat_block(a), scl_mat_block(r));
-  return scl_give(status, r, out);
-}
-
-/* The diagonal of r from the vector d. Both are treated as rows, with different leading
+/* The diagonal of dst from a column or a row. Both are treated as rows, with different leading
  * dimensions. */
-static scl_status put_diagonal(const scl_mat *d, scl_mat *r) {
-  scl_block diagonal = scl_mat_block(r), vector = scl_vector_block(d);
-  diagonal.nrow = vector.nrow = 1;
-  diagonal.ncol = vector.ncol = r->nrow < r->ncol ? r->nrow : r->ncol;
-  diagonal.ld += 1;
-  vector.ld = 1;
-  return scl_engine_of(r)->copy(r->ctx, SCL_COPY, vector, diagonal);
+static scl_status put_diagonal(scl_context *ctx, scl_block vector, scl_block dst) {
+  vector.ld = vector.ncol == 1 ? 1 : vector.ld;
+  vector.ncol = dst.ncol = dst.nrow < dst.ncol ? dst.nrow : dst.ncol;
+  vector.nrow = dst.nrow = 1;
+  dst.ld += 1;
+  return ctx->engine->copy(ctx, SCL_COPY, vector, dst);
 }
 
 scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out) {
@@ -157,39 +150,13 @@ scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out) {
   scl_status status = SCL_OK;
   if (n > 0) {
     SCL_GO(scl_engine_of(r)->fill(r->ctx, 0.0, scl_mat_block(r)));
-    SCL_GO(put_diagonal(d, r));
+    SCL_GO(put_diagonal(r->ctx, scl_mat_block(d), scl_mat_block(r)));
   }
 done:
   return scl_give(status, r, out);
 }
 
-static scl_status require_diagonal(size_t n, scl_shape d) {
-  if ((d.nrow == 1 || d.ncol == 1) && d.nrow * d.ncol == n) return SCL_OK;
-  return scl_fail_argument("value", "'value' must be a vector of length %zu, not %zu x %zu", n,
-                           d.nrow, d.ncol);
-}
-
-scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out) {
-  size_t n = a->nrow < a->ncol ? a->nrow : a->ncol;
-  SCL_TRY(scl_mat_same_context(a, d));
-  SCL_TRY(require_diagonal(n, scl_shape_of(d)));
-  scl_mat *r;
-  SCL_TRY(scl_copy_as(SCL_COPY, a, &r));
-  return scl_give(scl_is_empty(r) ? SCL_OK : put_diagonal(d, r), r, out);
-}
-
-/* ---- binding -------------------------------------------------------------------------------- */
-
-/* Whether the second argument can be bound to the first one. */
-static scl_status require_side(bool columns, scl_shape first, scl_shape second) {
-  const size_t common = columns ? first.nrow : first.ncol;
-  const size_t size = columns ? second.nrow : second.ncol;
-  if (size == common) return SCL_OK;
-  return scl_fail_argument("...", "argument 2 has %zu %s, but the first has %zu", size,
-                           columns ? "rows" : "columns", common);
-}
-
-/* ---- rows of graph/ops.def ------------------------------------------------------------------ */
+/* ---- rows of ops/operations.def ------------------------------------------------------------- */
 
 scl_status scl_copy_rule(const scl_call *call, scl_shape *out) {
   const scl_copy kind = (scl_copy)call->attribute[0];
@@ -204,8 +171,9 @@ scl_status scl_copy_rule(const scl_call *call, scl_shape *out) {
   return SCL_OK;
 }
 
-scl_status scl_copy_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
-  return scl_copy_as((scl_copy)call->attribute[0], operand[0], out);
+scl_status scl_copy_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                        scl_block dst) {
+  return ctx->engine->copy(ctx, (scl_copy)call->attribute[0], operand[0], dst);
 }
 
 static size_t diagonal_length(scl_shape x) {
@@ -217,45 +185,46 @@ scl_status scl_diagonal_rule(const scl_call *call, scl_shape *out) {
   return SCL_OK;
 }
 
-scl_status scl_diagonal_forward(const scl_call *call, const scl_mat *const *operand,
-                                scl_mat **out) {
+scl_status scl_diagonal_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                            scl_block dst) {
   (void)call;
-  return scl_diagonal(operand[0], out);
+  return ctx->engine->diagonal(ctx, operand[0], dst);
 }
 
 scl_status scl_with_diagonal_rule(const scl_call *call, scl_shape *out) {
-  const scl_shape x = call->operand[0].shape;
-  SCL_TRY(require_diagonal(diagonal_length(x), call->operand[1].shape));
+  const scl_shape x = call->operand[0].shape, d = call->operand[1].shape;
+  const size_t n = diagonal_length(x);
+  if ((d.nrow != 1 && d.ncol != 1) || d.nrow * d.ncol != n) {
+    return scl_fail_argument("value", "'value' must be a vector of length %zu, not %zu x %zu", n,
+                             d.nrow, d.ncol);
+  }
   *out = x;
   return SCL_OK;
 }
 
-scl_status scl_with_diagonal_forward(const scl_call *call, const scl_mat *const *operand,
-                                     scl_mat **out) {
+scl_status scl_with_diagonal_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                                 scl_block dst) {
   (void)call;
-  return scl_with_diagonal(operand[0], operand[1], out);
+  SCL_TRY(ctx->engine->copy(ctx, SCL_COPY, operand[0], dst));
+  return put_diagonal(ctx, operand[1], dst);
 }
 
 scl_status scl_bind_rule(const scl_call *call, scl_shape *out) {
   const bool columns = scl_call_flag(call, 0);
   const scl_shape x = call->operand[0].shape, y = call->operand[1].shape;
-  SCL_TRY(require_side(columns, x, y));
+  const size_t common = columns ? x.nrow : x.ncol, size = columns ? y.nrow : y.ncol;
+  if (size != common) {
+    return scl_fail_argument("...", "argument 2 has %zu %s, but the first has %zu", size,
+                             columns ? "rows" : "columns", common);
+  }
   *out = (scl_shape){x.nrow + (columns ? 0 : y.nrow), x.ncol + (columns ? y.ncol : 0), SCL_GENERAL};
   return SCL_OK;
 }
 
-scl_status scl_bind_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
+scl_status scl_bind_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                        scl_block dst) {
   const bool columns = scl_call_flag(call, 0);
-  const scl_mat *x = operand[0], *y = operand[1];
-  scl_shape shape;
-  scl_mat *r;
-  SCL_TRY(scl_bind_rule(call, &shape));
-  SCL_TRY(scl_mat_create(x->ctx, shape.nrow, shape.ncol, SCL_GENERAL, &r));
-  scl_status status = SCL_OK;
-  if (!scl_is_empty(r)) {
-    SCL_GO(copy_into(r, 0, 0, scl_mat_block(x)));
-    SCL_GO(copy_into(r, columns ? 0 : x->nrow, columns ? x->ncol : 0, scl_mat_block(y)));
-  }
-done:
-  return scl_give(status, r, out);
+  const scl_shape x = call->operand[0].shape;
+  SCL_TRY(copy_into(ctx, dst, 0, 0, operand[0]));
+  return copy_into(ctx, dst, columns ? 0 : x.nrow, columns ? x.ncol : 0, operand[1]);
 }

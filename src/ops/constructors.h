@@ -20,15 +20,7 @@ scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, sc
  * count is ignored). SCL_E_ARGUMENT for an index out of range. */
 scl_status scl_select(const scl_mat *a, const size_t *rows, size_t m, const size_t *columns,
                       size_t n, scl_mat **out);
-/* The diagonal as a column. */
-scl_status scl_diagonal(const scl_mat *a, scl_mat **out);
 /* The square matrix with the column or row d on its diagonal. */
 scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out);
-/* a with the column or row d in place of its diagonal; keeps the view. */
-scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out);
-
-/* Rows of graph/ops.def. */
-scl_rule scl_copy_rule, scl_diagonal_rule, scl_with_diagonal_rule, scl_bind_rule;
-scl_forward scl_copy_forward, scl_diagonal_forward, scl_with_diagonal_forward, scl_bind_forward;
 
 #endif

@@ -1,6 +1,7 @@
 /* Elementwise operations and reductions on blocks, for other operations: small plans. */
 #include "engine/plan/plan.h"
 #include "ops/operation.h"
+#include "ops/table.h"
 
 /* An operand of a plan over blocks as a step. */
 static int add_operand(scl_plan *p, scl_operand x) {
@@ -71,4 +72,9 @@ scl_status scl_sum_log_and_squares(scl_context *ctx, scl_block a, scl_block b, s
   scl_plan_end(&p, 0);
   for (size_t k = 0; k < 2; k++) scl_plan_place(&p, k, scl_block_part(dst, k, 0, 1, 1));
   return ctx->engine->expr(ctx, &p);
+}
+
+scl_status scl_cumsum_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                          scl_block dst) {
+  return ctx->engine->cumulate(ctx, scl_call_flag(call, 0), operand[0], dst);
 }

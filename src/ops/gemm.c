@@ -1,6 +1,8 @@
-#include "ops/gemm.h"
-
+/* Matrix products: rows of ops/operations.def. Zeros that a view promises are skipped, even where
+ * the other operand is infinite. A product of two lower (upper) triangular matrices is lower
+ * (upper); x' x and x x' are computed in one half, and exactly symmetric. */
 #include "ops/operation.h"
+#include "ops/table.h"
 
 /* An operand of a product: op(matrix). */
 typedef struct {
@@ -43,45 +45,30 @@ static scl_region region_of(scl_view view) {
   return view == SCL_LOWER ? SCL_LOWER_HALF : SCL_ALL;
 }
 
-/* op(a) op(b); the names are those of the operands. */
-static scl_status multiply(scl_trans trans_a, const scl_mat *a, scl_trans trans_b, const scl_mat *b,
-                           const char *const *name, scl_mat **out) {
-  scl_shape shape;
-  SCL_TRY(scl_mat_same_context(a, b));
-  factor first = {scl_shape_of(a), trans_a, name[0]}, second = {scl_shape_of(b), trans_b, name[1]};
-  SCL_TRY(product_shape(first, second, a == b, &shape));
-  scl_context *ctx = a->ctx;
-  scl_mat *c;
-  SCL_TRY(scl_mat_create(ctx, shape.nrow, shape.ncol, shape.view, &c));
-  scl_status status = SCL_OK;
-  if (scl_is_empty(c)) goto done;
-  if (factor_ncol(first) == 0) {
-    SCL_GO(ctx->engine->fill(ctx, 0.0, scl_mat_block(c)));
-  } else {
-    SCL_GO(ctx->engine->gemm(ctx, 1.0, trans_a, scl_mat_block(a), a->view, trans_b,
-                             scl_mat_block(b), b->view, 0.0, scl_mat_block(c),
-                             region_of(shape.view)));
-    SCL_GO(scl_clear_outside(c, shape.view));
-  }
-done:
-  return scl_give(status, c, out);
+scl_status scl_matmul_rule(const scl_call *call, scl_shape *out) {
+  const bool ta = scl_call_flag(call, 0), tb = scl_call_flag(call, 1), named = !ta && !tb;
+  const int second = call->count > 1 ? 1 : 0;
+  const factor a = {call->operand[0].shape, ta ? SCL_TRANS : SCL_NO_TRANS, named ? "a" : "x"};
+  const factor b = {call->operand[second].shape, tb ? SCL_TRANS : SCL_NO_TRANS, named ? "b" : "y"};
+  return product_shape(a, b, second == 0 || call->same, out);
 }
 
-static const char *const names_ab[] = {"a", "b"}, *const names_xy[] = {"x", "y"};
-
-scl_status scl_matmul(const scl_mat *a, const scl_mat *b, scl_mat **out) {
-  return multiply(SCL_NO_TRANS, a, SCL_NO_TRANS, b, names_ab, out);
+scl_status scl_matmul_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                          scl_block dst) {
+  const bool ta = scl_call_flag(call, 0), tb = scl_call_flag(call, 1);
+  const int second = call->count > 1 ? 1 : 0;
+  const scl_shape a = call->operand[0].shape, b = call->operand[second].shape;
+  scl_shape c;
+  SCL_TRY(scl_matmul_rule(call, &c));
+  if ((ta ? a.nrow : a.ncol) == 0) return ctx->engine->fill(ctx, 0.0, dst);
+  SCL_TRY(ctx->engine->gemm(ctx, 1.0, ta ? SCL_TRANS : SCL_NO_TRANS, operand[0], a.view,
+                            tb ? SCL_TRANS : SCL_NO_TRANS, operand[second], b.view, 0.0, dst,
+                            region_of(c.view)));
+  return scl_clear_outside(ctx, dst, c.view);
 }
 
-scl_status scl_crossprod(const scl_mat *x, const scl_mat *y, scl_mat **out) {
-  return multiply(SCL_TRANS, x, SCL_NO_TRANS, y != NULL ? y : x, names_xy, out);
-}
-
-scl_status scl_tcrossprod(const scl_mat *x, const scl_mat *y, scl_mat **out) {
-  return multiply(SCL_NO_TRANS, x, SCL_TRANS, y != NULL ? y : x, names_xy, out);
-}
-
-static scl_status gram_shape(scl_shape x, scl_shape w, scl_shape *out) {
+scl_status scl_gram_rule(const scl_call *call, scl_shape *out) {
+  const scl_shape x = call->operand[0].shape, w = call->operand[1].shape;
   if (w.nrow != x.nrow || w.ncol != 1)
     return scl_fail_argument(
         "w", "'w' must be a column with a number for each of the %zu rows of 'x'", x.nrow);
@@ -90,84 +77,23 @@ static scl_status gram_shape(scl_shape x, scl_shape w, scl_shape *out) {
 }
 
 /* Computes diag(w) x first. */
-static scl_status gram_in_steps(const scl_mat *x, const scl_mat *w, scl_mat *c) {
-  scl_mat *scaled;
-  SCL_TRY(scl_mat_create(x->ctx, x->nrow, x->ncol, SCL_GENERAL, &scaled));
-  const scl_engine *engine = x->ctx->engine;
-  scl_status status = engine->scale_diagonal(x->ctx, SCL_LEFT, scl_mat_block(w), scl_mat_block(x),
-                                             scl_mat_block(scaled));
+static scl_status gram_in_steps(scl_context *ctx, scl_block x, scl_view view, scl_block w,
+                                scl_block c) {
+  scl_block scaled;
+  SCL_TRY(scl_block_create(ctx, x.nrow, x.ncol, &scaled));
+  scl_status status = ctx->engine->scale_diagonal(ctx, SCL_LEFT, w, x, scaled);
   if (status == SCL_OK)
-    status = engine->gemm(x->ctx, 1.0, SCL_TRANS, scl_mat_block(x), x->view, SCL_NO_TRANS,
-                          scl_mat_block(scaled), SCL_GENERAL, 0.0, scl_mat_block(c), SCL_MIRRORED);
-  scl_mat_release(scaled);
+    status = ctx->engine->gemm(ctx, 1.0, SCL_TRANS, x, view, SCL_NO_TRANS, scaled, SCL_GENERAL, 0.0,
+                               c, SCL_MIRRORED);
+  scl_buffer_release(scaled.buffer);
   return status;
 }
 
-scl_status scl_gram(const scl_mat *x, const scl_mat *w, scl_mat **out) {
-  scl_shape shape = {0};
-  SCL_TRY(scl_mat_same_context(x, w));
-  SCL_TRY(gram_shape(scl_shape_of(x), scl_shape_of(w), &shape));
-  scl_context *ctx = x->ctx;
-  scl_mat *c;
-  SCL_TRY(scl_mat_create(ctx, shape.nrow, shape.ncol, shape.view, &c));
-  scl_status status = SCL_OK;
+scl_status scl_gram_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                        scl_block dst) {
+  const scl_block x = operand[0], w = operand[1];
   bool done = false;
-  if (scl_is_empty(c)) goto done;
-  if (x->nrow == 0) {
-    SCL_GO(ctx->engine->fill(ctx, 0.0, scl_mat_block(c)));
-    goto done;
-  }
-  if (ctx->engine->gram != NULL)
-    SCL_GO(ctx->engine->gram(ctx, scl_mat_block(x), scl_mat_block(w), scl_mat_block(c), &done));
-  if (!done) SCL_GO(gram_in_steps(x, w, c));
-done:
-  return scl_give(status, c, out);
-}
-
-/* ---- rows of graph/ops.def ------------------------------------------------------------------ */
-
-static scl_status shape_of_call(const scl_call *call, scl_trans trans_a, scl_trans trans_b,
-                                const char *const *name, scl_shape *out) {
-  const int second = call->count > 1 ? 1 : 0;
-  factor a = {call->operand[0].shape, trans_a, name[0]};
-  factor b = {call->operand[second].shape, trans_b, name[1]};
-  return product_shape(a, b, second == 0 || call->same, out);
-}
-
-scl_status scl_matmul_rule(const scl_call *call, scl_shape *out) {
-  return shape_of_call(call, SCL_NO_TRANS, SCL_NO_TRANS, names_ab, out);
-}
-
-scl_status scl_crossprod_rule(const scl_call *call, scl_shape *out) {
-  return shape_of_call(call, SCL_TRANS, SCL_NO_TRANS, names_xy, out);
-}
-
-scl_status scl_tcrossprod_rule(const scl_call *call, scl_shape *out) {
-  return shape_of_call(call, SCL_NO_TRANS, SCL_TRANS, names_xy, out);
-}
-
-scl_status scl_matmul_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
-  (void)call;
-  return scl_matmul(operand[0], operand[1], out);
-}
-
-scl_status scl_crossprod_forward(const scl_call *call, const scl_mat *const *operand,
-                                 scl_mat **out) {
-  (void)call;
-  return scl_crossprod(operand[0], operand[1], out);
-}
-
-scl_status scl_tcrossprod_forward(const scl_call *call, const scl_mat *const *operand,
-                                  scl_mat **out) {
-  (void)call;
-  return scl_tcrossprod(operand[0], operand[1], out);
-}
-
-scl_status scl_gram_rule(const scl_call *call, scl_shape *out) {
-  return gram_shape(call->operand[0].shape, call->operand[1].shape, out);
-}
-
-scl_status scl_gram_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
-  (void)call;
-  return scl_gram(operand[0], operand[1], out);
+  if (x.nrow == 0) return ctx->engine->fill(ctx, 0.0, dst);
+  if (ctx->engine->gram != NULL) SCL_TRY(ctx->engine->gram(ctx, x, w, dst, &done));
+  return done ? SCL_OK : gram_in_steps(ctx, x, call->operand[0].shape.view, w, dst);
 }

@@ -1,11 +1,15 @@
-#include "ops/lu.h"
-
+/* Factors of general square matrices, for compiled functions: rows of ops/operations.def.
+ *
+ * A factor is a column of n (n + 1) numbers that only LU_SOLVE reads: an LU decomposition, or on an
+ * engine without one the inverse. A singular matrix is no failure: log |det| is -Inf, and solutions
+ * are not finite. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/context.h"
 #include "engine/pass/batch.h"
 #include "ops/operation.h"
+#include "ops/table.h"
 
 /* ---- engines without LU ---------------------------------------------------------------------- */
 
@@ -62,7 +66,12 @@ done:
 
 /* ---- factors --------------------------------------------------------------------------------- */
 
-scl_status scl_lu_block(scl_context *ctx, scl_block a, scl_block factor, scl_block det) {
+scl_status scl_lu_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                      scl_block dst) {
+  const size_t length = dst.nrow - 2;
+  const scl_block a = operand[0], factor = scl_block_part(dst, 0, 0, length, 1);
+  const scl_block det = scl_block_part(dst, length, 0, 2, 1);
+  (void)call;
   if (a.nrow == 0) { /* the determinant is 1 */
     SCL_TRY(ctx->engine->fill(ctx, 0.0, scl_block_part(det, 0, 0, 1, 1)));
     return ctx->engine->fill(ctx, 1.0, scl_block_part(det, 1, 0, 1, 1));
@@ -72,14 +81,16 @@ scl_status scl_lu_block(scl_context *ctx, scl_block a, scl_block factor, scl_blo
                                    : large_inverse(ctx, a, factor, det);
 }
 
-scl_status scl_lu_solve_block(scl_context *ctx, scl_trans trans, scl_block factor, scl_block b,
-                              scl_block x) {
-  const size_t n = b.nrow;
+scl_status scl_lu_solve_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                            scl_block dst) {
+  const scl_trans trans = scl_call_flag(call, 0) ? SCL_TRANS : SCL_NO_TRANS;
+  const scl_block factor = scl_block_part(operand[0], 0, 0, operand[0].nrow - 2, 1);
+  const size_t n = dst.nrow;
   if (ctx->engine->lu_solve != NULL) {
-    SCL_TRY(ctx->engine->copy(ctx, SCL_COPY, b, x));
-    return ctx->engine->lu_solve(ctx, trans, factor, x);
+    SCL_TRY(ctx->engine->copy(ctx, SCL_COPY, operand[1], dst));
+    return ctx->engine->lu_solve(ctx, trans, factor, dst);
   }
   const scl_block inverse = {factor.buffer, factor.offset, n, n, n, SCL_F64};
-  return ctx->engine->gemm(ctx, 1.0, trans, inverse, SCL_GENERAL, SCL_NO_TRANS, b, SCL_GENERAL, 0.0,
-                           x, SCL_ALL);
+  return ctx->engine->gemm(ctx, 1.0, trans, inverse, SCL_GENERAL, SCL_NO_TRANS, operand[1],
+                           SCL_GENERAL, 0.0, dst, SCL_ALL);
 }

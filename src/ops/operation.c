@@ -132,9 +132,7 @@ scl_status scl_check_now(scl_context *ctx, scl_check what, double tol, scl_view 
 
 /* ---- views ---------------------------------------------------------------------------------- */
 
-scl_status scl_clear_outside(scl_mat *a, scl_view view) {
-  if (!scl_is_triangular(view) || scl_is_empty(a)) return SCL_OK;
-  scl_block block = scl_mat_block(a);
-  return scl_engine_of(a)->copy(a->ctx, view == SCL_LOWER ? SCL_COPY_LOWER : SCL_COPY_UPPER, block,
-                                block);
+scl_status scl_clear_outside(scl_context *ctx, scl_block a, scl_view view) {
+  if (!scl_is_triangular(view)) return SCL_OK;
+  return ctx->engine->copy(ctx, view == SCL_LOWER ? SCL_COPY_LOWER : SCL_COPY_UPPER, a, a);
 }

@@ -101,6 +101,6 @@ scl_status scl_check_now(scl_context *ctx, scl_check what, double tol, scl_view 
 
 /* Clears what lies outside the triangle of `view`, in place, for results whose other half is
  * undefined. Nothing for other views. */
-scl_status scl_clear_outside(scl_mat *a, scl_view view);
+scl_status scl_clear_outside(scl_context *ctx, scl_block a, scl_view view);
 
 #endif

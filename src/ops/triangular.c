@@ -1,6 +1,7 @@
 #include "ops/triangular.h"
 
 #include "ops/operation.h"
+#include "ops/table.h"
 
 static scl_view triangle(bool upper) {
   return upper ? SCL_UPPER : SCL_LOWER;
@@ -15,10 +16,11 @@ static scl_status require_length(scl_tri_form form, scl_shape l, scl_shape b,
                            form.side == SCL_LEFT ? "rows" : "columns", have);
 }
 
-static scl_status require_fit(scl_tri_form form, const scl_mat *l, const scl_mat *b,
-                              const char *argument) {
-  SCL_TRY(scl_mat_same_context(l, b));
-  return require_length(form, scl_shape_of(l), scl_shape_of(b), argument);
+static scl_status solve_blocks(scl_context *ctx, scl_tri_form form, scl_block l, scl_block b,
+                               scl_block x) {
+  SCL_TRY(ctx->engine->copy(ctx, SCL_COPY, b, x));
+  return ctx->engine->trsm(ctx, form.side, triangle(form.upper),
+                           form.transpose ? SCL_TRANS : SCL_NO_TRANS, l, x);
 }
 
 /* op(L)^-1 applied to a copy of b; everything is checked. */
@@ -26,13 +28,9 @@ static scl_status solve_form(scl_tri_form form, const scl_mat *l, const scl_mat 
   scl_mat *r;
   SCL_TRY(scl_mat_create(b->ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
   scl_status status = SCL_OK;
-  if (scl_is_empty(r)) goto done;
-  const scl_engine *engine = scl_engine_of(r);
-  SCL_GO(engine->copy(r->ctx, SCL_COPY, scl_mat_block(b), scl_mat_block(r)));
-  SCL_GO(engine->trsm(r->ctx, form.side, triangle(form.upper),
-                      form.transpose ? SCL_TRANS : SCL_NO_TRANS, scl_mat_block(l),
-                      scl_mat_block(r)));
-done:
+  if (!scl_is_empty(r)) {
+    status = solve_blocks(r->ctx, form, scl_mat_block(l), scl_mat_block(b), scl_mat_block(r));
+  }
   return scl_give(status, r, out);
 }
 
@@ -42,34 +40,6 @@ static scl_block last_unknown(scl_tri_form form, const scl_mat *x) {
   bool left = form.side == SCL_LEFT, backward = (form.upper != form.transpose) == left;
   size_t last = backward ? 0 : (left ? x->nrow : x->ncol) - 1;
   return scl_block_part(scl_mat_block(x), left ? last : 0, left ? 0 : last, 1, 1);
-}
-
-scl_status scl_tri_solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out) {
-  SCL_TRY(scl_require_square(l, "l"));
-  SCL_TRY(require_fit(form, l, b, "b"));
-  scl_checks checks = {.count = 0};
-  scl_mat *r = NULL;
-  scl_status status = scl_checks_diagonal(&checks, l, "l");
-  if (status == SCL_OK) status = solve_form(form, l, b, &r);
-  if (status == SCL_OK && scl_is_empty(r))
-    status = scl_checks_end(&checks, l->ctx, status);
-  else if (status == SCL_OK)
-    status = scl_checks_end_unless_finite(&checks, l->ctx, last_unknown(form, r), status);
-  return scl_give(status, r, out);
-}
-
-scl_status scl_tri_inverse(bool upper, const scl_mat *l, scl_mat **out) {
-  SCL_TRY(scl_require_square(l, "l"));
-  scl_checks checks = {.count = 0};
-  scl_mat *r = NULL;
-  scl_status status;
-  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
-  SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, triangle(upper), &r));
-  if (!scl_is_empty(r)) {
-    SCL_GO(scl_engine_of(r)->trtri(r->ctx, triangle(upper), scl_mat_block(l), scl_mat_block(r)));
-  }
-done:
-  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
 }
 
 /* With T = op(L): X = T^-1 B has T_adj = -B_adj X', and X = B T^-1 has T_adj = -X' B_adj; if T is
@@ -91,7 +61,7 @@ static scl_status factor_adjoint(scl_tri_form form, const scl_mat *l, const scl_
   SCL_GO(engine->gemm(r->ctx, -1.0, left ? SCL_NO_TRANS : SCL_TRANS, scl_mat_block(first),
                       SCL_GENERAL, left ? SCL_TRANS : SCL_NO_TRANS, scl_mat_block(second),
                       SCL_GENERAL, 0.0, scl_mat_block(r), form.upper ? SCL_ALL : SCL_LOWER_HALF));
-  SCL_GO(scl_clear_outside(r, view));
+  SCL_GO(scl_clear_outside(r->ctx, scl_mat_block(r), view));
 done:
   return scl_give(status, r, out);
 }
@@ -99,7 +69,8 @@ done:
 scl_status scl_tri_solve_adjoint(scl_tri_form form, const scl_mat *l, const scl_mat *x,
                                  const scl_mat *x_adj, scl_mat **l_adj, scl_mat **b_adj) {
   SCL_TRY(scl_require_square(l, "l"));
-  SCL_TRY(require_fit(form, l, x, "x"));
+  SCL_TRY(scl_mat_same_context(l, x));
+  SCL_TRY(require_length(form, scl_shape_of(l), scl_shape_of(x), "x"));
   SCL_TRY(scl_mat_same_context(l, x_adj));
   if (x->nrow != x_adj->nrow || x->ncol != x_adj->ncol) {
     return scl_fail_argument("x_adj", "'x_adj' must be %zu x %zu like 'x', not %zu x %zu", x->nrow,
@@ -121,12 +92,12 @@ done:
   return status;
 }
 
-/* ---- rows of graph/ops.def ------------------------------------------------------------------ */
+/* ---- rows of ops/operations.def ------------------------------------------------------------- */
 
 static scl_tri_form form_of(const scl_call *call) {
-  return (scl_tri_form){.side = scl_call_flag(call, 0) ? SCL_RIGHT : SCL_LEFT,
-                        .upper = scl_call_flag(call, 1),
-                        .transpose = scl_call_flag(call, 2)};
+  return (scl_tri_form){.side = scl_call_flag(call, 2) ? SCL_RIGHT : SCL_LEFT,
+                        .upper = scl_call_flag(call, 0),
+                        .transpose = scl_call_flag(call, 1)};
 }
 
 scl_status scl_tri_solve_rule(const scl_call *call, scl_shape *out) {
@@ -139,7 +110,21 @@ scl_status scl_tri_solve_rule(const scl_call *call, scl_shape *out) {
 
 scl_status scl_tri_solve_forward(const scl_call *call, const scl_mat *const *operand,
                                  scl_mat **out) {
-  return scl_tri_solve(form_of(call), operand[0], operand[1], out);
+  scl_context *ctx = operand[0]->ctx;
+  scl_checks checks = {.count = 0};
+  scl_mat *r = NULL;
+  scl_status status = scl_checks_diagonal(&checks, operand[0], "l");
+  if (status == SCL_OK) status = scl_call_compute(call, operand, &r);
+  if (status == SCL_OK && scl_is_empty(r))
+    status = scl_checks_end(&checks, ctx, status);
+  else if (status == SCL_OK)
+    status = scl_checks_end_unless_finite(&checks, ctx, last_unknown(form_of(call), r), status);
+  return scl_give(status, r, out);
+}
+
+scl_status scl_tri_solve_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                             scl_block dst) {
+  return solve_blocks(ctx, form_of(call), operand[0], operand[1], dst);
 }
 
 scl_status scl_tri_inverse_rule(const scl_call *call, scl_shape *out) {
@@ -149,7 +134,7 @@ scl_status scl_tri_inverse_rule(const scl_call *call, scl_shape *out) {
   return SCL_OK;
 }
 
-scl_status scl_tri_inverse_forward(const scl_call *call, const scl_mat *const *operand,
-                                   scl_mat **out) {
-  return scl_tri_inverse(scl_call_flag(call, 0), operand[0], out);
+scl_status scl_tri_inverse_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
+                               scl_block dst) {
+  return ctx->engine->trtri(ctx, triangle(scl_call_flag(call, 0)), operand[0], dst);
 }

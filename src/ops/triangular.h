@@ -15,19 +15,10 @@ typedef struct {
   bool transpose;
 } scl_tri_form;
 
-/* l is n x n, b is n x m (left) or m x n (right); the result has the shape of b. */
-scl_status scl_tri_solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out);
-
-/* l^-1, triangular as l. */
-scl_status scl_tri_inverse(bool upper, const scl_mat *l, scl_mat **out);
-
-/* Reverse mode of x = scl_tri_solve(form, l, b): from x and x_adj = dF/dx, both of the shape of b,
- * l_adj = dF/dl (triangular as l) and b_adj = dF/db. Either output may be NULL. */
+/* Reverse mode of x = op(l)^-1 b, or b op(l)^-1 (TRI_SOLVE of ops/operations.def): from x and x_adj
+ * = dF/dx, both of the shape of b, l_adj = dF/dl (triangular as l) and b_adj = dF/db. Either output
+ * may be NULL. */
 scl_status scl_tri_solve_adjoint(scl_tri_form form, const scl_mat *l, const scl_mat *x,
                                  const scl_mat *x_adj, scl_mat **l_adj, scl_mat **b_adj);
-
-/* Rows of graph/ops.def. */
-scl_rule scl_tri_solve_rule, scl_tri_inverse_rule;
-scl_forward scl_tri_solve_forward, scl_tri_inverse_forward;
 
 #endif

@@ -1,6 +1,5 @@
 /* Calls of the engine as steps of a routine. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "program/compile.h"
 #include "program/scan.h"
@@ -14,8 +13,9 @@ static scl_status fill_apart(scl_compiling *c, int v, scl_routine_step *s) {
   const scl_value *value = &c->lowered.tape.value[v];
   const bool adjoint = value->kind == SCL_VALUE_MATVEC_ADJOINT;
   const size_t m = value->at[0], k = value->at[1], n = value->at[adjoint ? 3 : 2];
+  const size_t at[] = {adjoint ? k : m, adjoint ? m : k, n, adjoint, 0};
   s->kind = SCL_VALUE_MATMUL;
-  s->at[3] = adjoint;
+  scl_value_call(s->kind, at, &s->call);
   SCL_TRY(block_of(c, v, adjoint ? 1 : 0, m, k, &s->a));
   SCL_TRY(block_of(c, v, adjoint ? 0 : 1, adjoint ? m : k, n, &s->b));
   SCL_TRY(scl_storage_make(c, v));
@@ -69,10 +69,10 @@ static scl_status fill_scan(scl_compiling *c, int v, scl_routine_step *s) {
 static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
   const scl_value *value = &c->lowered.tape.value[v];
   scl_block *block[] = {&s->a, &s->b};
-  memcpy(s->at, value->at, sizeof s->at);
+  scl_value_call(s->kind, value->at, &s->call);
   for (int k = 0; k < value->operands; k++) {
-    const scl_value_shape shape = scl_value_shape_of(s->kind, value->at, k);
-    SCL_TRY(block_of(c, v, k, shape.rows, shape.columns, block[k]));
+    const scl_shape shape = s->call.operand[k].shape;
+    SCL_TRY(block_of(c, v, k, shape.nrow, shape.ncol, block[k]));
   }
   if (s->kind == SCL_VALUE_CHOL) {
     scl_routine *r = c->routine;

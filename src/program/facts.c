@@ -138,8 +138,8 @@ static bool is_mirror(comparison *c, int x, int y) {
     return is_mirror_gather(c, x, y);
   case SCL_VALUE_MATMUL:
     return is_mirror_product(c, x, y);
-  case SCL_VALUE_TRIANGLE:
-    return x == y && v->at[1] == 2;
+  case SCL_VALUE_COPY_AS:
+    return x == y && v->at[1] == SCL_COPY_MIRROR_LOWER;
   default:
     return false;
   }
@@ -167,7 +167,7 @@ bool scl_tape_is_finite(scl_tape *t, int value) {
     case SCL_VALUE_TRANSPOSE:
     case SCL_VALUE_PART:
     case SCL_VALUE_GATHER:
-    case SCL_VALUE_TRIANGLE:
+    case SCL_VALUE_COPY_AS:
     case SCL_VALUE_COPY:
       value = scl_tape_operand(t, value, 0);
       break;
@@ -239,7 +239,7 @@ unsigned scl_tape_zeros(scl_tape *t, const scl_value *v, const int *operand) {
   case SCL_VALUE_SCATTER: /* steps leave out products with these zeros */
   case SCL_VALUE_SCATTER_COLUMNS:
     return t->of_step ? any | SCL_ZERO_BY_VALUE : both;
-  case SCL_VALUE_TRIANGLE:
+  case SCL_VALUE_COPY_AS:
     return any | SCL_ZERO_BY_VALUE;
   case SCL_VALUE_SCAN:
     return both;
@@ -248,7 +248,8 @@ unsigned scl_tape_zeros(scl_tape *t, const scl_value *v, const int *operand) {
   case SCL_VALUE_TRI_SOLVE:
   case SCL_VALUE_LU_SOLVE:
     return (any & SCL_ZERO_BY_CHOICE) != 0 ? both : 0;
-  default:
-    return any;
+  default: /* operations that move elements pass them on; others are not known */
+    return scl_row_of(v->kind)->how == SCL_IS_CALL && scl_row_of(v->kind)->rule != NULL ? both
+                                                                                        : any;
   }
 }

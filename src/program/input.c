@@ -39,12 +39,19 @@ static bool scan_fits(const scl_tape *t, int operands, const int *operand, const
 
 static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, int operands,
                          const int *operand, const size_t *at) {
-  const int wanted = scl_values[kind].operands;
+  const scl_operation *row = scl_row_of(kind);
+  const int wanted = scl_value_operands(kind);
+  scl_shape shape;
+  scl_call call;
   if (wanted != SCL_MANY_OPERANDS && wanted != operands) return false;
   for (int k = 0; k < operands; k++) {
     if (operand[k] < 0 || operand[k] >= t->values) return false;
     const scl_value_shape s = scl_value_shape_of(kind, at, k);
     if (s.rows != SIZE_MAX && s.rows * s.columns != scl_tape_length(t, operand[k])) return false;
+  }
+  if (row->how == SCL_IS_CALL && row->rule != NULL) {
+    scl_value_call(kind, at, &call);
+    if (row->rule(&call, &shape) != SCL_OK) return false;
   }
   const size_t x = operands > 0 ? scl_tape_length(t, operand[0]) : 0;
   switch (kind) {
@@ -62,8 +69,8 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
     return index_fits(t, at[0], at[1]) && t->data[at[0]].length == x;
   case SCL_VALUE_SCAN:
     return scan_fits(t, operands, operand, at);
-  case SCL_VALUE_TRIANGLE:
-    return at[1] <= 2;
+  case SCL_VALUE_COPY_AS:
+    return at[1] >= SCL_COPY_LOWER && at[1] <= SCL_COPY_MIRROR_LOWER;
   case SCL_VALUE_LU_SOLVE:
     return t->value[operand[0]].kind == SCL_VALUE_LU;
   case SCL_VALUE_MATVEC: /* made by program/lower.c */
@@ -101,7 +108,7 @@ int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, co
   if (!operands_fit(t, kind, op, operands, operand, at)) {
     scl_tape_fail(t,
                   scl_fail_argument("f", "a recorded operation ('%s') has operands that do not fit",
-                                    scl_values[kind].name));
+                                    scl_row_of(kind)->name));
     return 0;
   }
   switch (kind) {

@@ -31,7 +31,7 @@ static inline bool scl_is_alias(const scl_value *v) {
   return v->kind == SCL_VALUE_PART && v->at[4] == 1;
 }
 static inline scl_value_how scl_how(const scl_value *v) {
-  return scl_values[v->kind].how;
+  return scl_row_of(v->kind)->how;
 }
 /* The value whose storage this one has. */
 static inline int scl_root(const scl_tape *t, int value) {

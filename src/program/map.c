@@ -282,14 +282,17 @@ static int map_solve(mapping *m, int v) {
   return scl_tape_call(m->to, (scl_value_kind)value.kind, whole(m, l), whole(m, b), all);
 }
 
-/* Of program/values.def. A kind without a rule: the vectors are evaluated one after another. */
+/* Of ops/operations.def. A kind without a rule: the vectors are evaluated one after another. */
 typedef int rule(mapping *m, int v);
 static rule *const rules[SCL_VALUE_KINDS] = {
 #define NONE NULL
-#define SCL_VALUE(NAME, name, how, operands, attributes, a, b, result, reverse, run, vectors, ...) \
-  vectors,
-#include "program/values.def"
-#undef SCL_VALUE
+#define NO_VALUE NULL
+#define VALUE(reverse, vectors, scalars) vectors
+#define SCL_OPERATION(NAME, name, how, operands, attributes, shapes, node, run, value) value,
+#include "ops/operations.def"
+#undef SCL_OPERATION
+#undef VALUE
+#undef NO_VALUE
 #undef NONE
 };
 

@@ -160,9 +160,9 @@ static int tri_solve(scl_tape *t, int l, int b, size_t n, size_t k, bool upper, 
   return scl_tape_call(t, SCL_VALUE_TRI_SOLVE, l, b, at);
 }
 
-static int triangle(scl_tape *t, int x, size_t n, size_t kind) {
+static int copy_as(scl_tape *t, int x, size_t n, scl_copy kind) {
   const size_t at[] = {n, kind};
-  return scl_tape_call(t, SCL_VALUE_TRIANGLE, x, 0, at);
+  return scl_tape_call(t, SCL_VALUE_COPY_AS, x, 0, at);
 }
 
 /* An n x n matrix with `diagonal` on its diagonal and `other` elsewhere. */
@@ -179,7 +179,7 @@ static int diagonal_data(scl_tape *t, size_t n, double diagonal, double other) {
  * dF/dL with its diagonal halved. Iain Murray, "Differentiation of the Cholesky decomposition",
  * 2016. */
 static int chol_adjoint_by_solves(scl_tape *t, int l, int g, size_t n) {
-  int p = triangle(t, scl_tape_matmul(t, l, g, n, n, n, true, false), n, 0);
+  int p = copy_as(t, scl_tape_matmul(t, l, g, n, n, n, true, false), n, SCL_COPY_LOWER);
   p = scl_tape_binary(t, SCL_OP_MUL, p, diagonal_data(t, n, 0.5, 1.0));
   int m = tri_solve(t, l, p, n, n, false, true);
   m = scl_tape_transpose(t, tri_solve(t, l, scl_tape_transpose(t, m, n, n), n, n, false, true), n,
@@ -205,7 +205,7 @@ static void reverse_chol(scl_reverse *r, int value, int g) {
   const size_t n = t->value[value].at[0];
   const bool symmetric = t->value[value].at[2] != 0;
   g = scl_tape_fill(t, g, n * n);
-  int share = r->again ? chol_adjoint_by_solves(t, value, triangle(t, g, n, 0), n)
+  int share = r->again ? chol_adjoint_by_solves(t, value, copy_as(t, g, n, SCL_COPY_LOWER), n)
                        : scl_tape_call(t, SCL_VALUE_CHOL_ADJOINT, value, g, &n);
   if (!symmetric) share = scl_tape_binary(t, SCL_OP_MUL, share, below_twice(t, n));
   scl_share_whole(r, scl_tape_operand(t, value, 0), share);
@@ -223,18 +223,32 @@ static void reverse_tri_solve(scl_reverse *r, int value, int g) {
   const int x = scl_tape_factor(t, solved, value);
   const int product = transpose ? scl_tape_matmul(t, x, solved, n, k, n, false, true)
                                 : scl_tape_matmul(t, solved, x, n, k, n, false, true);
-  scl_share_whole(r, l, scl_tape_unary(t, SCL_OP_NEG, triangle(t, product, n, upper)));
+  const scl_copy kind = upper ? SCL_COPY_UPPER : SCL_COPY_LOWER;
+  scl_share_whole(r, l, scl_tape_unary(t, SCL_OP_NEG, copy_as(t, product, n, kind)));
 }
 
-static void reverse_triangle(scl_reverse *r, int value, int g) {
+/* For X = L^-1: the triangle of -X' dX X'. */
+static void reverse_tri_inverse(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
-  const size_t n = t->value[value].at[0], kind = t->value[value].at[1];
+  const size_t n = t->value[value].at[0];
+  const scl_copy kind = t->value[value].at[2] != 0 ? SCL_COPY_UPPER : SCL_COPY_LOWER;
+  const int half = scl_tape_matmul(t, value, scl_tape_fill(t, g, n * n), n, n, n, true, false);
+  const int share = scl_tape_matmul(t, half, value, n, n, n, false, true);
+  scl_share_whole(r, scl_tape_operand(t, value, 0),
+                  scl_tape_unary(t, SCL_OP_NEG, copy_as(t, share, n, kind)));
+}
+
+static void reverse_copy_as(scl_reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const size_t n = t->value[value].at[0];
+  scl_copy kind = (scl_copy)t->value[value].at[1];
   g = scl_tape_fill(t, g, n * n);
-  if (kind == 2) {
+  if (kind == SCL_COPY_MIRROR_LOWER) {
     g = scl_tape_binary(t, SCL_OP_ADD, g, scl_tape_transpose(t, g, n, n));
     g = scl_tape_binary(t, SCL_OP_MUL, g, diagonal_data(t, n, 0.5, 1.0));
+    kind = SCL_COPY_LOWER;
   }
-  scl_share_whole(r, scl_tape_operand(t, value, 0), triangle(t, g, n, kind == 2 ? 0 : kind));
+  scl_share_whole(r, scl_tape_operand(t, value, 0), copy_as(t, g, n, kind));
 }
 
 static int lu_solve(scl_tape *t, int lu, int b, size_t n, size_t k, bool transpose) {
@@ -302,15 +316,23 @@ static void refuse_again(scl_reverse *r, int value, int g) {
                                              "asked for, but the program was not made for it"));
 }
 
-/* Of program/values.def. */
+/* Of ops/operations.def. */
 typedef void reverse_rule(scl_reverse *r, int value, int g);
 static reverse_rule *const rules[SCL_VALUE_KINDS] = {
 #define NONE NULL
-#define SCL_VALUE(NAME, name, how, operands, attributes, a, b, result, reverse, ...) reverse,
-#include "program/values.def"
-#undef SCL_VALUE
+#define NO_VALUE NULL
+#define VALUE(reverse, vectors, scalars) reverse
+#define SCL_OPERATION(NAME, name, how, operands, attributes, shapes, node, run, value) value,
+#include "ops/operations.def"
+#undef SCL_OPERATION
+#undef VALUE
+#undef NO_VALUE
 #undef NONE
 };
+
+bool scl_tape_has_reverse(scl_value_kind kind) {
+  return rules[kind] != NULL;
+}
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "ops/cholesky.h"
-#include "ops/lu.h"
 #include "ops/operation.h"
 
 /* ---- parts ---------------------------------------------------------------------------------- */
@@ -161,14 +159,6 @@ done:
 
 /* ---- running it ----------------------------------------------------------------------------- */
 
-static scl_trans trans_of(size_t flag) {
-  return flag != 0 ? SCL_TRANS : SCL_NO_TRANS;
-}
-
-static scl_status run_gather(scl_context *ctx, const scl_routine_step *s) {
-  return ctx->engine->gather(ctx, s->b, (scl_block){.buffer = NULL}, s->a, s->dst);
-}
-
 static scl_status run_scatter(scl_context *ctx, const scl_routine_step *s) {
   for (size_t j = 0; j < s->dst.ncol; j++) {
     SCL_TRY(ctx->engine->group_sums(ctx, s->b, s->more, s->most,
@@ -178,60 +168,27 @@ static scl_status run_scatter(scl_context *ctx, const scl_routine_step *s) {
   return SCL_OK;
 }
 
-static scl_status run_cumsum(scl_context *ctx, const scl_routine_step *s) {
-  return ctx->engine->cumulate(ctx, s->at[2] != 0, s->a, s->dst);
+/* A call; those that read more than their operands have no function in the table. */
+static scl_status run_call(scl_context *ctx, const scl_routine_step *s) {
+  const scl_block operand[] = {s->a, s->b};
+  switch (s->kind) {
+  case SCL_VALUE_GATHER:
+  case SCL_VALUE_GATHER_COLUMNS:
+    return ctx->engine->gather(ctx, s->b, (scl_block){.buffer = NULL}, s->a, s->dst);
+  case SCL_VALUE_SCATTER:
+  case SCL_VALUE_SCATTER_COLUMNS:
+    return run_scatter(ctx, s);
+  case SCL_VALUE_CHOL:
+    return ctx->engine->potrf_copy(ctx, s->a, s->dst, s->more);
+  case SCL_VALUE_SCAN:
+    return ctx->engine->scan(ctx, s->scan);
+  default:
+    return scl_row_of(s->kind)->run(ctx, &s->call, operand, s->dst);
+  }
 }
-
-static scl_status run_matmul(scl_context *ctx, const scl_routine_step *s) {
-  return ctx->engine->gemm(ctx, 1.0, trans_of(s->at[3]), s->a, SCL_GENERAL, trans_of(s->at[4]),
-                           s->b, SCL_GENERAL, 0.0, s->dst, SCL_ALL);
-}
-
-static scl_status run_chol(scl_context *ctx, const scl_routine_step *s) {
-  return ctx->engine->potrf_copy(ctx, s->a, s->dst, s->more);
-}
-
-static scl_status run_chol_adjoint(scl_context *ctx, const scl_routine_step *s) {
-  return scl_chol_adjoint_block(ctx, s->a, s->b, s->dst);
-}
-
-static scl_status run_tri_solve(scl_context *ctx, const scl_routine_step *s) {
-  SCL_TRY(ctx->engine->copy(ctx, SCL_COPY, s->b, s->dst));
-  return ctx->engine->trsm(ctx, SCL_LEFT, s->at[2] != 0 ? SCL_UPPER : SCL_LOWER, trans_of(s->at[3]),
-                           s->a, s->dst);
-}
-
-static scl_status run_lu(scl_context *ctx, const scl_routine_step *s) {
-  const size_t factor = s->dst.nrow - 2;
-  return scl_lu_block(ctx, s->a, scl_block_part(s->dst, 0, 0, factor, 1),
-                      scl_block_part(s->dst, factor, 0, 2, 1));
-}
-
-static scl_status run_lu_solve(scl_context *ctx, const scl_routine_step *s) {
-  const scl_block factor = scl_block_part(s->a, 0, 0, s->a.nrow - 2, 1);
-  return scl_lu_solve_block(ctx, trans_of(s->at[2]), factor, s->b, s->dst);
-}
-
-static scl_status run_triangle(scl_context *ctx, const scl_routine_step *s) {
-  static const scl_copy kind[] = {SCL_COPY_LOWER, SCL_COPY_UPPER, SCL_COPY_MIRROR_LOWER};
-  return ctx->engine->copy(ctx, kind[s->at[1]], s->a, s->dst);
-}
-
-static scl_status run_scan(scl_context *ctx, const scl_routine_step *s) {
-  return ctx->engine->scan(ctx, s->scan);
-}
-
-typedef scl_status run_call(scl_context *ctx, const scl_routine_step *s);
-static run_call *const calls[SCL_VALUE_KINDS] = {
-#define NONE NULL
-#define SCL_VALUE(NAME, name, how, operands, attributes, a, b, result, reverse, run, ...) run,
-#include "program/values.def"
-#undef SCL_VALUE
-#undef NONE
-};
 
 static scl_status run_step(scl_context *ctx, const scl_routine_step *s) {
-  if (s->plan == NULL) return calls[s->kind](ctx, s);
+  if (s->plan == NULL) return run_call(ctx, s);
   if (s->ready == NULL) return ctx->engine->expr(ctx, s->plan);
   ctx->engine->expr_repeat(s->ready);
   return SCL_OK;

@@ -45,8 +45,8 @@ typedef struct {
   struct scl_ready_plan *ready; /* the engine's form of it, or NULL */
   scl_scan_pass *scan;          /* of a SCAN */
   scl_value_kind kind;
-  size_t at[SCL_VALUE_ATTRIBUTES]; /* attributes of the value */
-  size_t most;                     /* elements of a group, of sums over groups */
+  scl_call call;
+  size_t most; /* elements of a group, of sums over groups */
   scl_block a, b, dst, more;
 } scl_routine_step;
 

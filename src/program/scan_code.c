@@ -203,15 +203,15 @@ static void put_tri_solve(scalars *w, int value, int *to) {
   }
 }
 
-static void put_triangle(scalars *w, int value, int *to) {
+static void put_copy_as(scalars *w, int value, int *to) {
   const size_t *at = w->from->value[value].at, n = at[0];
   const int x = operand_of(w, value, 0);
   for (size_t j = 0; j < n; j++) {
     for (size_t i = 0; i < n; i++) {
-      const bool kept = at[1] == 1 ? i <= j : i >= j;
-      to[i + j * n] = kept         ? element_of(w, x, i + j * n)
-                      : at[1] == 2 ? element_of(w, x, j + i * n)
-                                   : zero(w);
+      const bool kept = at[1] == SCL_COPY_UPPER ? i <= j : i >= j;
+      to[i + j * n] = kept                             ? element_of(w, x, i + j * n)
+                      : at[1] == SCL_COPY_MIRROR_LOWER ? element_of(w, x, j + i * n)
+                                                       : zero(w);
     }
   }
 }
@@ -293,15 +293,17 @@ static void put_lu_solve(scalars *w, int value, int *to) {
   }
 }
 
-/* Of program/values.def. */
+/* Of ops/operations.def. */
 typedef void put_rule(scalars *w, int value, int *to);
 static put_rule *const rules[SCL_VALUE_KINDS] = {
 #define NONE NULL
-#define SCL_VALUE(NAME, name, how, operands, attributes, a, b, result, reverse, run, vectors,      \
-                  scalars)                                                                         \
-  scalars,
-#include "program/values.def"
-#undef SCL_VALUE
+#define NO_VALUE NULL
+#define VALUE(reverse, vectors, scalars) scalars
+#define SCL_OPERATION(NAME, name, how, operands, attributes, shapes, node, run, value) value,
+#include "ops/operations.def"
+#undef SCL_OPERATION
+#undef VALUE
+#undef NO_VALUE
 #undef NONE
 };
 

@@ -5,34 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const scl_value_row scl_values[SCL_VALUE_KINDS] = {
-#define MANY SCL_MANY_OPERANDS
-#define SCL_VALUE(NAME, name, how, operands, attributes, ...)                                      \
-  {#name, operands, attributes, SCL_IS_##how},
-#include "program/values.def"
-#undef SCL_VALUE
-#undef MANY
-};
-
-scl_value_shape scl_value_shape_of(scl_value_kind kind, const size_t *at, int k) {
-#define BY(rows, columns)                                                                          \
-  (scl_value_shape) {                                                                              \
-    rows, columns                                                                                  \
-  }
-#define ANY BY(SIZE_MAX, 1)
-  switch (kind) {
-#define SCL_VALUE(NAME, name, how, operands, attributes, a, b, result, ...)                        \
-  case SCL_VALUE_##NAME:                                                                           \
-    return k == SCL_OF_RESULT ? result : k == 0 ? a : k == 1 ? b : ANY;
-#include "program/values.def"
-#undef SCL_VALUE
-  default:
-    return ANY;
-  }
-#undef ANY
-#undef BY
-}
-
 void scl_tape_begin(scl_tape *t) {
   memset(t, 0, sizeof *t);
 }
@@ -210,7 +182,7 @@ int scl_tape_number(scl_tape *t, double number) {
 
 static int one(scl_tape *t, scl_value_kind kind, int x, const size_t *at, size_t length) {
   scl_value v = {.kind = (uint8_t)kind, .operands = 1, .length = length};
-  memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
+  memcpy(v.at, at, (size_t)scl_value_attributes(kind) * sizeof *at);
   return scl_tape_add_value(t, v, &x);
 }
 
@@ -332,9 +304,9 @@ int scl_tape_call(scl_tape *t, scl_value_kind kind, int a, int b, const size_t *
   const int operand[] = {a, b};
   const scl_value_shape shape = scl_value_shape_of(kind, at, SCL_OF_RESULT);
   scl_value v = {.kind = (uint8_t)kind,
-                 .operands = scl_values[kind].operands,
+                 .operands = scl_value_operands(kind),
                  .length = shape.rows * shape.columns};
-  memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
+  memcpy(v.at, at, (size_t)scl_value_attributes(kind) * sizeof *at);
   return scl_tape_add_value(t, v, operand);
 }
 
@@ -344,7 +316,7 @@ int scl_tape_scan(scl_tape *t, const size_t *at, const int *operand) {
   scl_value v = {.kind = SCL_VALUE_SCAN,
                  .operands = scl_scan_first(shape, SCL_SCAN_SUM),
                  .length = scl_scan_length(shape, at[1], at[2], at[4] != 0)};
-  memcpy(v.at, at, sizeof v.at);
+  memcpy(v.at, at, (size_t)scl_value_attributes(SCL_VALUE_SCAN) * sizeof *at);
   return scl_tape_add_value(t, v, operand);
 }
 

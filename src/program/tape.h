@@ -9,39 +9,9 @@
 #define SCL_PROGRAM_TAPE_H
 
 #include "engine/plan/scan.h"
+#include "ops/table.h"
 
-typedef enum {
-#define SCL_VALUE(NAME, ...) SCL_VALUE_##NAME,
-#include "program/values.def"
-#undef SCL_VALUE
-  SCL_VALUE_KINDS
-} scl_value_kind;
-
-typedef enum {
-  SCL_IS_LEAF,
-  SCL_IS_STEP,
-  SCL_IS_VIEW,
-  SCL_IS_TOTAL,
-  SCL_IS_CALL,
-  SCL_IS_LAYOUT
-} scl_value_how;
-
-enum { SCL_VALUE_ATTRIBUTES = 5, SCL_MANY_OPERANDS = -1 };
-
-typedef struct {
-  const char *name;
-  int operands, attributes;
-  scl_value_how how;
-} scl_value_row;
-extern const scl_value_row scl_values[SCL_VALUE_KINDS];
-
-/* The shape of operand k, or of the result for k = SCL_OF_RESULT, by the attributes; rows are
- * SIZE_MAX where these do not say it. */
-enum { SCL_OF_RESULT = -1 };
-typedef struct {
-  size_t rows, columns;
-} scl_value_shape;
-scl_value_shape scl_value_shape_of(scl_value_kind kind, const size_t *at, int k);
+enum { SCL_VALUE_ATTRIBUTES = 6 };
 
 typedef struct {
   uint8_t kind;  /* scl_value_kind */
@@ -161,6 +131,8 @@ int scl_tape_fill(scl_tape *t, int x, size_t length);
 /* Adds d(output)/d(parameters) to the tape: a vector of `parameters` numbers; those behind them are
  * constants. With `again` only values that can be differentiated once more are added. */
 int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again);
+/* Whether a kind has a rule in reverse mode. */
+bool scl_tape_has_reverse(scl_value_kind kind);
 /* g d(value)/d(operand k) of an APPLY, before it is summed for an operand of length 1; a negative
  * index if that is zero everywhere (program/reverse_elementwise.c). */
 int scl_tape_slope(scl_tape *t, int value, int k, int g);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "graph/expr.h"
 #include "ops/check.h"
 #include "ops/constructors.h"
 
@@ -133,7 +134,7 @@ SEXP r_matrix_diagonal(SEXP x) {
   scl_status status;
   scl_mat *in, *out = NULL;
   SCL_GO(r_handle_get(x, "x", &in));
-  SCL_GO(scl_diagonal(in, &out));
+  SCL_GO(scl_compute(NULL, SCL_OPERATION_DIAGONAL, 1, &(scl_term){in, 0.0}, 0, NULL, &out));
   SCL_GO(r_result_set(result, &out));
 done:
   scl_mat_release(out);

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "graph/expr.h"
-#include "graph/operations.h"
+#include "ops/table.h"
 #include "engine/plan/elementwise.h"
 
 /* ---- values --------------------------------------------------------------------------------- */

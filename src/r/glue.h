@@ -101,7 +101,7 @@ scl_status r_require_room(SEXP result, size_t numbers);
 /* r/blas.c: gives R's BLAS and LAPACK to the host engine. */
 void r_blas_set(void);
 
-/* r/op.c: the row of graph/operations.h with this name, a string of R (CHARSXP). */
+/* r/op.c: the row of ops/table.h with this name, a string of R (CHARSXP). */
 void r_op_init(void);
 scl_status r_op_find(SEXP string, unsigned *out);
 

@@ -3,7 +3,7 @@
 #ifndef R_NODE_H
 #define R_NODE_H
 
-#include "graph/operations.h"
+#include "ops/table.h"
 #include "r/glue.h"
 
 void r_node_init(void);

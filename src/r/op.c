@@ -1,4 +1,4 @@
-/* The .Call entry of the operations of graph/operations.h:
+/* The .Call entry of the operations of ops/table.h:
  *
  *   r_op(op, operands, attributes, where)
  *
@@ -10,6 +10,9 @@
  * where       the engine for base R operands (r/glue.h); or a handle, whose context an operation
  *             without operands takes
  *
+ *   r_op_shape(op, dims, attributes)   the dimensions of the result, from a list of those of
+ * operands
+ *
  * Operations of generated kernels are recorded: the result is the handle of a pending matrix, and
  * base R operands are copied. Everything else is computed at once: a handle if an operand is one,
  * else a base R matrix. */
@@ -18,7 +21,7 @@
 
 #include "base/engine.h"
 #include "graph/expr.h"
-#include "graph/operations.h"
+#include "ops/table.h"
 
 /* R keeps each string once: the same name has the same address. */
 static SEXP op_string[SCL_OPERATION_COUNT];
@@ -32,7 +35,7 @@ void r_op_init(void) {
 
 scl_status r_op_find(SEXP string, unsigned *out) {
   for (unsigned k = 0; k < SCL_OPERATION_COUNT; k++) {
-    if (op_string[k] == string) {
+    if (op_string[k] == string && scl_operations[k].rule != NULL) {
       *out = k;
       return SCL_OK;
     }
@@ -86,14 +89,20 @@ static scl_status read_request(SEXP op, SEXP operands, SEXP attributes, request 
   return scl_operation_check(out->operation, out->count, out->attributes, out->attribute);
 }
 
-/* Shape of the result for base R operands, before any matrix is made. */
-static scl_status find_shape(const request *r, scl_shape *out) {
+/* Shape of the result for base R operands, before any matrix is made; `dims`: for operands that are
+ * known by their dimensions. */
+static scl_status find_shape(const request *r, bool dims, scl_shape *out) {
   const scl_operation *row = &scl_operations[r->operation];
   scl_call call = {.operation = r->operation, .count = r->count};
   for (int k = 0; k < r->count; k++) {
     scl_shape *shape = &call.operand[k].shape;
     call.operand[k].kind = SCL_A_MATRIX;
-    SCL_TRY(r_shape(r->operand[k], row->operand[k], &shape->nrow, &shape->ncol));
+    if (dims) {
+      shape->nrow = (size_t)INTEGER_RO(r->operand[k])[0];
+      shape->ncol = (size_t)INTEGER_RO(r->operand[k])[1];
+    } else {
+      SCL_TRY(r_shape(r->operand[k], row->operand[k], &shape->nrow, &shape->ncol));
+    }
   }
   for (int k = 0; k < r->attributes; k++) call.attribute[k] = r->attribute[k];
   return row->rule(&call, out);
@@ -116,7 +125,7 @@ static scl_status take_operands(const request *r, bool eager, scl_context *ctx, 
   const scl_operation *row = &scl_operations[r->operation];
   for (int k = 0; k < r->count; k++) {
     SEXP x = r->operand[k];
-    if (row->how == SCL_NODE_APPLY && is_number(x)) {
+    if (row->kind == SCL_VALUE_APPLY && is_number(x)) {
       term[k].number = REAL_RO(x)[0];
     } else if (eager) {
       SCL_TRY(r_operand(ctx, x, row->operand[k], &term[k].matrix));
@@ -134,14 +143,26 @@ static void offer_result(scl_context *ctx, SEXP result, bool begin) {
                             (size_t)XLENGTH(result) * sizeof(double));
 }
 
+SEXP r_op_shape(SEXP op, SEXP dims, SEXP attributes) {
+  SEXP result = PROTECT(Rf_allocVector(INTSXP, 2));
+  request r;
+  scl_shape shape = {0, 0, SCL_GENERAL};
+  scl_status status = read_request(op, dims, attributes, &r);
+  if (status == SCL_OK) status = find_shape(&r, true, &shape);
+  INTEGER(result)[0] = (int)shape.nrow;
+  INTEGER(result)[1] = (int)shape.ncol;
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
 SEXP r_op(SEXP op, SEXP operands, SEXP attributes, SEXP where) {
   request r;
   scl_shape shape = {0, 0, SCL_GENERAL};
   scl_status status = read_request(op, operands, attributes, &r);
   if (status != SCL_OK) return r_return(status, R_NilValue);
-  const bool eager = scl_operations[r.operation].how == SCL_NODE_CALL;
+  const bool eager = scl_operations[r.operation].how == SCL_IS_CALL;
   const bool resident = !eager || r_any_handle(r.count, r.operand);
-  if (!resident) status = find_shape(&r, &shape);
+  if (!resident) status = find_shape(&r, false, &shape);
   if (status != SCL_OK) return r_return(status, R_NilValue);
   SEXP result = PROTECT(r_result_new(resident, shape.nrow, shape.ncol));
   scl_term term[SCL_CALL_OPERANDS] = {{NULL, 0.0}};

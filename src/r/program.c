@@ -4,11 +4,13 @@
  *       where: an index in the device list, -1 for the host
  *       nodes: list(kind, op, args, at, number, scans), but for the last each as long as there are
  *       nodes: two character vectors, a list of integer vectors (1-based nodes), a list of double
- *       vectors (the attributes of program/values.def; `index` and `body` are 1-based), a double
+ *       vectors (the attributes of ops/operations.def; `index` and `body` are 1-based), a double
  *       vector. scans: the bodies of scans, each list(nodes, data, result, ports, guard): of ports
  * the columns are role, length and whether all sequences share it, one row for each
  *       (engine/plan/scan.h)
  *       data: a list of double vectors; parameters: how many numbers; output: a node
+ *   r_program_calls(): the operations that are recorded by the dimensions of their operands and
+ *       their attributes: by name, a list of their operands' and attributes' names
  *   r_program_run(program, x, gradient): the value, and the derivatives behind it if `gradient`
  *   r_program_run_vectors(program, x, gradient): the same for each column of the matrix x, as a
  *       column; NULL if the program has to be mapped to this number of vectors first
@@ -88,31 +90,25 @@ static scl_status read_table(SEXP nodes, node_table *t) {
   return SCL_OK;
 }
 
-static scl_status find_kind(const char *name, scl_value_kind *out) {
-  for (int k = 0; k < SCL_VALUE_KINDS; k++) {
-    if (strcmp(scl_values[k].name, name) != 0) continue;
-    *out = (scl_value_kind)k;
-    return SCL_OK;
+/* The row with this name. */
+static scl_status find_row(SEXP name, unsigned *out) {
+  for (*out = 0; *out < SCL_OPERATION_COUNT; ++*out) {
+    if (strcmp(scl_operations[*out].name, CHAR(name)) == 0) return SCL_OK;
   }
-  return scl_fail_argument("nodes", "there is no kind of node '%.40s'", name);
+  return scl_fail_argument("nodes", "there is no operation '%.40s'", CHAR(name));
 }
 
-static scl_status find_op(scl_value_kind kind, const char *name, unsigned *out) {
-  *out = 0;
-  if (kind == SCL_VALUE_APPLY) {
-    for (unsigned op = 0; op < SCL_OP_COUNT; op++) {
-      *out = op;
-      if (strcmp(scl_op_name((scl_op)op), name) == 0) return SCL_OK;
-    }
-  } else if (kind == SCL_VALUE_REDUCE) {
-    for (unsigned op = 0; op < SCL_REDUCE_COUNT; op++) {
-      *out = op;
-      if (strcmp(scl_reduction_name((scl_reduction)op), name) == 0) return SCL_OK;
-    }
-  } else {
-    return SCL_OK;
+/* The kind of a node, and of APPLY and REDUCE the operation: scl_op, scl_reduction. */
+static scl_status find_kind(SEXP name, SEXP of, scl_value_kind *kind, unsigned *op) {
+  unsigned row;
+  SCL_TRY(find_row(name, &row));
+  *kind = scl_operations[row].kind;
+  if (*kind == SCL_VALUE_APPLY || *kind == SCL_VALUE_REDUCE) {
+    SCL_TRY(find_row(of, &row));
+    if (scl_operations[row].kind != *kind) return bad_nodes();
   }
-  return scl_fail_argument("nodes", "there is no operation '%.40s'", name);
+  *op = row >= SCL_FIRST_REDUCTION ? row - SCL_FIRST_REDUCTION : row;
+  return SCL_OK;
 }
 
 /* Kinds whose first attribute is the 1-based index of data or of a body. */
@@ -127,9 +123,8 @@ static scl_status add_node(const node_table *t, R_xlen_t k, scl_tape *tape) {
   size_t at[SCL_VALUE_ATTRIBUTES] = {0};
   scl_value_kind kind;
   unsigned op;
-  SCL_TRY(find_kind(CHAR(STRING_ELT(t->column[KIND], k)), &kind));
-  SCL_TRY(find_op(kind, CHAR(STRING_ELT(t->column[OP], k)), &op));
-  if (XLENGTH(given) != scl_values[kind].attributes) return bad_nodes();
+  SCL_TRY(find_kind(STRING_ELT(t->column[KIND], k), STRING_ELT(t->column[OP], k), &kind, &op));
+  if (XLENGTH(given) != scl_value_attributes(kind)) return bad_nodes();
   for (int i = 0; i < operands; i++) {
     const int arg = INTEGER_RO(args)[i];
     if (arg < 1 || arg > k) return bad_nodes();
@@ -211,6 +206,37 @@ done:
   free(t.value);
   free(t.operands);
   return status;
+}
+
+/* ---- operations ---------------------------------------------------------------------------- */
+
+static bool is_recorded(scl_value_kind kind) {
+  return scl_value_has_dims(kind) && scl_tape_has_reverse(kind);
+}
+
+SEXP r_program_calls(void) {
+  int count = 0;
+  for (int k = 0; k < SCL_VALUE_KINDS; k++) count += is_recorded((scl_value_kind)k);
+  SEXP calls = PROTECT(Rf_allocVector(VECSXP, count)), names = Rf_allocVector(STRSXP, count);
+  Rf_setAttrib(calls, R_NamesSymbol, names);
+  for (int k = SCL_VALUE_KINDS - 1; k >= 0; k--) {
+    if (!is_recorded((scl_value_kind)k)) continue;
+    const scl_operation *row = scl_row_of((scl_value_kind)k);
+    const int operands = scl_operation_operands(row), attributes = scl_operation_attributes(row);
+    SEXP call = Rf_allocVector(VECSXP, 2);
+    SET_VECTOR_ELT(calls, --count, call);
+    SET_STRING_ELT(names, count, Rf_mkChar(row->name));
+    SET_VECTOR_ELT(call, 0, Rf_allocVector(STRSXP, operands));
+    SET_VECTOR_ELT(call, 1, Rf_allocVector(STRSXP, attributes));
+    for (int i = 0; i < operands; i++) {
+      SET_STRING_ELT(VECTOR_ELT(call, 0), i, Rf_mkChar(row->operand[i]));
+    }
+    for (int i = 0; i < attributes; i++) {
+      SET_STRING_ELT(VECTOR_ELT(call, 1), i, Rf_mkChar(scl_operation_attribute(row, i)->name));
+    }
+  }
+  UNPROTECT(1);
+  return calls;
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */

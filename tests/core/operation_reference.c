@@ -136,7 +136,8 @@ static void reduce(const task *t) {
   free(mapped);
 }
 
-static void product(const task *t, bool ta, bool tb) {
+static void product(const task *t) {
+  const bool ta = t->call->attribute[0] != 0.0, tb = t->call->attribute[1] != 0.0;
   const int second = t->call->count > 1 ? 1 : 0;
   multiply(t->shape.nrow, t->shape.ncol, ta ? rows(t, 0) : columns(t, 0), t->x[0], ta, t->x[second],
            tb, t->to);
@@ -154,9 +155,9 @@ static void gram(const task *t) {
 
 static void tri_solve(const task *t) {
   const size_t n = rows(t, 0);
-  double *l = triangle(n, t->x[0], t->call->attribute[1] != 0.0, t->call->attribute[2] != 0.0);
+  double *l = triangle(n, t->x[0], t->call->attribute[0] != 0.0, t->call->attribute[1] != 0.0);
   double *r = inverse(n, l);
-  if (t->call->attribute[0] != 0.0)
+  if (t->call->attribute[2] != 0.0)
     multiply(t->shape.nrow, n, n, t->x[1], false, r, false, t->to);
   else
     multiply(n, t->shape.ncol, n, r, false, t->x[1], false, t->to);
@@ -225,23 +226,17 @@ static void log_det(const task *t) {
 bool operation_reference(const scl_call *call, const double *const *x, scl_shape shape,
                          double *to) {
   const task t = {call, x, shape, to};
-  if (scl_operations[call->operation].how == SCL_NODE_REDUCE) {
+  if (scl_operations[call->operation].kind == SCL_VALUE_REDUCE) {
     reduce(&t);
     return true;
   }
   switch (call->operation) {
-  case SCL_OPERATION_COPY:
+  case SCL_OPERATION_COPY_AS:
     fill_elements(&t, copied);
     return true;
   case SCL_OPERATION_MATVEC:
   case SCL_OPERATION_MATMUL:
-    product(&t, false, false);
-    return true;
-  case SCL_OPERATION_CROSSPROD:
-    product(&t, true, false);
-    return true;
-  case SCL_OPERATION_TCROSSPROD:
-    product(&t, false, true);
+    product(&t);
     return true;
   case SCL_OPERATION_GRAM:
     gram(&t);

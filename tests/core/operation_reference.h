@@ -1,8 +1,8 @@
-/* The operations of graph/ops.def by plain loops. */
+/* The operations of ops/operations.def by plain loops. */
 #ifndef OPERATION_REFERENCE_H
 #define OPERATION_REFERENCE_H
 
-#include "graph/operations.h"
+#include "ops/table.h"
 
 /* The result of a call on these operands (column-major, as their shapes in the call say) at `to`,
  * which has room for `shape`. False for a row that it does not know. */

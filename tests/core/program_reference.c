@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op_reference.h"
+#include "operation_reference.h"
 #include "test.h"
 
 /* ---- the list ------------------------------------------------------------------------------- */
@@ -81,19 +82,6 @@ static void reduce(const program_node *v, const double *x) {
   }
 }
 
-static void matmul(const program_node *v, const double *a, const double *b) {
-  const size_t m = v->at[0], k = v->at[1], n = v->at[2];
-  for (size_t j = 0; j < n; j++) {
-    for (size_t i = 0; i < m; i++) {
-      double sum = 0.0;
-      for (size_t p = 0; p < k; p++) {
-        sum += (v->at[3] ? a[p + i * k] : a[i + p * m]) * (v->at[4] ? b[j + p * n] : b[p + j * k]);
-      }
-      v->value[i + j * m] = sum;
-    }
-  }
-}
-
 static void chol(program_nodes *l, const program_node *v, const double *a) {
   const size_t n = v->at[0];
   for (size_t j = 0; j < n; j++) {
@@ -102,48 +90,6 @@ static void chol(program_nodes *l, const program_node *v, const double *a) {
       for (size_t k = 0; k < j; k++) sum -= v->value[i + k * n] * v->value[j + k * n];
       if (i == j && !(sum > 0.0)) l->no_factor = true;
       v->value[i + j * n] = i < j ? 0.0 : i == j ? sqrt(sum) : sum / v->value[j + j * n];
-    }
-  }
-}
-
-/* x (n elements, `step` apart) = op(t)^-1 x. */
-static void solve(const double *t, size_t n, bool upper, bool transpose, double *x, size_t step) {
-  const bool backward = upper != transpose;
-  for (size_t s = 0; s < n; s++) {
-    const size_t i = backward ? n - 1 - s : s;
-    double sum = x[i * step];
-    for (size_t r = 0; r < s; r++) {
-      const size_t j = backward ? n - 1 - r : r;
-      sum -= (transpose ? t[j + i * n] : t[i + j * n]) * x[j * step];
-    }
-    x[i * step] = sum / t[i + i * n];
-  }
-}
-
-static void tri_solve(const program_node *v, const double *t, const double *b) {
-  const size_t n = v->at[0];
-  for (size_t i = 0; i < v->length; i++) v->value[i] = b[i];
-  for (size_t j = 0; j < v->at[1]; j++) {
-    solve(t, n, v->at[2] != 0, v->at[3] != 0, v->value + j * n, 1);
-  }
-}
-
-/* Half of M + M', M = L^-T phi(L' G) L^-1; phi: the lower triangle, its diagonal halved. */
-static void chol_adjoint(const program_node *v, const double *t, const double *g) {
-  const size_t n = v->at[0];
-  double *p = v->value;
-  for (size_t j = 0; j < n; j++) {
-    for (size_t i = 0; i < n; i++) {
-      double sum = 0.0;
-      for (size_t k = i; k < n; k++) sum += t[k + i * n] * (k >= j ? g[k + j * n] : 0.0);
-      p[i + j * n] = i > j ? sum : i == j ? sum / 2.0 : 0.0;
-    }
-  }
-  for (size_t j = 0; j < n; j++) solve(t, n, false, true, p + j * n, 1);
-  for (size_t i = 0; i < n; i++) solve(t, n, false, true, p + i, n);
-  for (size_t j = 0; j < n; j++) {
-    for (size_t i = 0; i <= j; i++) {
-      p[i + j * n] = p[j + i * n] = (p[i + j * n] + p[j + i * n]) / 2.0;
     }
   }
 }
@@ -168,7 +114,13 @@ static void eliminate(double *a, size_t n, double *b, size_t k, double *det) {
       for (size_t j = 0; j < k; j++) b[i + j * n] -= f * b[c + j * n];
     }
   }
-  for (size_t j = 0; j < k; j++) solve(a, n, true, false, b + j * n, 1);
+  for (size_t j = 0; j < k; j++) {
+    for (size_t i = n; i-- > 0;) {
+      double *x = b + j * n;
+      for (size_t r = i + 1; r < n; r++) x[i] -= a[i + r * n] * x[r];
+      x[i] /= a[i + i * n];
+    }
+  }
 }
 
 /* Here the matrix itself stands for its factor. */
@@ -201,11 +153,6 @@ static void cumulate(const program_node *v, const double *x) {
   }
 }
 
-static double triangle_of(const double *x, size_t n, size_t i, size_t j, size_t kind) {
-  if (kind == 2) return i >= j ? x[i + j * n] : x[j + i * n];
-  return (kind == 0 ? i >= j : i <= j) ? x[i + j * n] : 0.0;
-}
-
 /* Values that only move elements. */
 static void move(const program_nodes *l, const program_node *v, const double *x) {
   const size_t *at = v->at;
@@ -231,11 +178,6 @@ static void move(const program_nodes *l, const program_node *v, const double *x)
     for (size_t i = 0; i < v->length; i++) v->value[i] = 0.0;
     for (size_t k = 0; k < operand_length(l, v, 0); k++) v->value[(size_t)place[k]] += x[k];
     break;
-  case SCL_VALUE_TRIANGLE:
-    for (size_t i = 0; i < v->length; i++) {
-      v->value[i] = triangle_of(x, at[0], i % at[0], i / at[0], at[1]);
-    }
-    break;
   default: /* CONCAT */
     for (int k = 0; k < v->operands; k++) {
       for (size_t i = 0; i < operand_length(l, v, k); i++) v->value[to++] = operand(l, v, k)[i];
@@ -244,7 +186,19 @@ static void move(const program_nodes *l, const program_node *v, const double *x)
   }
 }
 
+/* By the reference of the operation on matrices. */
+static void call(const program_nodes *l, const program_node *v) {
+  const double *x[SCL_CALL_OPERANDS] = {NULL};
+  scl_shape shape;
+  scl_call of;
+  scl_value_call(v->kind, v->at, &of);
+  for (int k = 0; k < v->operands; k++) x[k] = operand(l, v, k);
+  CHECK_OK(scl_row_of(v->kind)->rule(&of, &shape));
+  CHECK(operation_reference(&of, x, shape, v->value));
+}
+
 static void evaluate(program_nodes *l, const program_node *v) {
+  const scl_operation *row = scl_row_of(v->kind);
   const double *a = v->operands > 0 ? operand(l, v, 0) : NULL;
   switch (v->kind) {
   case SCL_VALUE_PARAMETER:
@@ -265,17 +219,8 @@ static void evaluate(program_nodes *l, const program_node *v) {
   case SCL_VALUE_CUMSUM:
     cumulate(v, a);
     break;
-  case SCL_VALUE_MATMUL:
-    matmul(v, a, operand(l, v, 1));
-    break;
   case SCL_VALUE_CHOL:
     chol(l, v, a);
-    break;
-  case SCL_VALUE_CHOL_ADJOINT:
-    chol_adjoint(v, a, operand(l, v, 1));
-    break;
-  case SCL_VALUE_TRI_SOLVE:
-    tri_solve(v, a, operand(l, v, 1));
     break;
   case SCL_VALUE_LU:
     lu(v, a);
@@ -284,7 +229,11 @@ static void evaluate(program_nodes *l, const program_node *v) {
     lu_solve(v, a, operand(l, v, 1));
     break;
   default:
-    move(l, v, a);
+    if (row->how == SCL_IS_CALL && row->rule != NULL) {
+      call(l, v);
+    } else {
+      move(l, v, a);
+    }
     break;
   }
 }
@@ -350,7 +299,7 @@ static void *resize(void *memory, size_t bytes) {
 int program_add(program_nodes *l, scl_value_kind kind, unsigned op, int operands, const int *args,
                 const size_t *at, double number) {
   program_node v = {.kind = kind, .op = op, .operands = operands, .number = number};
-  if (at != NULL) memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
+  if (at != NULL) memcpy(v.at, at, (size_t)scl_value_attributes(kind) * sizeof *at);
   v.operand = test_alloc((size_t)operands * sizeof *v.operand);
   for (int k = 0; k < operands; k++) v.operand[k] = args[k];
   v.length = length_of(l, &v);
@@ -420,6 +369,29 @@ int node_ifelse(program_nodes *l, int test, int yes, int no) {
 
 int node_one(program_nodes *l, scl_value_kind kind, int x, const size_t *at) {
   return program_add(l, kind, 0, 1, &x, at, 0.0);
+}
+
+int node_calls(program_nodes *l, size_t m, size_t n, int variant) {
+  int part[SCL_VALUE_KINDS], parts = 0;
+  double *shift = test_alloc((m * m + 1) * sizeof *shift);
+  for (size_t i = 0; i < m * m; i++) shift[i] = i % (m + 1) == 0 ? 1.5 : 0.0;
+  for (int k = 0; k < SCL_VALUE_KINDS; k++) {
+    const scl_value_kind kind = (scl_value_kind)k;
+    int args[SCL_CALL_OPERANDS];
+    if (!scl_value_has_dims(kind) || !scl_tape_has_reverse(kind)) continue;
+    for (int i = 0; i < scl_value_operands(kind); i++) {
+      const int x =
+          node_binary(l, SCL_OP_DIV, node_parameter(l, m * m), node_number(l, 1.0 + (double)m));
+      args[i] = node_binary(l, SCL_OP_ADD, x, node_data(l, shift, m * m));
+    }
+    const bool two = scl_value_operands(kind) > 1;
+    const size_t flag = (size_t)variant,
+                 *at = two ? AT(m, m, m, m, flag, flag) : AT(m, m, flag, flag);
+    part[parts++] = program_add(l, kind, 0, scl_value_operands(kind), args, at, 0.0);
+  }
+  (void)n;
+  free(shift);
+  return node_concat(l, parts, part);
 }
 
 int node_reduce(program_nodes *l, scl_reduction op, int x, size_t m, size_t n, scl_margin margin) {

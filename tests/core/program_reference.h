@@ -43,6 +43,9 @@ int node_unary(program_nodes *l, scl_op op, int a);
 int node_binary(program_nodes *l, scl_op op, int a, int b);
 int node_ifelse(program_nodes *l, int test, int yes, int no);
 int node_one(program_nodes *l, scl_value_kind kind, int x, const size_t *at);
+/* Each operation that is recorded by the dimensions of its operands, of m x m matrices; `variant`:
+ * its flags. */
+int node_calls(program_nodes *l, size_t m, size_t n, int variant);
 int node_reduce(program_nodes *l, scl_reduction op, int x, size_t m, size_t n, scl_margin margin);
 int node_sum(program_nodes *l, int x);
 int node_concat(program_nodes *l, int count, const int *x);

@@ -6,6 +6,7 @@
 
 #include "ops/cholesky.h"
 #include "matrices.h"
+#include "record.h"
 
 /* The stored elements of the factor, of its adjoint and of the adjoint of the matrix. */
 typedef struct {
@@ -15,8 +16,8 @@ typedef struct {
 static result compute(scl_context *ctx, const double *a, size_t n) {
   scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l = NULL, *s = NULL;
   scl_mat *l_adj = mat_random(ctx, n, n, SCL_GENERAL); /* its upper triangle is not read */
-  CHECK_OK(scl_chol(m, 0.0, false, &l));
-  CHECK_OK(scl_chol_adjoint(l, l_adj, &s));
+  CHECK_OK(compute_chol(m, 0.0, false, &l));
+  CHECK_OK(compute_chol_adjoint(l, l_adj, &s));
   const result r = {mat_stored(l), mat_stored(l_adj), mat_stored(s)};
   CHECK(s->view == SCL_SYMMETRIC && mat_is_canonical(r.s, n, n, SCL_SYMMETRIC));
   scl_mat_release(m), scl_mat_release(l), scl_mat_release(l_adj), scl_mat_release(s);
@@ -127,7 +128,7 @@ static void check_columns(scl_context *ctx, size_t n, double condition) {
 /* F(A) = sum of w * chol(A) over the lower triangle. */
 static double objective(scl_context *ctx, const double *a, const double *w, size_t n) {
   scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l = NULL;
-  CHECK_OK(scl_chol(m, 0.0, false, &l));
+  CHECK_OK(compute_chol(m, 0.0, false, &l));
   double *pl = mat_stored(l), sum = 0.0;
   for (size_t j = 0; j < n; j++) {
     for (size_t i = j; i < n; i++) sum += w[i + j * n] * pl[i + j * n];
@@ -150,8 +151,8 @@ static void check_differences(scl_context *ctx, size_t n) {
   }
   scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l, *s, *l_adj;
   l_adj = mat_make(ctx, w, n, n, SCL_GENERAL);
-  REQUIRE_OK(scl_chol(m, 0.0, false, &l));
-  REQUIRE_OK(scl_chol_adjoint(l, l_adj, &s));
+  REQUIRE_OK(compute_chol(m, 0.0, false, &l));
+  REQUIRE_OK(compute_chol_adjoint(l, l_adj, &s));
   double *ps = mat_stored(s), along = 0.0, side[2], h = 1e-5;
   for (size_t i = 0; i < n * n; i++) along += ps[i] * direction[i];
   for (int k = 0; k < 2; k++) {
@@ -181,7 +182,7 @@ static void check_faults(scl_context *ctx, size_t n) {
       if (k == 6) l[j + j * n] = 0.0;
       scl_mat *ml = mat_make(ctx, l, n, n, SCL_LOWER), *s = NULL;
       scl_mat *ma = mat_make(ctx, l_adj, n, n, SCL_GENERAL);
-      CHECK_STATUS(k == 6 ? SCL_E_SINGULAR : SCL_E_NONFINITE, scl_chol_adjoint(ml, ma, &s));
+      CHECK_STATUS(k == 6 ? SCL_E_SINGULAR : SCL_E_NONFINITE, compute_chol_adjoint(ml, ma, &s));
       scl_mat_release(ml), scl_mat_release(ma);
     }
   }

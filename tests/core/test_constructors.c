@@ -5,7 +5,7 @@
 
 #include "ops/constructors.h"
 #include "graph/expr.h"
-#include "graph/operations.h"
+#include "ops/table.h"
 #include "matrices.h"
 
 /* The result holds `want`, is canonical, and has this view. Releases it. */
@@ -116,7 +116,7 @@ static void check_diagonals(scl_context *ctx, size_t m, size_t n) {
   size_t length = m < n ? m : n;
   double *x = mat_stored(a), *want = test_alloc((length * length + 1) * sizeof *want);
   for (size_t i = 0; i < length; i++) want[i] = x[i * (m + 1)];
-  REQUIRE_OK(scl_diagonal(a, &d));
+  REQUIRE_OK(scl_compute(NULL, SCL_OPERATION_DIAGONAL, 1, &(scl_term){a, 0}, 0, NULL, &d));
   CHECK(d->nrow == length && d->ncol == 1);
   scl_mat *row;
   REQUIRE_OK(scl_copy_as(SCL_COPY_TRANSPOSED, d, &row));

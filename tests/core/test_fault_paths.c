@@ -6,8 +6,7 @@
 #include "ops/check.h"
 #include "ops/cholesky.h"
 #include "graph/expr.h"
-#include "graph/operations.h"
-#include "ops/gemm.h"
+#include "ops/table.h"
 #include "ops/glm.h"
 #include "ops/gp.h"
 #include "ops/operation.h"
@@ -88,19 +87,19 @@ static scl_status run_bind(const fixture *f, scl_mat **out) {
 }
 
 static scl_status run_matmul(const fixture *f, scl_mat **out) {
-  return scl_matmul(f->l, f->g, out);
+  return compute_product(false, false, f->l, f->g, out);
 }
 
 static scl_status run_crossprod(const fixture *f, scl_mat **out) {
-  return scl_crossprod(f->g, NULL, out);
+  return compute_product(true, false, f->g, NULL, out);
 }
 
 static scl_status run_solve(const fixture *f, scl_mat **out) {
-  return scl_tri_solve(form, f->l, f->g, out);
+  return compute_tri_solve(form, f->l, f->g, out);
 }
 
 static scl_status run_tri_inverse(const fixture *f, scl_mat **out) {
-  return scl_tri_inverse(false, f->l, out);
+  return compute_tri_inverse(false, f->l, out);
 }
 
 static scl_status run_solve_adjoint(const fixture *f, scl_mat **out) {
@@ -108,11 +107,11 @@ static scl_status run_solve_adjoint(const fixture *f, scl_mat **out) {
 }
 
 static scl_status run_chol(const fixture *f, scl_mat **out) {
-  return scl_chol(f->a, 0.5, true, out);
+  return compute_chol(f->a, 0.5, true, out);
 }
 
 static scl_status run_chol_adjoint(const fixture *f, scl_mat **out) {
-  return scl_chol_adjoint(f->l, f->g, out);
+  return compute_chol_adjoint(f->l, f->g, out);
 }
 
 static scl_status run_chol_pivots(const fixture *f, scl_mat **out) {
@@ -122,7 +121,7 @@ static scl_status run_chol_pivots(const fixture *f, scl_mat **out) {
 }
 
 static scl_status run_chol_inverse(const fixture *f, scl_mat **out) {
-  return scl_chol_inverse(f->l, true, out);
+  return compute_chol_inverse(f->l, true, out);
 }
 
 static scl_status run_log_det(const fixture *f, scl_mat **out) {
@@ -348,10 +347,10 @@ static void check_interrupt(scl_context *ctx) {
   scl_mat *l = NULL, *g = mat_random(ctx, 3 * N, 3 * N, SCL_GENERAL), *out = NULL;
   CHECK_OK(scl_identity(ctx, 3 * N, 1, &l));
   scl_hooks_set(&(scl_hooks){.interrupted = always});
-  CHECK_STATUS(SCL_E_INTERRUPT, scl_chol_adjoint(l, g, &out));
+  CHECK_STATUS(SCL_E_INTERRUPT, compute_chol_adjoint(l, g, &out));
   scl_hooks_set(&(scl_hooks){.interrupted = NULL});
   CHECK(out == NULL);
-  CHECK_OK(scl_chol_adjoint(l, g, &out));
+  CHECK_OK(compute_chol_adjoint(l, g, &out));
   scl_mat_release(l);
   scl_mat_release(g);
   scl_mat_release(out);
@@ -365,7 +364,7 @@ void test_fault_paths(scl_context *ctx) {
                .v = mat_random(ctx, N, 1, SCL_GENERAL)};
   free(a);
   check_interrupt(ctx);
-  CHECK_OK(scl_chol(f.a, 0.0, false, &f.l));
+  CHECK_OK(compute_chol(f.a, 0.0, false, &f.l));
   for (size_t k = 0; f.l != NULL && k < sizeof operations / sizeof *operations; k++) {
     check_operation(ctx, &f, operations[k]);
     check_allocations(ctx, &f, operations[k]);

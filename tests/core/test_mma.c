@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "linalg.h"
+#include "record.h"
 #include "matrices.h"
 #include "ops/batch.h"
 #include "ops/cholesky.h"
@@ -208,7 +209,7 @@ static void check_factor(scl_context *ctx, size_t n, size_t bad) {
   double *a = test_alloc(n * n * sizeof *a), *got = test_alloc(n * n * sizeof *got), order[2];
   mat_spd(a, n, 100, 1);
   scl_mat *host = mat_make(scl_context_host(), a, n, n, SCL_SYMMETRIC), *l;
-  REQUIRE_OK(scl_chol(host, 0, false, &l));
+  REQUIRE_OK(compute_chol(host, 0, false, &l));
   double *want = mat_stored(l);
   for (int failing = 0; failing < 2; failing++) {
     if (failing) a[bad * (n + 1)] = -1;
@@ -232,14 +233,14 @@ static void check_adjoint(scl_context *ctx, size_t n) {
   double *a = test_alloc(n * n * sizeof *a), *result[2];
   mat_spd(a, n, 100, 1);
   scl_mat *spd = mat_make(scl_context_host(), a, n, n, SCL_SYMMETRIC), *l;
-  REQUIRE_OK(scl_chol(spd, 0, false, &l));
+  REQUIRE_OK(compute_chol(spd, 0, false, &l));
   double *stored = mat_stored(l);
   test_fill(a, n * n);
   for (int on_host = 0; on_host < 2; on_host++) {
     scl_context *where = on_host ? scl_context_host() : ctx;
     scl_mat *factor = mat_make(where, stored, n, n, SCL_LOWER), *s;
     scl_mat *adjoint = mat_make(where, a, n, n, SCL_GENERAL);
-    REQUIRE_OK(scl_chol_adjoint(factor, adjoint, &s));
+    REQUIRE_OK(compute_chol_adjoint(factor, adjoint, &s));
     result[on_host] = mat_stored(s);
     scl_mat_release(factor), scl_mat_release(adjoint), scl_mat_release(s);
   }

@@ -6,7 +6,7 @@
 
 #include "linalg.h"
 #include "matrices.h"
-#include "ops/gemm.h"
+#include "record.h"
 #ifdef SCL_TEST_OPENCL
 #include "engine/cl/linalg/linalg.h"
 
@@ -69,8 +69,9 @@ static void check_operations(scl_context *ctx, size_t n, size_t p) {
     scl_context *where = on_host ? scl_context_host() : ctx;
     scl_mat *mx = mat_make(where, x, n, p, SCL_GENERAL),
             *mw = mat_make(where, w, n, 1, SCL_GENERAL);
-    REQUIRE_OK(scl_crossprod(mx, NULL, &c[on_host][0]));
-    REQUIRE_OK(scl_gram(mx, mw, &c[on_host][1]));
+    REQUIRE_OK(compute_product(true, false, mx, NULL, &c[on_host][0]));
+    REQUIRE_OK(scl_compute(NULL, SCL_OPERATION_GRAM, 2, (scl_term[]){{mx, 0}, {mw, 0}}, 0, NULL,
+                           &c[on_host][1]));
     scl_mat_release(mx), scl_mat_release(mw);
   }
   for (int k = 0; k < 2; k++) {

@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/gemm.h"
 #include "matrices.h"
+#include "record.h"
 
 /* Which product. */
 typedef enum { PLAIN, CROSS, TCROSS } kind;
 
-static scl_status multiply(kind what, const scl_mat *a, const scl_mat *b, scl_mat **out) {
-  if (what == PLAIN) return scl_matmul(a, b, out);
-  return what == CROSS ? scl_crossprod(a, b, out) : scl_tcrossprod(a, b, out);
+static scl_status multiply(kind what, scl_mat *a, scl_mat *b, scl_mat **out) {
+  return compute_product(what == CROSS, what == TCROSS, a, b, out);
 }
 
 /* Element (i, l) of op(A). */
@@ -95,16 +94,16 @@ static void check_symmetric(scl_context *ctx, size_t m, size_t n, scl_view view)
 
 static void check_result_views(scl_context *ctx) {
   scl_mat *l = mat_random(ctx, 12, 12, SCL_LOWER), *u = mat_random(ctx, 12, 12, SCL_UPPER), *r;
-  REQUIRE_OK(scl_matmul(l, l, &r));
+  REQUIRE_OK(compute_product(false, false, l, l, &r));
   CHECK(r->view == SCL_LOWER);
   scl_mat_release(r);
-  REQUIRE_OK(scl_matmul(u, u, &r));
+  REQUIRE_OK(compute_product(false, false, u, u, &r));
   CHECK(r->view == SCL_UPPER);
   scl_mat_release(r);
-  REQUIRE_OK(scl_crossprod(u, l, &r));
+  REQUIRE_OK(compute_product(true, false, u, l, &r));
   CHECK(r->view == SCL_LOWER);
   scl_mat_release(r);
-  REQUIRE_OK(scl_matmul(l, u, &r));
+  REQUIRE_OK(compute_product(false, false, l, u, &r));
   CHECK(r->view == SCL_GENERAL);
   scl_mat_release(r);
   scl_mat_release(l), scl_mat_release(u);
@@ -117,20 +116,20 @@ static void check_nonfinite(scl_context *ctx, size_t n) {
   for (size_t i = 0; i < n * n; i++) zero[i] = 0.0;
   x[n - 1] = NAN;
   scl_mat *a = mat_make(ctx, x, n, n, SCL_GENERAL), *z = mat_make(ctx, zero, n, n, SCL_GENERAL), *r;
-  REQUIRE_OK(scl_matmul(a, z, &r));
+  REQUIRE_OK(compute_product(false, false, a, z, &r));
   double *got = mat_stored(r);
   bool spread = true;
   for (size_t j = 0; j < n; j++) spread = spread && isnan(got[n - 1 + j * n]);
   CHECK(spread && got[0] == 0.0);
   free(got);
   scl_mat_release(r);
-  REQUIRE_OK(scl_tcrossprod(a, NULL, &r));
+  REQUIRE_OK(compute_product(false, true, a, NULL, &r));
   got = mat_stored(r);
   CHECK(isnan(got[n - 1]) && isnan(got[n * n - 1]) && isfinite(got[0]));
   free(got);
   scl_mat_release(r);
   scl_mat *l = mat_make(ctx, x, n, n, SCL_LOWER);
-  REQUIRE_OK(scl_matmul(l, l, &r));
+  REQUIRE_OK(compute_product(false, false, l, l, &r));
   got = mat_stored(r);
   CHECK(mat_is_canonical(got, n, n, SCL_LOWER) && isnan(got[n - 1]));
   free(got), free(x), free(zero);
@@ -140,11 +139,11 @@ static void check_nonfinite(scl_context *ctx, size_t n) {
 static void check_faults(scl_context *ctx) {
   scl_mat *a = mat_random(ctx, 3, 4, SCL_GENERAL), *b = mat_random(ctx, 5, 2, SCL_GENERAL);
   scl_mat *r = NULL;
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_matmul(a, b, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, compute_product(false, false, a, b, &r));
   CHECK(strcmp(scl_fault_last()->argument, "b") == 0);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_crossprod(a, b, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, compute_product(true, false, a, b, &r));
   CHECK(strcmp(scl_fault_last()->argument, "y") == 0);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_tcrossprod(a, b, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, compute_product(false, true, a, b, &r));
   CHECK(r == NULL);
   scl_mat_release(a), scl_mat_release(b);
 }

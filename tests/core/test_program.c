@@ -166,7 +166,7 @@ static int spd(program_nodes *l, size_t n) {
 static int chol(program_nodes *l, size_t m, size_t n, int variant) {
   int a = spd(l, m);
   (void)n;
-  if (variant == 1) a = node_one(l, SCL_VALUE_TRIANGLE, a, AT(m, 2));
+  if (variant == 1) a = node_one(l, SCL_VALUE_COPY_AS, a, AT(m, SCL_COPY_MIRROR_LOWER));
   return node_one(l, SCL_VALUE_CHOL, a, AT(m));
 }
 
@@ -176,8 +176,8 @@ static int two_factors(program_nodes *l, size_t m, size_t n, int variant) {
 }
 
 static int triangle(program_nodes *l, size_t m, size_t n, int variant) {
-  (void)n;
-  return node_one(l, SCL_VALUE_TRIANGLE, node_parameter(l, m * m), AT(m, (size_t)variant));
+  const size_t kind = SCL_COPY_LOWER + (size_t)variant;
+  return node_one(l, SCL_VALUE_COPY_AS, ((void)n, node_parameter(l, m * m)), AT(m, kind));
 }
 
 static int tri_solve(program_nodes *l, size_t m, size_t n, int variant) {
@@ -257,6 +257,7 @@ static const struct {
                 {"two factors", two_factors, 1, true},
                 {"triangle", triangle, 3, true},
                 {"tri_solve", tri_solve, 4, true},
+                {"calls", node_calls, 2, true},
                 {"lu_solve", general_solve, 4, true},
                 {"two shapes", two_shapes, 2, false}};
 
@@ -480,9 +481,8 @@ static void check_data(scl_context *ctx) {
   CHECK_OK(scl_program_run(f, l.x, false, &value));
   CHECK_NEAR(value, program_value(&l, sum, l.x), 1e-12);
   CHECK_STATUS(SCL_E_ARGUMENT, scl_program_set_data(f, 0, l.data[0], 5));
-  const int others[] = {1, 2, -1, 99};
-  for (int k = 0; k < 4; k++)
-    CHECK_STATUS(SCL_E_ARGUMENT, scl_program_set_data(f, others[k], l.data[0], 6));
+  for (int k = -1; k < 3; k += k < 0 ? 2 : 1)
+    CHECK_STATUS(SCL_E_ARGUMENT, scl_program_set_data(f, k, l.data[0], 6));
   scl_program_release(f);
   program_end(&l);
 }

@@ -19,8 +19,8 @@ static int record_all_kinds(program_nodes *l) {
   const int factor = node_one(l, SCL_VALUE_CHOL, both, AT(N));
   const int solved = node_two(l, SCL_VALUE_TRI_SOLVE, factor, y, AT(N, 1, 0, 0));
   const int wide = node_one(l, SCL_VALUE_BROADCAST, solved, AT(N, N, 0));
-  const int lower =
-      node_one(l, SCL_VALUE_TRIANGLE, node_binary(l, SCL_OP_MUL, wide, across), AT(N, 0));
+  const int lower = node_one(l, SCL_VALUE_COPY_AS, node_binary(l, SCL_OP_MUL, wide, across),
+                             AT(N, SCL_COPY_LOWER));
   const int sums = node_one(l, SCL_VALUE_CUMSUM, lower, AT(N, N, 1));
   const int some = node_one(l, SCL_VALUE_GATHER, sums, AT((size_t)node_indices(l, 3 * N, N * N)));
   const int spread = node_one(l, SCL_VALUE_SCATTER, some, AT((size_t)node_indices(l, 3 * N, N), N));
@@ -143,7 +143,7 @@ static const recorded refused[] = {{SCL_VALUE_DATA, 0, 0, {0}, {3, 2}},
                                    {SCL_VALUE_TRI_SOLVE, 0, 2, {2, 0}, {1, 4, 0, 0}},
                                    {SCL_VALUE_LU, 0, 1, {0}, {2}},
                                    {SCL_VALUE_LU_SOLVE, 0, 2, {0, 1}, {1, 1, 0}},
-                                   {SCL_VALUE_TRIANGLE, 0, 1, {2}, {1, 3}}};
+                                   {SCL_VALUE_COPY_AS, 0, 1, {2}, {1, SCL_COPY_MIRROR_UPPER}}};
 
 static void check_refused(scl_context *ctx) {
   for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {

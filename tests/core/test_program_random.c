@@ -183,7 +183,8 @@ static void add_square(draw *d) {
     x = node_matmul(&d->l, x, x, n, n, n, true, false);
     x = node_binary(&d->l, SCL_OP_ADD, x, diagonal(d, n, 1.0));
     if (below(2)) { /* unsymmetric: the upper triangle is not read */
-      const int upper = node_one(&d->l, SCL_VALUE_TRIANGLE, of_length(d, n * n), AT(n, 1));
+      const int upper =
+          node_one(&d->l, SCL_VALUE_COPY_AS, of_length(d, n * n), AT(n, SCL_COPY_UPPER));
       x = node_binary(&d->l, SCL_OP_ADD, x, scaled(d, upper, 0.3));
     }
     keep(d, node_one(&d->l, SCL_VALUE_CHOL, x, AT(n)), n, n);
@@ -195,7 +196,7 @@ static void add_square(draw *d) {
          n, k);
     break;
   default:
-    keep(d, node_one(&d->l, SCL_VALUE_TRIANGLE, x, AT(n, below(3))), n, n);
+    keep(d, node_one(&d->l, SCL_VALUE_COPY_AS, x, AT(n, SCL_COPY_LOWER + below(3))), n, n);
   }
 }
 
@@ -262,10 +263,10 @@ static void put_program(scl_context *ctx, const program_nodes *l, int result, FI
   for (int k = 0; k < l->data_count; k++) put_numbers(to, "data", l->data[k], l->data_length[k]);
   for (int k = 0; k < l->nodes; k++) {
     const program_node *v = &l->node[k];
-    fprintf(to, "node %s %s %zu %a %d", scl_values[v->kind].name, name_of(v), v->length, v->number,
+    fprintf(to, "node %s %s %zu %a %d", scl_row_of(v->kind)->name, name_of(v), v->length, v->number,
             v->operands);
     for (int i = 0; i < v->operands; i++) fprintf(to, " %d", v->operand[i]);
-    for (int i = 0; i < scl_values[v->kind].attributes; i++) fprintf(to, " %zu", v->at[i]);
+    for (int i = 0; i < scl_value_attributes(v->kind); i++) fprintf(to, " %zu", v->at[i]);
     fprintf(to, "\n");
   }
   put_numbers(to, "result", got, l->parameters + 1);

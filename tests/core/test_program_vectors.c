@@ -187,8 +187,8 @@ static int all_kinds(program_nodes *l) {
   const int factor = node_one(l, SCL_VALUE_CHOL, both, AT(N));
   const int solved = node_two(l, SCL_VALUE_TRI_SOLVE, factor, y, AT(N, 1, 0, 0));
   const int wide = node_one(l, SCL_VALUE_BROADCAST, solved, AT(N, N, 0));
-  const int lower =
-      node_one(l, SCL_VALUE_TRIANGLE, node_binary(l, SCL_OP_MUL, wide, across), AT(N, 2));
+  const int lower = node_one(l, SCL_VALUE_COPY_AS, node_binary(l, SCL_OP_MUL, wide, across),
+                             AT(N, SCL_COPY_MIRROR_LOWER));
   const int sums = node_one(l, SCL_VALUE_CUMSUM, lower, AT(N, N, 1));
   const int some = node_one(l, SCL_VALUE_GATHER, sums, AT((size_t)node_indices(l, 3 * N, N * N)));
   const int spread = node_one(l, SCL_VALUE_SCATTER, some, AT((size_t)node_indices(l, 3 * N, N), N));

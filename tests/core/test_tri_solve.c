@@ -5,6 +5,7 @@
 
 #include "ops/triangular.h"
 #include "matrices.h"
+#include "record.h"
 
 static const double unit_roundoff = 0x1p-53;
 
@@ -67,7 +68,7 @@ static void check_solve(scl_context *ctx, scl_tri_form form, size_t n, size_t m,
   scl_mat *l = mat_make(ctx, t, n, n, SCL_GENERAL), *x, *b;
   b = form.side == SCL_LEFT ? mat_random(ctx, n, m, SCL_GENERAL)
                             : mat_random(ctx, m, n, SCL_GENERAL);
-  REQUIRE_OK(scl_tri_solve(form, l, b, &x));
+  REQUIRE_OK(compute_tri_solve(form, l, b, &x));
   CHECK(x->nrow == b->nrow && x->ncol == b->ncol);
   double *px = mat_stored(x), *pb = mat_stored(b);
   CHECK(residual(form, t, n, px, pb, x->nrow, x->ncol) < 30);
@@ -79,7 +80,7 @@ static void check_inverse(scl_context *ctx, bool upper, size_t n) {
   double *t = make_triangle(n, upper, NAN), *unit = test_alloc(n * n * sizeof *unit);
   for (size_t i = 0; i < n * n; i++) unit[i] = i % (n + 1) == 0;
   scl_mat *l = mat_make(ctx, t, n, n, SCL_GENERAL), *x;
-  REQUIRE_OK(scl_tri_inverse(upper, l, &x));
+  REQUIRE_OK(compute_tri_inverse(upper, l, &x));
   CHECK(x->view == (upper ? SCL_UPPER : SCL_LOWER));
   double *px = mat_stored(x);
   CHECK(mat_is_canonical(px, n, n, x->view));
@@ -95,7 +96,7 @@ static double objective(scl_context *ctx, scl_tri_form form, const double *t, si
                         const double *pb, size_t nrow, size_t ncol, const double *w) {
   scl_mat *l = mat_make(ctx, t, n, n, SCL_GENERAL), *b = mat_make(ctx, pb, nrow, ncol, SCL_GENERAL);
   scl_mat *x = NULL;
-  CHECK_OK(scl_tri_solve(form, l, b, &x));
+  CHECK_OK(compute_tri_solve(form, l, b, &x));
   double *px = mat_stored(x), sum = 0.0;
   for (size_t i = 0; i < nrow * ncol; i++) sum += w[i] * px[i];
   free(px);
@@ -114,7 +115,7 @@ static void check_adjoint(scl_context *ctx, scl_tri_form form, size_t n, size_t 
   scl_mat *l = mat_make(ctx, t, n, n, SCL_GENERAL), *x, *l_adj, *b_adj;
   scl_mat *b = mat_make(ctx, pb, nrow, ncol, SCL_GENERAL), *x_adj;
   x_adj = mat_make(ctx, w, nrow, ncol, SCL_GENERAL);
-  REQUIRE_OK(scl_tri_solve(form, l, b, &x));
+  REQUIRE_OK(compute_tri_solve(form, l, b, &x));
   REQUIRE_OK(scl_tri_solve_adjoint(form, l, x, x_adj, &l_adj, &b_adj));
   double *pl = mat_stored(l_adj), *pba = mat_stored(b_adj), along_l = 0.0, along_b = 0.0;
   CHECK(l_adj->view == (form.upper ? SCL_UPPER : SCL_LOWER));
@@ -156,7 +157,7 @@ static void check_zeros(scl_context *ctx, scl_tri_form form, size_t n, size_t si
     double *place = t + places[k] * (n + 1), old = *place;
     *place = k % 2 ? -0.0 : 0.0;
     scl_mat *l = mat_make(ctx, t, n, n, SCL_GENERAL), *r = NULL;
-    CHECK_STATUS(SCL_E_SINGULAR, scl_tri_solve(form, l, b[k % 2], &r));
+    CHECK_STATUS(SCL_E_SINGULAR, compute_tri_solve(form, l, b[k % 2], &r));
     CHECK(scl_fault_last()->index == (int64_t)places[k] + 1);
     scl_mat_release(l);
     *place = old;
@@ -173,20 +174,20 @@ static void check_faults(scl_context *ctx) {
   t[30 * (n + 1)] = 0.0;
   scl_mat *l = mat_make(ctx, t, n, n, SCL_GENERAL), *b = mat_random(ctx, n, 2, SCL_GENERAL),
           *r = NULL;
-  CHECK_STATUS(SCL_E_SINGULAR, scl_tri_solve(form, l, b, &r));
+  CHECK_STATUS(SCL_E_SINGULAR, compute_tri_solve(form, l, b, &r));
   CHECK(scl_fault_last()->index == 17);
   CHECK(strcmp(scl_fault_last()->argument, "l") == 0);
-  CHECK_STATUS(SCL_E_SINGULAR, scl_tri_inverse(true, l, &r));
+  CHECK_STATUS(SCL_E_SINGULAR, compute_tri_inverse(true, l, &r));
   CHECK(scl_fault_last()->index == 17);
   CHECK_STATUS(SCL_E_SINGULAR, scl_tri_solve_adjoint(form, l, b, b, &r, NULL));
   form.side = SCL_RIGHT;
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_tri_solve(form, l, b, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, compute_tri_solve(form, l, b, &r));
   CHECK(strcmp(scl_fault_last()->argument, "b") == 0);
   CHECK_STATUS(SCL_E_ARGUMENT, scl_tri_solve_adjoint(form, l, b, b, &r, NULL));
   CHECK(strcmp(scl_fault_last()->argument, "x") == 0);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_tri_solve(form, b, l, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, compute_tri_solve(form, b, l, &r));
   CHECK(strcmp(scl_fault_last()->argument, "l") == 0);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_tri_inverse(false, b, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, compute_tri_inverse(false, b, &r));
   CHECK(r == NULL);
   free(t);
   scl_mat_release(l), scl_mat_release(b);

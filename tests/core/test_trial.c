@@ -10,7 +10,7 @@
 #include "matrices.h"
 #include "ops/batch.h"
 #include "ops/cholesky.h"
-#include "ops/gemm.h"
+#include "record.h"
 #include "ops/glm.h"
 #include "ops/triangular.h"
 
@@ -33,7 +33,7 @@ static scl_mat *matrix(scl_context *ctx, const double *data, scl_view view) {
 
 static scl_status run_product(scl_context *ctx, const fixture *f, scl_mat **out) {
   scl_mat *a = matrix(ctx, f->general, SCL_GENERAL), *b = matrix(ctx, f->spd, SCL_GENERAL);
-  scl_status status = scl_matmul(a, b, out);
+  scl_status status = compute_product(false, false, a, b, out);
   scl_mat_release(a);
   scl_mat_release(b);
   return status;
@@ -41,14 +41,14 @@ static scl_status run_product(scl_context *ctx, const fixture *f, scl_mat **out)
 
 static scl_status run_chol(scl_context *ctx, const fixture *f, scl_mat **out) {
   scl_mat *a = matrix(ctx, f->spd, SCL_SYMMETRIC);
-  scl_status status = scl_chol(a, 0.0, false, out);
+  scl_status status = compute_chol(a, 0.0, false, out);
   scl_mat_release(a);
   return status;
 }
 
 static scl_status run_chol_adjoint(scl_context *ctx, const fixture *f, scl_mat **out) {
   scl_mat *l = matrix(ctx, f->l, SCL_LOWER), *adj = matrix(ctx, f->general, SCL_LOWER);
-  scl_status status = scl_chol_adjoint(l, adj, out);
+  scl_status status = compute_chol_adjoint(l, adj, out);
   scl_mat_release(l);
   scl_mat_release(adj);
   return status;
@@ -56,7 +56,7 @@ static scl_status run_chol_adjoint(scl_context *ctx, const fixture *f, scl_mat *
 
 static scl_status run_tri_solve(scl_context *ctx, const fixture *f, scl_mat **out) {
   scl_mat *l = matrix(ctx, f->l, SCL_LOWER), *b = matrix(ctx, f->general, SCL_GENERAL);
-  scl_status status = scl_tri_solve((scl_tri_form){.side = SCL_LEFT}, l, b, out);
+  scl_status status = compute_tri_solve((scl_tri_form){.side = SCL_LEFT}, l, b, out);
   scl_mat_release(l);
   scl_mat_release(b);
   return status;
@@ -64,7 +64,7 @@ static scl_status run_tri_solve(scl_context *ctx, const fixture *f, scl_mat **ou
 
 static scl_status run_inverse(scl_context *ctx, const fixture *f, scl_mat **out) {
   scl_mat *l = matrix(ctx, f->l, SCL_LOWER);
-  scl_status status = scl_chol_inverse(l, false, out);
+  scl_status status = compute_chol_inverse(l, false, out);
   scl_mat_release(l);
   return status;
 }

@@ -246,15 +246,15 @@ class Evaluation:
                 to[i + j * n] = self.off(rest / rows[i][i])
         return det, sign, to
 
-    def triangle(self, op, length, number, at, x):
+    def copy_as(self, op, length, number, at, x):
         n, kind = at
         to = []
         for i in range(n * n):
             row, column = i % n, i // n
-            if kind == 2:
+            if kind == 4:
                 to.append(x[max(row, column) + min(row, column) * n])
             else:
-                inside = row >= column if kind == 0 else row <= column
+                inside = row >= column if kind == 2 else row <= column
                 to.append(x[i] if inside else one * 0)
         return to
 

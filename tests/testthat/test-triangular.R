@@ -49,6 +49,22 @@ test_that("inverses have LAPACK's accuracy and a clean other triangle", {
   })
 })
 
+test_that("cl_gradient() differentiates inverses", {
+  weight <- matrix(sin(1:9), 3)
+  each_engine(for (upper in c(FALSE, TRUE)) {
+    l <- clean(triangular(3, upper), upper)
+    model <- cl_gradient(function(a) sum(weight * cl_tri_inverse(matrix(a, 3), upper)^2))
+    expect_close(c(model(as.vector(l))), sum(weight * solve(l)^2))
+    expect_true(all(cl_check_gradient(model, as.vector(l))$ok))
+    expect_close(c(cl_map_gradient(model, a = cbind(c(l), 2 * c(l)))), c(1, 0.25) * c(model(c(l))))
+    again <- cl_gradient(function(a) if (a[1] > 0) sum(cl_tri_inverse(matrix(a, 3), upper)),
+                         retrace = TRUE)
+    expect_close(c(again(as.vector(l))), sum(solve(l)))
+  })
+  wide <- cl_gradient(function(a) sum(cl_tri_inverse(matrix(a, 2))))
+  expect_fault(wide(1:6 + 0), "argument", argument = "f")
+})
+
 test_that("backsolve() and forwardsolve() agree with base R", {
   r <- triangular(9, TRUE, 0)
   l <- t(r)

@@ -1,8 +1,6 @@
-#include "graph/rules.h"
-
-#include "engine/plan/elementwise.h"
-#include "graph/operations.h"
+/* Rules (ops/call.h) of the operations that generated kernels compute. */
 #include "ops/operation.h"
+#include "ops/table.h"
 
 /* ---- elementwise ---------------------------------------------------------------------------- */
 
@@ -34,6 +32,9 @@ static scl_view view_of(const scl_call *call, size_t n) {
   return value == 0.0 ? view : SCL_GENERAL;
 }
 
+/* Matrices have one shape, or are a column of as many rows, which is recycled over all columns. A
+ * result keeps a triangular or symmetric view where that holds for all elements: lower + lower is
+ * lower, lower * 2 is lower, exp(lower) is general. */
 scl_status scl_apply_rule(const scl_call *call, scl_shape *out) {
   const scl_shape *widest = NULL;
   for (int k = 0; k < call->count; k++) {
