@@ -218,7 +218,7 @@ watched <- function(code) {
   withCallingHandlers(code, error = function(e) {
     if (!is_of_tracing(e)) return()
     told <- tryCatch(explain_error(e), error = identity)
-    invokeRestart("cl_trace_failed", if (is.null(told)) e else told)
+    tracing$leave(if (is.null(told)) e else told)
   })
 }
 

@@ -24,8 +24,7 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
   if (is.primitive(f)) return(f)
   homes <- list() # environments met so far
   inner <- list() # and the environments inserted before them
-  masks <- traced_functions()
-  masks[names(more)] <- more
+  masks <- masks_with(more)
   mine <- mask_of(f, masks)
   if (!is.null(mine)) return(mine)
   export <- exporter(masks, function(value) copy(value))
@@ -77,7 +76,7 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
     place <- before(environment(g))
     names <- names_in(g)
     if (few) {
-      assigning <- if (any(c("<-", "=", "<<-") %in% names)) grep("<-$", names(masks), value = TRUE)
+      assigning <- if (any(c("<-", "=", "<<-") %in% names)) tracing$merged$assigning
       insert(intersect(c(names, assigning), names(masks)), environment(g), place)
     }
     for (name in names) {
@@ -106,6 +105,17 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
     g
   }
   copy(f)
+}
+
+# All replacements, kept with the names of assignments such as `[<-` until other ones are wanted.
+masks_with <- function(more) {
+  if (is.null(tracing$merged) || !identical(tracing$merged$more, more)) {
+    masks <- traced_functions()
+    masks[names(more)] <- more
+    tracing$merged <- list(more = more, masks = masks,
+                           assigning = grep("<-$", names(masks), value = TRUE))
+  }
+  tracing$merged$masks
 }
 
 names_in <- function(f) {

@@ -8,9 +8,11 @@ trace_function <- function(f, point, as_list = FALSE, live = FALSE, ...,
                            prepare = function(tape) NULL) {
   before <- tracing$tape
   outside <- tracing$outside
+  further <- tracing$leave
   on.exit({
     tracing$tape <- before
     tracing$outside <- outside
+    tracing$leave <- further
   })
   tape <- new_tape(if (live) as.double(unlist(point, use.names = FALSE)))
   prepare(tape)
@@ -26,11 +28,14 @@ trace_function <- function(f, point, as_list = FALSE, live = FALSE, ...,
   })
   if (as_list) arguments <- list(arguments)
   copy <- looking_up(f, ...)
-  # The restart: for errors within the tryCatch() of f (R/trace-inspect.R).
   failure <- NULL
-  result <- withRestarts(
-    withCallingHandlers(do.call(copy, arguments, quote = TRUE), error = explain_error),
-    cl_trace_failed = function(e) failure <<- e)
+  result <- callCC(function(leave) {
+    tracing$leave <- function(e) { # for errors within the tryCatch() of f (R/trace-inspect.R)
+      failure <<- e
+      leave(NULL)
+    }
+    withCallingHandlers(do.call(copy, arguments), error = explain_error)
+  })
   if (!is.null(failure)) stop(failure)
   list(tape = tape, result = result, node = function(x) {
     before <- tracing$tape
