@@ -176,33 +176,43 @@ gp_place <- function(data, on_device) {
   if (forked()) -1L else if (on_device) where_resident() else where_for("gp", nrow(data$x))
 }
 
+# A function that gives call(handle) of a handle of these data, `first` or one that new(where)
+# makes. Where call() gives NULL, the handle is no longer valid, and is made again: it was restored
+# from a file, is in a forked process, or the device was lost.
+handle_caller <- function(data, on_device, new, first = NULL) {
+  handle <- first
+  build <- function() handle <<- new(gp_place(data, on_device))
+  if (is.null(first)) build()
+  function(call) {
+    result <- call(handle)
+    if (!is.null(result)) return(result)
+    build()
+    call(handle)
+  }
+}
+
+new_gp <- function(data, kernel, trend, spread, where) {
+  .Call(r_gp_new, data$y - trend$offset, kernel_points(kernel, data$x), trend$basis, spread, where)
+}
+
 make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device = FALSE) {
-  force(trend)
   user <- if (has_user(kernel)) user_process(data, kernel, spread, function() resident)
   layout <- if (is.null(user)) kernel_layout(kernel, ncol(data$x), colnames(data$x))
   names <- c(names(coef(kernel)), "noise")
   positive <- kernel_positive(kernel)
-  handle <- NULL
   resident <- FALSE
-  build <- function() {
-    where <- gp_place(data, on_device)
+  on_handle <- handle_caller(data, on_device, function(where) {
     resident <<- where >= 0L
-    handle <<- .Call(r_gp_new, data$y - trend$offset, kernel_points(kernel, data$x),
-                     trend$basis, spread, where)
-  }
+    new_gp(data, kernel, trend, spread, where)
+  })
   loo <- objective == "loo"
   size <- trend$count * ncol(data$y)
   f <- function(par, gradient = TRUE) {
     par <- check_gp_parameters(par, names, positive)
-    evaluate <- function() {
-      if (!is.null(user)) return(user$evaluate(handle, par, names, loo, trend$integrate, gradient))
-      .Call(r_gp_evaluate, handle, layout, par, names, loo, trend$integrate, gradient)
-    }
-    result <- evaluate()
-    if (is.null(result)) { # restored from a file, in a forked process, or the device was lost
-      build()
-      result <- evaluate()
-    }
+    result <- on_handle(function(h) {
+      if (!is.null(user)) return(user$evaluate(h, par, names, loo, trend$integrate, gradient))
+      .Call(r_gp_evaluate, h, layout, par, names, loo, trend$integrate, gradient)
+    })
     value <- result
     if (size > 0L) {
       value <- result[1L]
@@ -210,7 +220,6 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
     }
     with_coefficients(value, result, trend, ncol(data$y), trend$integrate && !loo)
   }
-  build()
   structure(f, class = c("cl_gp_likelihood", "function"))
 }
 
@@ -287,8 +296,9 @@ print.cl_gp_likelihood <- function(x, ...) {
               if (isTRUE(e$loo)) ", leave-one-out" else ""))
   cat("kernel: ")
   print(e$kernel)
+  handle <- environment(e$on_handle)$handle
   if (inherits(x, "cl_gp_vecchia")) {
-    info <- .Call(r_vecchia_info, e$handle)
+    info <- .Call(r_vecchia_info, handle)
     cat(sprintf("Vecchia's approximation: %d neighbours%s\n", as.integer(e$neighbours),
                 if (isTRUE(info$blocks > 0L)) sprintf(", in %d blocks", info$blocks) else ""))
     print_engine(info)
@@ -296,7 +306,7 @@ print.cl_gp_likelihood <- function(x, ...) {
     cat("engine: ", if (e$resident) "device" else "host", ", covariances by R arithmetic\n",
         sep = "")
   } else {
-    print_engine(.Call(r_gp_info, e$handle))
+    print_engine(.Call(r_gp_info, handle))
   }
   cat(sprintf("f(c(%s), gradient = TRUE)\n", paste(e$names, collapse = ", ")))
   invisible(x)

@@ -16,31 +16,19 @@ gp_condition <- function(f, par) {
 
 # extend: NULL, or a function that gives the state of .Call from an older handle.
 new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = NULL) {
+  resident <- FALSE
   user <- if (has_user(kernel)) user_process(data, kernel, spread, function() resident)
   layout <- if (is.null(user)) kernel_layout(kernel, ncol(data$x), colnames(data$x))
   values <- if (is.null(user)) layout_values(layout, par)
-  handle <- NULL
-  resident <- FALSE
-  condition <- function() {
-    where <- gp_place(data, on_device)
+  first <- if (!is.null(extend)) extend(layout, values)
+  on_handle <- handle_caller(data, on_device, function(where) {
     resident <<- where >= 0L
-    new <- .Call(r_gp_new, data$y - trend$offset, kernel_points(kernel, data$x), trend$basis,
-                 spread, where)
-    .Call(r_gp_condition, new, if (is.null(user)) layout$c else user$covariance(par), values,
-          trend$integrate)
-  }
-  # Calls with the handle. If it is no longer valid (`call` returns NULL), it is created again.
-  on_handle <- function(call) {
-    result <- call(handle)
-    if (is.null(result)) {
-      handle <<- condition()$handle
-      result <- call(handle)
-    }
-    result
-  }
+    made <- .Call(r_gp_condition, new_gp(data, kernel, trend, spread, where),
+                  if (is.null(user)) layout$c else user$covariance(par), values, trend$integrate)
+    if (is.null(first)) first <<- made
+    made$handle
+  }, first$handle)
   shape <- function(v) if (data$vector) as.vector(v) else unname(v)
-  first <- if (is.null(extend)) condition() else extend(layout, values)
-  handle <- first$handle
   state <- list(
     value = first$value[1L] - if (trend$integrate) trend$log_det * ncol(data$y) else 0,
     weights = shape(first$weights), beta = state_beta(trend, first$b),

@@ -40,37 +40,16 @@ vecchia_scale <- function(kernel, x) {
   sqrt(weight)
 }
 
-# The handle of the data in the order of the approximation.
-new_vecchia <- function(data, kernel, scale, trend, spread, neighbours, grouped, where) {
-  x <- kernel_points(kernel, data$x)
-  .Call(r_vecchia_new, data$y - trend$offset, x, trend$basis, spread, scale, neighbours, grouped,
-        where)
-}
-
 make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, grouped = FALSE,
                                     on_device = FALSE, scale = vecchia_scale(kernel, data$x)) {
   if (has_user(kernel)) refuse_vecchia("kernel", "k_user()")
-  force(trend)
-  force(scale)
   layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
   names <- c(names(coef(kernel)), "noise")
   positive <- kernel_positive(kernel)
-  resident <- FALSE
-  handle <- NULL
-  build <- function() {
-    where <- gp_place(data, on_device)
-    resident <<- where >= 0L
-    handle <<- new_vecchia(data, kernel, scale, trend, spread, neighbours, grouped, where)
-  }
-  # a call with the handle, which is created again if it is no longer valid (NULL then)
-  on_handle <- function(call) {
-    result <- call(handle)
-    if (is.null(result)) {
-      build()
-      result <- call(handle)
-    }
-    result
-  }
+  on_handle <- handle_caller(data, on_device, function(where) {
+    .Call(r_vecchia_new, data$y - trend$offset, kernel_points(kernel, data$x), trend$basis, spread,
+          scale, neighbours, grouped, where)
+  })
   group <- as.integer(layout$index) - 1L # the parameter of each value
   group[layout$inverted] <- -group[layout$inverted]
   one_pass <- trend$count %in% 1:6 # otherwise the coefficients need a pass before the derivatives
@@ -98,7 +77,6 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, gro
     }
     with_coefficients(value, result, trend, ncol(data$y), trend$integrate)
   }
-  build()
   structure(f, class = c("cl_gp_vecchia", "cl_gp_likelihood", "function"))
 }
 
