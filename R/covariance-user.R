@@ -170,12 +170,11 @@ user_slopes <- function(term, adjoint, x1, x2, kept, leaf) {
   }
   vapply(seq_along(term$par), function(i) {
     h <- 1e-3 * max(abs(term$par[[i]]), if (term$positive[[i]]) 0 else 1)
-    at <- function(by) {
+    slope_by_differences(function(by) {
       par <- term$par
       par[i] <- par[i] + by
       as.numeric(sum(adjoint * user_leaf(term, x1, x2, par)))
-    }
-    (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+    }, h)
   }, 0)
 }
 
@@ -246,10 +245,9 @@ user_process <- function(data, kernel, spread, resident) {
 user_mean_gradient <- function(mean, at, x) {
   h <- 1e-4 * pmax(apply(x, 2L, stats::sd), 1e-8, na.rm = TRUE)
   vapply(seq_len(ncol(at)), function(j) {
-    moved <- function(by) {
+    slope_by_differences(function(by) {
       at[, j] <- at[, j] + by
       mean(at)
-    }
-    (8 * (moved(h[j]) - moved(-h[j])) - (moved(2 * h[j]) - moved(-2 * h[j]))) / (12 * h[j])
+    }, h[j])
   }, numeric(nrow(at)))
 }

@@ -173,8 +173,7 @@ prior_at <- function(f, x, name) {
   gradient <- attr(value, "gradient", exact = TRUE)
   if (is.null(gradient) && is.finite(value)) {
     h <- 1e-3 * if (x == 0) 1 else abs(x)
-    at <- function(k) as.vector(f(x + k * h))
-    gradient <- (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
+    gradient <- slope_by_differences(function(by) as.vector(f(x + by)), h)
   }
   c(as.vector(value), if (is.finite(value)) as.vector(gradient) else 0)
 }

@@ -203,11 +203,10 @@ acquire_basis <- function(model, x) {
 acquire_basis_slopes <- function(model, x) {
   lapply(seq_len(ncol(x)), function(j) {
     step <- 1e-3 * max(diff(range(model$x[, j])), 1e-300)
-    moved <- function(k) {
-      x[, j] <- x[, j] + k * step
+    slope_by_differences(function(by) {
+      x[, j] <- x[, j] + by
       acquire_basis(model, x)
-    }
-    (8 * (moved(1) - moved(-1)) - (moved(2) - moved(-2))) / (12 * step)
+    }, step)
   })
 }
 

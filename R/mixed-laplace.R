@@ -121,14 +121,12 @@ laplace_gradient <- function(problem, par, at) {
              as.vector(crossprod(problem$turn, crossprod(problem$q, q))))
   aux <- laplace_parts(problem, par)$aux
   if (length(aux) == 0L) return(slope)
-  step <- 1e-3
   eta <- at$fixed + random_part(model, f$lambda, at$u)
-  near <- lapply(c(-2, -1, 1, 2) * step, function(d) problem$rows(eta, aux + d))
-  by_aux <- function(name) {
-    (near[[1L]][[name]] - near[[4L]][[name]] + 8 * (near[[3L]][[name]] - near[[2L]][[name]])) /
-      (12 * step)
-  }
-  c(slope, -by_aux("value") + sum(h * by_aux("w")) / 2 + sum(back * by_aux("s")))
+  by_aux <- slope_by_differences(function(d) {
+    rows <- problem$rows(eta, aux + d)
+    cbind(rows$value, rows$w, rows$s)
+  }, 1e-3)
+  c(slope, -by_aux[1L, 1L] + sum(h * by_aux[, 2L]) / 2 + sum(back * by_aux[, 3L]))
 }
 
 # ---- the start -----------------------------------------------------------------------------------

@@ -157,8 +157,7 @@ along_mode <- function(o, mode, a) {
   along <- if (!is.null(program)) -.Call(r_program_product, program, mode$z, direction)[o$fixed]
   if (!is.null(along) && all(is.finite(along))) return(along)
   h <- 0.01 * min(sqrt(1 / block_variances(o, mode$step$factor))) / max(abs(a))
-  at <- function(step) tmb_slope(o, mode$z + step * direction)[o$fixed]
-  (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+  slope_by_differences(function(step) tmb_slope(o, mode$z + step * direction)[o$fixed], h)
 }
 
 # The Hessian of L by differences of its gradient.
@@ -167,12 +166,9 @@ laplace_hessian <- function(o, theta) {
   result <- matrix(0, n, n)
   for (k in seq_len(n)) {
     h <- 1e-4 * max(1, abs(theta[k]))
-    at <- function(step) {
-      moved <- theta
-      moved[k] <- theta[k] + step
-      laplace_slope(o, moved)
-    }
-    result[, k] <- (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+    result[, k] <- slope_by_differences(function(step) {
+      laplace_slope(o, replace(theta, k, theta[k] + step))
+    }, h)
   }
   (result + t(result)) / 2
 }
