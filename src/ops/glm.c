@@ -360,7 +360,7 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
   scl_glm_slot *o = &glm->slot[0];
   sizes s;
   SCL_TRY(prepare(glm, at, wanted, &s, o));
-  if (o->pass.row_aux && glm->family == SCL_GLM_NEG_BINOMIAL_2_LOG) SCL_TRY(read_rows(glm));
+  if (o->pass.row_aux && GLM_FAMILY_AUX(glm->family) == SCL_GLM_PHI) SCL_TRY(read_rows(glm));
   scl_mat *d_x = NULL;
   scl_status status = SCL_OK;
   if (wanted & SCL_GLM_X) {

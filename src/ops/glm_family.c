@@ -71,7 +71,7 @@ static scl_status fail_data(const char *argument, const char *words, scl_glm_fam
 
 /* A proportion of several trials need not be an integer count. */
 static bool is_share(scl_glm_family family, double y, double datum) {
-  return family == SCL_GLM_BINOMIAL_LOGIT && y >= 0.0 && y <= datum;
+  return GLM_FAMILY_DATUM(family) && y >= 0.0 && y <= datum;
 }
 
 /* Without branches: a million numbers take a millisecond. */
@@ -88,7 +88,7 @@ scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, s
     if (!(datum[i] >= 0.0 && GLM_WHOLE(datum[i])))
       return fail_data("trials", "non-negative integers", family, i, datum[i]);
   }
-  if (family == SCL_GLM_BERNOULLI_LOGIT && is_binary(data->y, n_y)) rows = 0;
+  if (GLM_IS(BINARY, family) && is_binary(data->y, n_y)) rows = 0;
   for (size_t i = 0; i < rows; i++) {
     double one = data->y[n_y == 1 ? 0 : i];
     double trials = datum != NULL ? datum[data->n_datum == 1 ? 0 : i] : 0.0;
@@ -180,7 +180,7 @@ scl_status scl_glm_summarise(scl_glm_family family, const scl_glm_data *data, si
   const double *y = data->y, *datum = data->datum, *weight = data->weight;
   size_t n_y = data->n_y;
   *out = (scl_glm_summary){0};
-  if (n == 0 || family == SCL_GLM_BERNOULLI_LOGIT) return SCL_OK; /* no constant, no classes */
+  if (n == 0 || GLM_IS(BINARY, family)) return SCL_OK; /* no constant, no classes */
   bool same = n_y == 1 && (datum == NULL || data->n_datum == 1);
   double total = weight != NULL ? sum_of(weight, n) : (double)n;
   size_t terms = same ? 1 : n;

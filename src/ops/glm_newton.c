@@ -19,14 +19,13 @@ enum { RISE_SHARE_INVERSE = 10000 }; /* of the predicted gain that a step needs 
 static const double vanished = 1e-6; /* of the first information: R's search takes over */
 
 bool scl_glm_searches(scl_glm_family family) {
-  return family == SCL_GLM_BERNOULLI_LOGIT || family == SCL_GLM_BINOMIAL_LOGIT ||
-         family == SCL_GLM_POISSON_LOG;
+  return GLM_IS(CANONICAL, family);
 }
 
 /* Starting weight of a row, as in glm(); *link becomes its response on the scale of the link,
  * shrunk away from the boundary. */
 static double start_weight(scl_glm_family family, double y, double datum, double *link) {
-  if (family == SCL_GLM_POISSON_LOG) {
+  if (!GLM_IS(BINARY, family) && !GLM_FAMILY_DATUM(family)) {
     *link = log(y + 0.1);
     return y + 0.1;
   }

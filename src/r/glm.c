@@ -47,7 +47,7 @@ static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *ou
   const char *aux = aux_names[GLM_FAMILY_AUX(family)];
   const char *const name[] = {"alpha", "beta", "x", aux, "y"};
   unsigned wanted = 0;
-  int names = family == SCL_GLM_NORMAL_ID ? 5 : *aux != '\0' ? 4 : 3;
+  int names = GLM_FAMILY_AUX(family) == SCL_GLM_SIGMA ? 5 : *aux != '\0' ? 4 : 3;
   if (gradient != R_NilValue && TYPEOF(gradient) != STRSXP) {
     return scl_fail_argument("gradient", "'gradient' must be NULL or names of arguments");
   }

@@ -30,22 +30,32 @@
 typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_glm_aux;
 
 /* Facts of a family, added to its auxiliary parameter: a datum in addition to y; the predictors of
- * an observation, one for each class, have a joint density; terms have odds (glm_term). */
-enum { GLM_DATUM = 4, GLM_JOINT = 8, GLM_ODDS = 16 };
+ * an observation, one for each class, have a joint density; terms have odds (glm_term); work-items
+ * of a GPU's pass take few registers; y is 0 or 1, and there is no constant; the curvature does not
+ * depend on y, and a search from log(y) or log odds finds the mode (ops/glm_newton.c). */
+enum {
+  GLM_DATUM = 4,
+  GLM_JOINT = 8,
+  GLM_ODDS = 16,
+  GLM_LEAN = 32,
+  GLM_BINARY = 64,
+  GLM_CANONICAL = 128
+};
 
 #define GLM_WHOLE(y) ((y) == floor(y) && (y) < 4503599627370496.0)
 
 #define SCL_GLM_FAMILIES(FAMILY)                                                                   \
-  FAMILY(BERNOULLI_LOGIT, bernoulli_logit, y == 0.0 || y == 1.0, "0 or 1", GLM_ODDS)               \
+  FAMILY(BERNOULLI_LOGIT, bernoulli_logit, y == 0.0 || y == 1.0, "0 or 1",                         \
+         GLM_ODDS | GLM_LEAN | GLM_BINARY | GLM_CANONICAL)                                         \
   FAMILY(BINOMIAL_LOGIT, binomial_logit, y >= 0.0 && y <= datum && GLM_WHOLE(y),                   \
-         "integers from 0 to 'trials'", GLM_DATUM)                                                 \
-  FAMILY(NORMAL_ID, normal_id, isfinite(y), "finite", SCL_GLM_SIGMA)                               \
+         "integers from 0 to 'trials'", GLM_DATUM | GLM_CANONICAL)                                 \
+  FAMILY(NORMAL_ID, normal_id, isfinite(y), "finite", SCL_GLM_SIGMA | GLM_LEAN)                    \
   FAMILY(POISSON_LOG, poisson_log, y >= 0.0 && GLM_WHOLE(y), "non-negative integers",              \
-         SCL_GLM_NONE)                                                                             \
+         GLM_CANONICAL)                                                                            \
   FAMILY(NEG_BINOMIAL_2_LOG, neg_binomial_2_log, y >= 0.0 && GLM_WHOLE(y),                         \
          "non-negative integers", SCL_GLM_PHI)                                                     \
   FAMILY(CATEGORICAL_LOGIT, categorical_logit, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),  \
-         "numbers of classes, from 1 to 2000", GLM_JOINT)                                          \
+         "numbers of classes, from 1 to 2000", GLM_JOINT | GLM_LEAN)                               \
   FAMILY(ORDERED_LOGISTIC, ordered_logistic, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),    \
          "numbers of classes, from 1 to 2000", SCL_GLM_CUTS | GLM_ODDS)
 
@@ -61,29 +71,29 @@ typedef enum {
 /* The families that have each bit of the facts, so that a compiler knows them when `family` is a
  * constant. */
 #define GLM_BIT(bit, NAME, facts) | ((facts) / (bit) % 2) << SCL_GLM_##NAME
+#define GLM_IN_1(NAME, name, support, words, facts) GLM_BIT(1, NAME, facts)
+#define GLM_IN_2(NAME, name, support, words, facts) GLM_BIT(2, NAME, facts)
+#define GLM_IN_DATUM(NAME, name, support, words, facts) GLM_BIT(GLM_DATUM, NAME, facts)
+#define GLM_IN_JOINT(NAME, name, support, words, facts) GLM_BIT(GLM_JOINT, NAME, facts)
+#define GLM_IN_ODDS(NAME, name, support, words, facts) GLM_BIT(GLM_ODDS, NAME, facts)
+#define GLM_IN_LEAN(NAME, name, support, words, facts) GLM_BIT(GLM_LEAN, NAME, facts)
+#define GLM_IN_BINARY(NAME, name, support, words, facts) GLM_BIT(GLM_BINARY, NAME, facts)
+#define GLM_IN_CANONICAL(NAME, name, support, words, facts) GLM_BIT(GLM_CANONICAL, NAME, facts)
 enum {
-#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(1, NAME, facts)
-  GLM_WITH_1 = 0 SCL_GLM_FAMILIES(GLM_ROW),
-#undef GLM_ROW
-#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(2, NAME, facts)
-  GLM_WITH_2 = 0 SCL_GLM_FAMILIES(GLM_ROW),
-#undef GLM_ROW
-#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(GLM_DATUM, NAME, facts)
-  GLM_WITH_DATUM = 0 SCL_GLM_FAMILIES(GLM_ROW),
-#undef GLM_ROW
-#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(GLM_JOINT, NAME, facts)
-  GLM_WITH_JOINT = 0 SCL_GLM_FAMILIES(GLM_ROW),
-#undef GLM_ROW
-#define GLM_ROW(NAME, name, support, words, facts) GLM_BIT(GLM_ODDS, NAME, facts)
-  GLM_WITH_ODDS = 0 SCL_GLM_FAMILIES(GLM_ROW)
-#undef GLM_ROW
+  GLM_WITH_1 = 0 SCL_GLM_FAMILIES(GLM_IN_1),
+  GLM_WITH_2 = 0 SCL_GLM_FAMILIES(GLM_IN_2),
+  GLM_WITH_DATUM = 0 SCL_GLM_FAMILIES(GLM_IN_DATUM),
+  GLM_WITH_JOINT = 0 SCL_GLM_FAMILIES(GLM_IN_JOINT),
+  GLM_WITH_ODDS = 0 SCL_GLM_FAMILIES(GLM_IN_ODDS),
+  GLM_WITH_LEAN = 0 SCL_GLM_FAMILIES(GLM_IN_LEAN),
+  GLM_WITH_BINARY = 0 SCL_GLM_FAMILIES(GLM_IN_BINARY),
+  GLM_WITH_CANONICAL = 0 SCL_GLM_FAMILIES(GLM_IN_CANONICAL)
 };
-#undef GLM_BIT
-#define GLM_FAMILY_COUPLED(family) ((GLM_WITH_JOINT >> (family)) & 1)
-#define GLM_FAMILY_DATUM(family) ((GLM_WITH_DATUM >> (family)) & 1)
-#define GLM_FAMILY_ODDS(family) ((GLM_WITH_ODDS >> (family)) & 1)
-#define GLM_FAMILY_AUX(family)                                                                     \
-  ((scl_glm_aux)(((GLM_WITH_1 >> (family)) & 1) + 2 * ((GLM_WITH_2 >> (family)) & 1)))
+#define GLM_IS(fact, family) ((GLM_WITH_##fact >> (family)) & 1)
+#define GLM_FAMILY_COUPLED(family) GLM_IS(JOINT, family)
+#define GLM_FAMILY_DATUM(family) GLM_IS(DATUM, family)
+#define GLM_FAMILY_ODDS(family) GLM_IS(ODDS, family)
+#define GLM_FAMILY_AUX(family) ((scl_glm_aux)(GLM_IS(1, family) + 2 * GLM_IS(2, family)))
 
 /* Weights are stored after y, and after the datum if there is one. */
 #define GLM_WEIGHT_COLUMN(family) (GLM_FAMILY_DATUM(family) ? 2 : 1)

@@ -56,7 +56,7 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
     s->cells = l->rows;
     s->finish = l->finish;
     s->parts = scl_ceil_div(s->predictors, l->predictors);
-    int groups = (int)l->groups_of_unit[SCL_GLM_LEAN(pass->family)] +
+    int groups = (int)l->groups_of_unit[GLM_IS(LEAN, pass->family)] +
                  scl_cl_tuned(cl, SCL_CL_TUNE_glm_more_groups);
     most = groups > 1 ? (size_t)groups : 1;
     size_t room = l->mma ? scl_cl_glm_local_groups(l, pass) : most;

@@ -43,9 +43,4 @@
   LAYOUT(NAME, family, 104m4, 4, 13, 8, 8, 2, 11, 0)                                               \
   LAYOUT(NAME, family, 104m8, 8, 13, 8, 8, 5, 0, 0)
 
-/* Families whose work-items take few registers. */
-#define SCL_GLM_LEAN(family)                                                                       \
-  ((family) == SCL_GLM_BERNOULLI_LOGIT || (family) == SCL_GLM_NORMAL_ID ||                         \
-   (family) == SCL_GLM_CATEGORICAL_LOGIT)
-
 #endif

@@ -19,17 +19,10 @@ enum {
 
 /* A valid response for each family, with its datum. */
 static double response(scl_glm_family family, size_t i) {
-  switch (family) {
-  case SCL_GLM_BERNOULLI_LOGIT:
-    return (double)(i % 3 == 0);
-  case SCL_GLM_BINOMIAL_LOGIT:
-    return (double)(i % 5);
-  case SCL_GLM_CATEGORICAL_LOGIT:
-  case SCL_GLM_ORDERED_LOGISTIC:
+  if (GLM_IS(BINARY, family)) return (double)(i % 3 == 0);
+  if (GLM_FAMILY_COUPLED(family) || GLM_FAMILY_AUX(family) == SCL_GLM_CUTS)
     return (double)(1 + i % 3);
-  default:
-    return (double)(i % 7);
-  }
+  return (double)(i % (GLM_FAMILY_DATUM(family) ? 5 : 7));
 }
 
 /* Input and output of a pass, in host memory. */
