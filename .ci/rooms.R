@@ -1,10 +1,11 @@
 # The rooms of R/, from the table in CONTRIBUTING.md: the first word of a file's name is its room,
 # and a file uses names of its own room and of those above it in the table. Prints each violation,
-# and each name that is defined twice. With the argument "sizes": files and lines by room.
+# each name that is defined twice, and each call of a function that is defined nowhere.
+# With the argument "sizes": files and lines by room.
 
 # The names that an expression uses from outside: what it calls, and what it reads. A name that it
 # binds (an argument, an assignment, the variable of a loop) is its own, but a call of it only if
-# what it binds may be a function.
+# what it binds may be a function. The attribute "free" has the calls of what it binds nowhere.
 uses <- function(e) {
   calls <- reads <- bound <- functions <- character()
   walk <- function(e) {
@@ -32,7 +33,8 @@ uses <- function(e) {
     for (part in as.list(e)[-1L]) if (!missing(part)) walk(part)
   }
   walk(e)
-  unique(c(setdiff(calls, functions), setdiff(reads, bound)))
+  structure(unique(c(setdiff(calls, functions), setdiff(reads, bound))),
+            free = setdiff(calls, bound))
 }
 
 table <- readLines("CONTRIBUTING.md")
@@ -66,6 +68,18 @@ for (file in files) {
       e <- e[[3L]]
     }
     parts[[length(parts) + 1L]] <- list(file = file, name = name, uses = uses(e))
+  }
+}
+# Templates of code call names with a dot, and other(), which are put there before it runs.
+imports <- Filter(function(e) grepl("^import", e[[1L]]), as.list(parse("NAMESPACE")))
+packages <- unique(vapply(imports, function(e) as.character(e[[2L]]), ""))
+known <- c(names(home), ls(baseenv(), all.names = TRUE), lapply(packages, getNamespaceExports),
+           sub("^R_ENTRY\\((\\w+).*", "\\1", readLines("src/r/entries.def")), "other",
+           recursive = TRUE)
+for (part in parts) {
+  for (name in grep("^[.]", setdiff(attr(part$uses, "free"), known), value = TRUE, invert = TRUE)) {
+    cat(sprintf("R/%s: %s calls %s(), which is defined nowhere\n", part$file,
+                if (nzchar(part$name)) part$name else "the file", name))
   }
 }
 level <- match(room, rooms)
