@@ -36,10 +36,12 @@ mkdir -p "$logs" build/lib build/lib-host build/no-platform build/pocl \
 export POCL_CACHE_DIR=$root/build/pocl
 : > "$tally"
 : > "$times"
-# Several steps install the package; with a compiler's cache they compile once.
+# Several steps install the package; with a compiler's cache they compile once. Nobody debugs these.
+printf 'CFLAGS = %s\n' "$(R CMD config CFLAGS | sed -E 's/(^| )-g( |$)/ /')" > build/Makevars
+export R_MAKEVARS_USER=$root/build/Makevars
 if command -v ccache > /dev/null 2>&1; then
-  printf 'CC = ccache %s\n' "$(R CMD config CC)" > build/Makevars
-  export R_MAKEVARS_USER=$root/build/Makevars CCACHE_DIR=$root/build/ccache CCACHE_NOHASHDIR=1
+  printf 'CC = ccache %s\n' "$(R CMD config CC)" >> build/Makevars
+  export CCACHE_DIR=$root/build/ccache CCACHE_NOHASHDIR=1
 fi
 
 # step NAME COMMAND...
@@ -121,7 +123,8 @@ step launch-types bash .ci/launch_types.sh
 # ---- the package as users get it -------------------------------------------------------------
 rm -rf build/check/* build/lib/* build/lib-host/*
 step core-build make -s -C tests/core & # while the package is checked
-step build bash -c 'cd build/check && R CMD build ../..'
+# The vignettes need no package that is byte-compiled.
+step build env R_COMPILE_PKGS=0 bash -c 'cd build/check && R CMD build ../..'
 tarball=$(echo build/check/statcl_*.tar.gz)
 if [ ! -f "$tarball" ]; then wait; finish; fi
 # R CMD check reads this log, and the symbols of the objects.
@@ -187,14 +190,20 @@ faults() {
 # took long on a busy machine is none. Separate folders show what is left behind; other programs may
 # write to /tmp meanwhile.
 # Threads of BLAS that wait for each other on a busy machine would count as time of the examples.
+# codetools (half of the time; lint finds calls of what is defined nowhere) and the examples
+# with what is in \donttest alternate.
 r_cmd_check() {
+  local code=false donttest=false
+  if in_turn 0 2; then code=true; fi
+  if in_turn 1 2; then donttest=true; fi
   mkdir -p build/check/home build/check/tmp
-  step r-cmd-check env OCL_ICD_VENDORS="$root/build/no-platform" OPENBLAS_NUM_THREADS=1 \
+  step r-cmd-check env _R_CHECK_USE_CODETOOLS_=$code _R_CHECK_DONTTEST_EXAMPLES_=$donttest \
+    OCL_ICD_VENDORS="$root/build/no-platform" OPENBLAS_NUM_THREADS=1 \
     _R_CHECK_CRAN_INCOMING_REMOTE_=false \
     _R_CHECK_SYSTEM_CLOCK_=0 _R_CHECK_THINGS_IN_TEMP_DIR_=true _R_CHECK_THINGS_IN_OTHER_DIRS_=true \
     _R_CHECK_THINGS_IN_OTHER_DIRS_EXCLUDE_='^/tmp/' HOME="$root/build/check/home" \
     TMPDIR="$root/build/check/tmp" \
-    _R_CHECK_EXAMPLE_TIMING_THRESHOLD_=100000 STATCL_TEST_FILES="$few" \
+    _R_CHECK_EXAMPLE_TIMING_THRESHOLD_=100000 STATCL_TEST_FILES="${few:+^session$}" \
     bash -c "cd build/check && R CMD check --as-cran --no-manual ${few:+--no-vignettes} \
         --no-build-vignettes \
         --install=check:$logs/install.log --library=$root/build/lib \
@@ -250,10 +259,11 @@ demo() {
     Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' build/demo
 }
 
-list="core_device tests_host tests_device simulator r_cmd_check core_gpu_kernels core_host faults
-  core_mma core_mma_8 host_only worked_example implementations documents"
-if in_turn 0 2; then list+=" examples_device"; fi
-if in_turn 1 2; then list+=" demo"; fi
+list="tests_host core_device tests_device r_cmd_check simulator core_gpu_kernels core_host faults
+  core_mma core_mma_8 host_only"
+if in_turn 0 2; then list+=" examples_device implementations"; fi
+if in_turn 1 2; then list+=" worked_example demo"; fi
+list+=" documents"
 
 # Takes the next step of the list until there is none; a line of the file is a step not yet taken.
 worker() {

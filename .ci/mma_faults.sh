@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Plants faults in copies of the kernels of matrix instructions and runs these, emulated, by the
 # suites mma_* of tests/core (which must have been built): each fault must be found, by a wrong
-# result or a write outside the result. Every third one of a day (turn.sh).
+# result or a write outside the result. Every fifth one of a day (turn.sh).
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . .ci/turn.sh
@@ -19,7 +19,7 @@ suite() { (cd tests/core && STATCL_TEST_TURN='' "$tests" "$1") > "$work/out" 2>&
 planted() {
   local name=$1 file=$2 change=$3 what=$4
   faults=$((faults + 1))
-  in_turn "$faults" 3 || return 0
+  in_turn "$faults" 5 || return 0
   rm -rf "$work/kernels"
   cp -r inst/kernels "$work/kernels"
   sed -i -E "$change" "$work/kernels/nvidia/$file"

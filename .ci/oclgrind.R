@@ -257,7 +257,8 @@ topics <- list(
          state$mean_gradient(x))
   },
   vecchia = function() {
-    x <- matrix(sort(runif(40)), 40)
+    n <- full_or_quick(40, 24)
+    x <- matrix(sort(runif(n)), n)
     y <- sin(6 * x[, 1])
     for (kernel in list(k_matern32(0.8, 1.5), k_periodic(period = 2) * k_exp_quad() + k_white())) {
       # the kernels for 32 and for 64 rows; the latter take minutes

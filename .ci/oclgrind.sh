@@ -29,12 +29,12 @@ simulate() {
   bash .ci/watched.sh "$work/out" Rscript .ci/oclgrind.R "$@"
 }
 
-# clean TOPIC [KIND]: every third topic of a day.
+# clean TOPIC [KIND]: every seventh topic of a day.
 topics=0
 clean() {
   local start=$SECONDS
   topics=$((topics + 1))
-  in_turn "$topics" 3 || return 0
+  in_turn "$topics" 7 || return 0
   if simulate "$1" && [ ! -s "$OCLGRIND_LOG" ]; then
     passed=$((passed + 1))
     echo "clean: $1${2:+, $2} ($((SECONDS - start)) s)"
@@ -63,11 +63,11 @@ on_cpu() { STATCL_GPU_KERNELS=0 OCLGRIND_BUILD_OPTIONS=-cl-opt-disable "$@"; }
 for topic in products triangular; do on_cpu clean "$topic" "CPU kernels"; done
 
 # planted TOPIC FILE SED REPORT: changes a file in a copy of the kernels; the simulator must
-# report it in these words. Every fourth one of a day.
+# report it in these words. Every seventh one of a day.
 faults=0
 planted() {
   faults=$((faults + 1))
-  in_turn "$faults" 4 || return 0
+  in_turn "$faults" 7 || return 0
   local topic=$1 file=$2 change=$3 kernels=$work/kernels
   rm -rf "$kernels"
   cp -r inst/kernels "$kernels"

@@ -45,6 +45,10 @@ bool test_small(void);
 /* Whether the longest tests take fewer cases (STATCL_TEST_QUICK=1), as for R's tests. */
 bool test_quick(void);
 
+/* Whether a case of a suite that takes turns is run today (STATCL_TEST_TURN): on a device one of
+ * `rounds` each time that the suite has its turn; all of them on the host and without a turn. */
+bool test_turn(const scl_context *ctx, size_t item, size_t rounds);
+
 /* Folder of the kernel sources: STATCL_KERNELS, else that of the source tree. */
 const char *test_kernels(void);
 

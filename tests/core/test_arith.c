@@ -89,10 +89,10 @@ static void check_result(scl_op op, scl_mat *r, const double *a, double scalar_a
 }
 
 /* On a device each shape, each pair of views and each position of a number is a kernel to compile.
- * In the quick tests there a sixth of the operations has all, any other one shape and one
- * position. */
+ * In turn there a sixth of the operations has all, half of the others one shape and one position.
+ */
 static bool is_few(const scl_context *ctx, scl_op op) {
-  return !scl_context_is_host(ctx) && test_quick() && op % 6 != 0;
+  return !test_turn(ctx, (size_t)op, 6);
 }
 
 static void check_op(scl_context *ctx, scl_op op, size_t m, size_t n, scl_view view_a,
@@ -330,6 +330,7 @@ void test_arith(scl_context *ctx) {
     if (scl_op_arity((scl_op)op) > 2) continue; /* test_expr.c */
     if (!has_reference((scl_op)op)) continue;
     const bool few = is_few(ctx, (scl_op)op);
+    if (few && !test_turn(ctx, (size_t)op, 2)) continue;
     for (size_t s = few ? LARGEST : 0; s < SHAPES; s++) {
       check_op(ctx, (scl_op)op, shape[s][0], shape[s][1], SCL_GENERAL, SCL_GENERAL);
     }

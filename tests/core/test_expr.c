@@ -45,6 +45,7 @@ static void check_operations(scl_context *ctx) {
   /* Of the quick tests on a device, several are one kernel. */
   const int together = test_quick() && !scl_context_is_host(ctx) ? MOST_TOGETHER : 1;
   for (int first = 0; first < SCL_OP_COUNT; first += together) {
+    if (!test_turn(ctx, (size_t)(first / together), 2)) continue;
     const scl_term terms[] = {{x, 0}, {y, 0}, {NULL, 3.0}};
     const int count = SCL_OP_COUNT - first < together ? SCL_OP_COUNT - first : together;
     scl_mat *r[MOST_TOGETHER] = {NULL};

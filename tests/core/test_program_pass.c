@@ -265,6 +265,7 @@ static void check_vectors(scl_context *ctx) {
                {grouped, 70, 17, 5},    {two_vectors, 48, 20, 4},   {logistic, 34, 40, 8},
                {logistic, 70, 20, 9},   {read_elsewhere, 18, 16, 7}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    if (!test_turn(ctx, k, 2)) continue;
     char text[96];
     program_nodes l;
     snprintf(text, sizeof text, "case %zu of several vectors", k);
