@@ -15,9 +15,8 @@ scl_expr_counters scl_expr_counts(void) {
 }
 
 /* From this number of elements on, an operand that is repeated along rows or columns is computed
- * once beforehand. From this number of rows on, a product with a vector is computed inside a
- * kernel. */
-enum { MANY_ELEMENTS = 65536, MANY_ROWS = 4096 };
+ * once beforehand. */
+enum { MANY_ELEMENTS = 65536 };
 
 static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes);
 
@@ -61,7 +60,7 @@ static bool is_value(const scl_node *node) {
 
 /* Whether a product is computed inside the kernel over these elements. */
 static bool fits_inside(const scl_node *product, const scl_node *domain) {
-  return domain->ncol == 1 && domain->nrow >= MANY_ROWS && product->nrow == domain->nrow &&
+  return domain->ncol == 1 && domain->nrow >= SCL_PLAN_MANY_ROWS && product->nrow == domain->nrow &&
          product->arg[0]->ncol > 0;
 }
 

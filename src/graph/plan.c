@@ -15,7 +15,7 @@ typedef struct {
   uint8_t rectangle; /* 1 + the only one in which the node is defined, or 0 */
 } frame;
 
-enum { MEMO = 1024, TRIES = 8, MOST_ARGUMENT_BYTES = 960 };
+enum { MEMO = 1024, TRIES = 8 };
 
 /* Steps are looked up by node and frame, so that a shared node is visited once. */
 typedef struct {
@@ -96,20 +96,14 @@ static int walk_leaf(walker *w, const scl_node *node, frame f) {
       leaf.triangle = (uint8_t)scl_view_transposed(node->view);
     }
   }
-  int k = scl_plan_add_leaf(w->plan, leaf);
-  return k == NO_STEP ? NO_STEP : add_step(w, SCL_STEP_LOAD, 0, k, 0, 0);
-}
-
-static int walk_number(walker *w, double value) {
-  int k = scl_plan_add_number(w->plan, value);
-  return k == NO_STEP ? NO_STEP : add_step(w, SCL_STEP_NUMBER, 0, k, 0, 0);
+  return scl_plan_load(w->plan, w->first, leaf);
 }
 
 static int walk_index(walker *w, const scl_node *node, frame f) {
   const bool rows = scl_node_margin(node) == SCL_BY_ROW;
   const double first = (double)(int64_t)(rows ? f.row_at : f.column_at) + 1.0;
   const origin from = rows ? f.row : f.column;
-  if (from == FROM_NOTHING) return walk_number(w, first);
+  if (from == FROM_NOTHING) return scl_plan_number(w->plan, w->first, first);
   int k = scl_plan_add_number(w->plan, first);
   return k == NO_STEP ? NO_STEP : add_step(w, SCL_STEP_INDEX, 0, from == FROM_J, k, 0);
 }
@@ -145,17 +139,7 @@ static int walk_with_part(walker *w, const scl_node *node, frame f) {
 static int walk_matvec(walker *w, const scl_node *node, frame f) {
   /* Only if its rows are those of the plan; else it is computed beforehand (cut()). */
   if (f.row != FROM_I || f.row_at != 0 || f.rectangle != 0) return NO_STEP;
-  const scl_block x = node->arg[0]->block, b = node->arg[1]->block;
-  const scl_leaf matrix = {.buffer = x.buffer,
-                           .at = x.offset + f.row_at,
-                           .step_i = step_of(f, FROM_I, 1, 0),
-                           .step_j = step_of(f, FROM_J, 1, 0),
-                           .inner = x.ld,
-                           .length = x.ncol};
-  const scl_leaf vector = {.buffer = b.buffer, .at = b.offset, .inner = 1, .length = x.ncol};
-  int k = scl_plan_add_leaf(w->plan, matrix), l = scl_plan_add_leaf(w->plan, vector);
-  if (k == NO_STEP || l == NO_STEP) return NO_STEP;
-  return add_step(w, SCL_STEP_MATVEC, 0, k, l, 0);
+  return scl_plan_product(w->plan, w->first, node->arg[0]->block, node->arg[1]->block);
 }
 
 static int walk_kind(walker *w, const scl_node *node, frame f) {
@@ -163,7 +147,7 @@ static int walk_kind(walker *w, const scl_node *node, frame f) {
   case SCL_VALUE_DATA:
     return walk_leaf(w, node, f);
   case SCL_VALUE_NUMBER:
-    return walk_number(w, node->attribute[0]);
+    return scl_plan_number(w->plan, w->first, node->attribute[0]);
   case SCL_VALUE_APPLY:
     return walk_apply(w, node, f);
   case SCL_VALUE_TRANSPOSE:
@@ -227,10 +211,6 @@ static uint8_t common_triangle(const scl_plan *p, scl_node *const *roots) {
   return (uint8_t)view;
 }
 
-static size_t argument_bytes(const scl_plan *p) {
-  return p->leaves * 32u + p->numbers * 8u + p->rectangles * 32u + p->outputs * 24u + 32u;
-}
-
 static bool plan_combine(walker *w, const scl_node *root, scl_output *o) {
   scl_plan *p = w->plan;
   if (!o->reduces || o->op != SCL_REDUCE_COUNT) return true;
@@ -273,7 +253,7 @@ static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roo
   p->triangle = common_triangle(p, roots);
   if (swapped) p->triangle = (uint8_t)scl_view_transposed((scl_view)p->triangle);
   scl_plan_end(p, scl_mat_ld(ctx, p->m, p->n));
-  return argument_bytes(p) <= MOST_ARGUMENT_BYTES;
+  return scl_plan_is_callable(p);
 }
 
 /* Whether all operands are better read with rows and columns exchanged, and may be: nothing is

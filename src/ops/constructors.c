@@ -140,22 +140,6 @@ static scl_status put_diagonal(scl_context *ctx, scl_block vector, scl_block dst
   return ctx->engine->copy(ctx, SCL_COPY, vector, dst);
 }
 
-scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out) {
-  size_t n = d->nrow * d->ncol;
-  if (n > 0 && d->nrow != 1 && d->ncol != 1) {
-    return scl_fail_argument("d", "'d' must be a vector, not %zu x %zu", d->nrow, d->ncol);
-  }
-  scl_mat *r;
-  SCL_TRY(scl_mat_create(d->ctx, n, n, SCL_SYMMETRIC, &r));
-  scl_status status = SCL_OK;
-  if (n > 0) {
-    SCL_GO(scl_engine_of(r)->fill(r->ctx, 0.0, scl_mat_block(r)));
-    SCL_GO(put_diagonal(r->ctx, scl_mat_block(d), scl_mat_block(r)));
-  }
-done:
-  return scl_give(status, r, out);
-}
-
 /* ---- rows of ops/operations.def ------------------------------------------------------------- */
 
 scl_status scl_copy_rule(const scl_call *call, scl_shape *out) {

@@ -20,7 +20,5 @@ scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, sc
  * count is ignored). SCL_E_ARGUMENT for an index out of range. */
 scl_status scl_select(const scl_mat *a, const size_t *rows, size_t m, const size_t *columns,
                       size_t n, scl_mat **out);
-/* The square matrix with the column or row d on its diagonal. */
-scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out);
 
 #endif

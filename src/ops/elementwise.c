@@ -5,11 +5,10 @@
 
 /* An operand of a plan over blocks as a step. */
 static int add_operand(scl_plan *p, scl_operand x) {
-  if (x.block.buffer == NULL)
-    return scl_plan_add_step(p, 0, SCL_STEP_NUMBER, 0, scl_plan_add_number(p, x.scalar), 0, 0);
+  if (x.block.buffer == NULL) return scl_plan_number(p, 0, x.scalar);
   const scl_leaf leaf = {
       .buffer = x.block.buffer, .at = x.block.offset, .step_i = 1, .step_j = x.block.ld};
-  return scl_plan_add_step(p, 0, SCL_STEP_LOAD, 0, scl_plan_add_leaf(p, leaf), 0, 0);
+  return scl_plan_load(p, 0, leaf);
 }
 
 /* Starts a plan over m x n elements whose only output is op(a, b), or a if op is SCL_OP_COUNT. */

@@ -41,16 +41,14 @@ static scl_status add_steps(scl_compiling *c) {
   return SCL_OK;
 }
 
-/* Products with fewer rows are calls. STATCL_ROW_PASS (engine/cl/elementwise/pass.c) set to a
- * positive number has passes of any size, for tests. */
-enum { MANY_ROWS = 4096 };
-
+/* STATCL_ROW_PASS (engine/cl/elementwise/pass.c) set to a positive number has passes of any size,
+ * for tests. */
 static scl_pass_limits pass_limits(scl_context *ctx) {
   const scl_engine *e = ctx->engine;
   const size_t columns = e->pass_columns != NULL ? e->pass_columns(ctx) : 0;
   const bool any = columns > 0 && scl_env("STATCL_ROW_PASS") != NULL;
   const size_t vectors = e->pass_mma != NULL ? SCL_PASS_MMA_PREDICTORS : SCL_PASS_PREDICTORS;
-  return (scl_pass_limits){any ? 2 : MANY_ROWS, columns, vectors};
+  return (scl_pass_limits){any ? 2 : SCL_PLAN_MANY_ROWS, columns, vectors};
 }
 
 scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block input, int outputs,

@@ -52,8 +52,7 @@ static scl_status load(scl_compiling *c, scl_plan *p, int x, int *step) {
   scl_location at;
   size_t step_i = 1, step_j = p->m;
   if (v->kind == SCL_VALUE_NUMBER) {
-    const int k = scl_plan_add_number(p, v->number);
-    *step = k < 0 ? NONE : scl_plan_add_step(p, 0, SCL_STEP_NUMBER, 0, k, 0, 0);
+    *step = scl_plan_number(p, 0, v->number);
     return SCL_OK;
   }
   const bool view = scl_how(v) == SCL_IS_VIEW && !scl_is_alias(v);
@@ -64,8 +63,7 @@ static scl_status load(scl_compiling *c, scl_plan *p, int x, int *step) {
     step_i = step_j = 0;
   }
   const scl_leaf leaf = {.buffer = at.buffer, .at = at.offset, .step_i = step_i, .step_j = step_j};
-  const int k = scl_plan_add_leaf(p, leaf);
-  *step = k < 0 ? NONE : scl_plan_add_step(p, 0, SCL_STEP_LOAD, 0, k, 0, 0);
+  *step = scl_plan_load(p, 0, leaf);
   return SCL_OK;
 }
 
@@ -83,28 +81,19 @@ static scl_status step_of(scl_compiling *c, const run *r, scl_plan *p, int x, in
   return load(c, p, x, step);
 }
 
-/* The matrix of a product, as the leaf *leaf of the plan, or NONE where it is full. */
-static scl_status add_matrix(scl_compiling *c, scl_plan *p, int v, int x, int *leaf) {
+/* The matrix of a product. */
+static scl_status find_matrix(scl_compiling *c, int v, int x, scl_block *out) {
   const size_t *at = c->lowered.tape.value[v].at;
-  scl_location a;
-  SCL_TRY(scl_storage_find(c, x, &a));
-  *leaf = scl_plan_add_leaf(
-      p,
-      (scl_leaf){.buffer = a.buffer, .at = a.offset, .step_i = 1, .inner = at[0], .length = at[1]});
-  return SCL_OK;
+  return scl_storage_block(c, x, at[0], at[1], out);
 }
 
 static scl_status add_matvec(scl_compiling *c, scl_plan *p, int v) {
   const scl_tape *t = &c->lowered.tape;
-  scl_location b;
-  int k;
-  SCL_TRY(add_matrix(c, p, v, scl_tape_operand(t, v, 0), &k));
-  SCL_TRY(scl_storage_find(c, scl_tape_operand(t, v, 1), &b));
-  const size_t length = t->value[v].at[1];
-  const scl_leaf vector = {
-      .buffer = b.buffer, .at = b.offset, .step_j = length, .inner = 1, .length = length};
-  const int l = scl_plan_add_leaf(p, vector);
-  c->step[v] = k < 0 || l < 0 ? NONE : scl_plan_add_step(p, 0, SCL_STEP_MATVEC, 0, k, l, 0);
+  const size_t *at = t->value[v].at;
+  scl_block x, b;
+  SCL_TRY(find_matrix(c, v, scl_tape_operand(t, v, 0), &x));
+  SCL_TRY(scl_storage_block(c, scl_tape_operand(t, v, 1), at[1], at[2], &b));
+  c->step[v] = scl_plan_product(p, 0, x, b);
   return SCL_OK;
 }
 
@@ -162,8 +151,9 @@ static scl_status add_output(scl_compiling *c, scl_plan *p, int v, bool *full) {
     p->margin = (uint8_t)value->at[2];
   }
   if (value->kind == SCL_VALUE_MATVEC_ADJOINT) {
-    int leaf;
-    SCL_TRY(add_matrix(c, p, v, scl_tape_operand(&c->lowered.tape, v, 1), &leaf));
+    scl_block x;
+    SCL_TRY(find_matrix(c, v, scl_tape_operand(&c->lowered.tape, v, 1), &x));
+    const int leaf = scl_plan_add_matrix(p, x);
     *full = leaf == NONE;
     o->op = SCL_REDUCE_SUM;
     o->product = true;
@@ -173,12 +163,6 @@ static scl_status add_output(scl_compiling *c, scl_plan *p, int v, bool *full) {
 }
 
 /* ---- plans ---------------------------------------------------------------------------------- */
-
-enum { MOST_ARGUMENT_BYTES = 960 };
-
-static bool is_too_large(const scl_plan *p) {
-  return p->leaves * 32u + p->numbers * 8u + p->outputs * 24u + 32u > MOST_ARGUMENT_BYTES;
-}
 
 static scl_status fill_plan(scl_compiling *c, const run *r, scl_plan *p, bool *full) {
   const scl_group *g = r->group;
@@ -190,7 +174,7 @@ static scl_status fill_plan(scl_compiling *c, const run *r, scl_plan *p, bool *f
   for (int i = 0; i < r->count && !*full; i++) {
     if (is_output(c, r, r->value[i])) SCL_TRY(add_output(c, p, r->value[i], full));
   }
-  *full = *full || is_too_large(p);
+  *full = *full || !scl_plan_is_callable(p);
   return SCL_OK;
 }
 

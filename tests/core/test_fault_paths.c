@@ -77,10 +77,6 @@ static scl_status run_select(const fixture *f, scl_mat **out) {
   return scl_select(f->g, index, 3, index, 2, out);
 }
 
-static scl_status run_diagonal(const fixture *f, scl_mat **out) {
-  return scl_diagonal_matrix(f->v, out);
-}
-
 static scl_status run_bind(const fixture *f, scl_mat **out) {
   const scl_term operand[] = {{f->g, 0.0}, {f->v, 0.0}};
   return scl_compute(NULL, SCL_OPERATION_BIND, 2, operand, 1, &(double){1.0}, out);
@@ -203,7 +199,6 @@ static run_operation *const operations[] = {
     run_copy,
     run_part,
     run_select,
-    run_diagonal,
     run_bind,
     run_matmul,
     run_crossprod,

@@ -68,6 +68,34 @@ int scl_plan_add_leaf(scl_plan *p, scl_leaf leaf) {
   return p->leaves++;
 }
 
+int scl_plan_load(scl_plan *p, int first, scl_leaf leaf) {
+  const int k = scl_plan_add_leaf(p, leaf);
+  return k < 0 ? k : scl_plan_add_step(p, first, SCL_STEP_LOAD, 0, k, 0, 0);
+}
+
+int scl_plan_number(scl_plan *p, int first, double value) {
+  const int k = scl_plan_add_number(p, value);
+  return k < 0 ? k : scl_plan_add_step(p, first, SCL_STEP_NUMBER, 0, k, 0, 0);
+}
+
+int scl_plan_add_matrix(scl_plan *p, scl_block x) {
+  return scl_plan_add_leaf(
+      p,
+      (scl_leaf){.buffer = x.buffer, .at = x.offset, .step_i = 1, .inner = x.ld, .length = x.ncol});
+}
+
+int scl_plan_product(scl_plan *p, int first, scl_block x, scl_block b) {
+  const scl_leaf vector = {
+      .buffer = b.buffer, .at = b.offset, .step_j = b.ld, .inner = 1, .length = x.ncol};
+  const int k = scl_plan_add_matrix(p, x), l = scl_plan_add_leaf(p, vector);
+  return k < 0 || l < 0 ? SCL_PLAN_FULL : scl_plan_add_step(p, first, SCL_STEP_MATVEC, 0, k, l, 0);
+}
+
+bool scl_plan_is_callable(const scl_plan *p) {
+  enum { MOST_BYTES = 960 };
+  return p->leaves * 32 + p->numbers * 8 + p->rectangles * 32 + p->outputs * 24 + 32 <= MOST_BYTES;
+}
+
 /* ---- the walk ------------------------------------------------------------------------------- */
 
 /* One column instead of several, if no step needs the indices; `ld` is that of results. */

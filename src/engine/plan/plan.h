@@ -115,6 +115,16 @@ int scl_plan_add_step(scl_plan *plan, int first, scl_step_kind kind, unsigned op
 int scl_plan_add_number(scl_plan *plan, double value);
 int scl_plan_add_rectangle(scl_plan *plan, scl_rectangle r);
 int scl_plan_add_leaf(scl_plan *plan, scl_leaf leaf); /* its `read` is found here */
+/* Steps that read a leaf, have a number, or are the product of the row of x and, for column j of
+ * the plan, column j of b; the leaf of such an x. */
+int scl_plan_load(scl_plan *plan, int first, scl_leaf leaf);
+int scl_plan_number(scl_plan *plan, int first, double value);
+int scl_plan_product(scl_plan *plan, int first, scl_block x, scl_block b);
+int scl_plan_add_matrix(scl_plan *plan, scl_block x);
+/* Whether a kernel may have its arguments. */
+bool scl_plan_is_callable(const scl_plan *plan);
+/* Products of matrices with fewer rows are calls. */
+enum { SCL_PLAN_MANY_ROWS = 4096 };
 void scl_plan_set_read(const scl_plan *plan, scl_leaf *leaf);
 /* Call it when the plan has all parts: chooses the order of the elements, one column instead of
  * several where no step needs the indices. `ld` is that of results that are stored. */
