@@ -18,7 +18,7 @@ scl_expr_counters scl_expr_counts(void) {
  * once beforehand. */
 enum { MANY_ELEMENTS = 65536 };
 
-static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes);
+static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes, char **text);
 
 /* ---- lists of nodes ------------------------------------------------------------------------- */
 
@@ -116,7 +116,7 @@ static scl_status compute_sources(scl_context *ctx, size_t count, scl_node *cons
           find_first(node->kind == SCL_VALUE_REDUCE ? node->arg[0] : node, domain, stamp, &first));
     }
   }
-  if (first.count > 0) status = eval_nodes(ctx, first.count, first.node);
+  if (first.count > 0) status = eval_nodes(ctx, first.count, first.node, NULL);
 done:
   release_list(&first);
   return status;
@@ -200,9 +200,24 @@ static bool must_force_transposed(const scl_context *ctx, const scl_plan *plan) 
          scl_plan_reads_across(plan) && plan->m * plan->n >= MANY_ELEMENTS;
 }
 
-/* Computes nodes of one shape and margin by one plan. *fits is false, and nothing is computed, if
- * they exceed its limits. */
-static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, bool *fits) {
+/* Appends the source of a plan's kernel. */
+static scl_status add_source(const scl_plan *plan, char **text) {
+  char *more;
+  SCL_TRY(scl_plan_source(plan, &more));
+  const size_t before = strlen(*text), bytes = before + strlen(more) + 2;
+  char *longer = realloc(*text, bytes);
+  if (longer != NULL) {
+    *text = longer;
+    snprintf(longer + before, bytes - before, "%s%s", before > 0 ? "\n" : "", more);
+  }
+  free(more);
+  return longer != NULL ? SCL_OK : scl_fail_memory(bytes, 0, "a kernel source");
+}
+
+/* Computes nodes of one shape and margin by one plan; with `text`, its source is appended instead.
+ * *fits is false, and nothing is done, if they exceed its limits. */
+static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, char **text,
+                           bool *fits) {
   scl_plan plan;
   scl_block made[SCL_PLAN_OUTPUTS] = {{NULL}};
   scl_status status;
@@ -213,6 +228,7 @@ static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, boo
     *fits = scl_plan_make(ctx, count, nodes, &plan);
     if (!*fits) return SCL_OK;
   }
+  if (text != NULL) return add_source(&plan, text);
   SCL_GO(make_results(ctx, nodes, &plan, made));
   SCL_GO(ctx->engine->expr(ctx, &plan));
   counters.evaluated++;
@@ -223,7 +239,7 @@ done:
   return status;
 }
 
-static scl_status run_group(scl_context *ctx, size_t count, scl_node **nodes) {
+static scl_status run_group(scl_context *ctx, size_t count, scl_node **nodes, char **text) {
   bool fits;
   for (;;) {
     /* cut() may have computed other nodes of the group. */
@@ -233,11 +249,11 @@ static scl_status run_group(scl_context *ctx, size_t count, scl_node **nodes) {
     }
     count = open;
     if (count == 0) return SCL_OK;
-    SCL_TRY(run_plan(ctx, count, nodes, &fits));
+    SCL_TRY(run_plan(ctx, count, nodes, text, &fits));
     if (fits) return SCL_OK;
     if (count > 1) {
-      SCL_TRY(run_group(ctx, count / 2, nodes));
-      return run_group(ctx, count - count / 2, nodes + count / 2);
+      SCL_TRY(run_group(ctx, count / 2, nodes, text));
+      return run_group(ctx, count - count / 2, nodes + count / 2, text);
     }
     SCL_TRY(cut(ctx, nodes[0]));
     SCL_TRY(compute_sources(ctx, 1, nodes));
@@ -273,28 +289,30 @@ static size_t gather_group(size_t count, scl_node **nodes) {
   return length;
 }
 
-/* Removes nodes that have a value, and computes and removes those that no plan can compute. */
-static scl_status run_alone(scl_context *ctx, size_t *count, scl_node **nodes) {
+/* Removes nodes that have a value, and those that no plan can compute, which are computed unless
+ * only sources are wanted. */
+static scl_status run_alone(scl_context *ctx, size_t *count, scl_node **nodes, bool sources) {
   size_t kept = 0;
   for (size_t k = 0; k < *count; k++) {
     scl_node *node = nodes[k];
     if (is_value(node)) continue;
-    if (scl_node_is_call(node)) {
-      SCL_TRY(scl_node_run_call(ctx, node));
-    } else if (!has_elements(node)) {
-      SCL_TRY(scl_node_run_empty(ctx, node));
-    } else if (node->kind == SCL_VALUE_MATVEC) {
-      SCL_TRY(scl_node_run_product(ctx, node));
-    } else {
+    if (!takes_values(node) && has_elements(node)) {
       nodes[kept++] = node;
+    } else if (sources) {
+      continue;
+    } else if (scl_node_is_call(node) || has_elements(node)) {
+      SCL_TRY(scl_node_run_call(ctx, node));
+    } else {
+      SCL_TRY(scl_node_run_empty(ctx, node));
     }
   }
   *count = kept;
   return SCL_OK;
 }
 
-/* The array is reordered; the caller holds the nodes. */
-static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes) {
+/* The caller holds the nodes. With `text`, what they need first is computed, and the sources of
+ * their own kernels are appended. */
+static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes, char **text) {
   node_list open = {0};
   scl_status status = SCL_OK;
   const uint64_t stamp = scl_node_stamp();
@@ -314,10 +332,10 @@ static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes) {
     if (rest == NULL) SCL_GO(scl_fail_memory(left * sizeof *rest, 0, "an expression"));
     memcpy(rest, open.node, left * sizeof *rest);
     scl_node **at = rest;
-    status = run_alone(ctx, &left, rest);
+    status = run_alone(ctx, &left, rest, text != NULL);
     while (status == SCL_OK && left > 0) {
       size_t length = gather_group(left, at);
-      status = run_group(ctx, length, at);
+      status = run_group(ctx, length, at, text);
       at += length;
       left -= length;
     }
@@ -329,7 +347,7 @@ done:
 }
 
 scl_status scl_node_force(scl_context *ctx, scl_node *node) {
-  return eval_nodes(ctx, 1, &node);
+  return eval_nodes(ctx, 1, &node, NULL);
 }
 
 /* ---- matrices ------------------------------------------------------------------------------- */
@@ -365,7 +383,7 @@ scl_status scl_expr_eval(size_t count, scl_mat *const *x) {
       node->seen = stamp;
       SCL_GO(append(&open, node));
     }
-    if (open.count > 0) SCL_GO(eval_nodes(ctx, open.count, open.node));
+    if (open.count > 0) SCL_GO(eval_nodes(ctx, open.count, open.node, NULL));
     for (size_t k = first; k < count; k++) {
       if (x[k]->ctx == ctx) adopt(x[k]);
     }
@@ -388,59 +406,20 @@ scl_expr_facts scl_expr_about(const scl_mat *x) {
   return facts;
 }
 
-/* Adds the sources of one group after the other; groups inside them are computed. */
-static scl_status add_source(scl_context *ctx, size_t count, scl_node **nodes, char **text) {
-  scl_plan plan;
-  char *more;
-  if (!scl_plan_make(ctx, count, nodes, &plan)) {
-    if (count == 1) {
-      SCL_TRY(cut(ctx, nodes[0]));
-      SCL_TRY(compute_sources(ctx, 1, nodes));
-      return add_source(ctx, 1, nodes, text);
-    }
-    SCL_TRY(add_source(ctx, count / 2, nodes, text));
-    return add_source(ctx, count - count / 2, nodes + count / 2, text);
-  }
-  SCL_TRY(scl_plan_source(&plan, &more));
-  const size_t before = strlen(*text), bytes = before + strlen(more) + 2;
-  char *longer = realloc(*text, bytes);
-  if (longer == NULL) {
-    free(more);
-    return scl_fail_memory(bytes, 0, "a kernel source");
-  }
-  *text = longer;
-  snprintf(longer + before, bytes - before, "%s%s", before > 0 ? "\n" : "", more);
-  free(more);
-  return SCL_OK;
-}
-
 scl_status scl_expr_source(size_t count, scl_mat *const *x, char **out) {
   node_list open = {0};
   scl_status status = SCL_OK;
   char *text = calloc(1, 1);
   if (text == NULL) return scl_fail_memory(1, 0, "a kernel source");
   for (size_t k = 0; k < count; k++) {
-    if (k > 0) SCL_GO(scl_mat_same_context(x[0], x[k]));
-    scl_node *node = scl_node_pending(x[k]);
-    if (node == NULL || is_value(node) || !has_elements(node)) continue;
-    if (takes_values(node)) continue; /* not a generated kernel */
-    if (node->placeholder) {
-      SCL_GO(scl_fail_argument("x", "an argument of 'combine' has no value of its own"));
-    }
-    SCL_GO(append_held(&open, node));
+    SCL_GO(scl_mat_same_context(x[0], x[k]));
+    if (scl_expr_about(x[k]).pending) SCL_GO(append(&open, scl_node_pending(x[k])));
   }
-  if (open.count > 0) {
-    SCL_GO(compute_sources(x[0]->ctx, open.count, open.node));
-    for (size_t k = 0; k < open.count;) {
-      size_t length = gather_group(open.count - k, open.node + k);
-      SCL_GO(add_source(x[0]->ctx, length, open.node + k, &text));
-      k += length;
-    }
-  }
+  if (open.count > 0) SCL_GO(eval_nodes(x[0]->ctx, open.count, open.node, &text));
   *out = text;
   text = NULL;
 done:
   free(text);
-  release_list(&open);
+  free(open.node);
   return status;
 }

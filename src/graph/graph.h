@@ -64,10 +64,8 @@ uint64_t scl_node_stamp(void); /* a new one */
 /* Computes one node, in place. */
 scl_status scl_node_force(scl_context *ctx, scl_node *node);
 
-/* Nodes that no plan computes: a product of a matrix and a column, a call of a forward function, a
- * node without elements (identities of reductions, or nothing). Their operands are leaves; they
- * become leaves. */
-scl_status scl_node_run_product(scl_context *ctx, scl_node *node);
+/* Nodes that no plan computes: calls, products with a column among them, and nodes without elements
+ * (identities of reductions, or nothing). Their operands are leaves; they become leaves. */
 scl_status scl_node_run_call(scl_context *ctx, scl_node *node);
 scl_status scl_node_run_empty(scl_context *ctx, scl_node *node);
 

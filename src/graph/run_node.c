@@ -3,21 +3,6 @@
 
 #include "graph/graph.h"
 
-scl_status scl_node_run_product(scl_context *ctx, scl_node *node) {
-  scl_block x = node->arg[0]->block, b = node->arg[1]->block, made;
-  SCL_TRY(scl_block_create(ctx, node->nrow, 1, &made));
-  scl_status status = x.ncol == 0
-                          ? ctx->engine->fill(ctx, 0.0, made)
-                          : ctx->engine->gemm(ctx, 1.0, SCL_NO_TRANS, x, node->arg[0]->view,
-                                              SCL_NO_TRANS, b, SCL_GENERAL, 0.0, made, SCL_ALL);
-  if (status != SCL_OK) {
-    scl_buffer_release(made.buffer);
-    return status;
-  }
-  scl_node_set_block(node, made);
-  return SCL_OK;
-}
-
 /* The matrix of a leaf, for a forward function: without a reference, valid as long as the node. */
 static scl_mat borrow(scl_context *ctx, const scl_node *node) {
   const scl_block b = node->block;
