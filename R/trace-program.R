@@ -20,8 +20,9 @@
 #'   data), `pmin`, `pmax`, `ifelse`, [cl_ifelse()], [cl_inv_logit()] and the functions documented
 #'   with it, [cl_log_sum_exp()], [cl_softmax()];
 #' - `%*%`, `crossprod`, `tcrossprod`, `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
-#'   `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; above order 128 these are
-#'   computed on the host even if a device is in use, where a Cholesky factor is faster);
+#'   [cl_tri_inverse()], `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; above order
+#'   128 these are computed on the host even if a device is in use, where a Cholesky factor is
+#'   faster);
 #' - `x[i]`, `x[[i]]`, `x[i] <- value` in all forms, with indices that do not depend on parameters;
 #'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
 #'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`, `rowsum`, `tapply`, `var`,

@@ -16,33 +16,16 @@ typedef struct {
 
 /* ---- leaves --------------------------------------------------------------------------------- */
 
-/* The strides of a view in its operand, for the elements of p. */
+/* The strides of a view in its operand, for the elements of p; a row, or one element, has any
+ * shape.
+ */
 static void steps_of_view(const scl_value *v, const scl_plan *p, size_t *at, size_t *step_i,
                           size_t *step_j) {
-  switch (v->kind) {
-  case SCL_VALUE_BROADCAST:
-    if (scl_rows_needed(v) == 0) { /* one element */
-      *step_i = *step_j = 0;
-    } else {
-      *step_i = v->at[2] == 0 ? 1 : 0;
-      *step_j = v->at[2] == 0 ? 0 : 1;
-    }
-    break;
-  case SCL_VALUE_TRANSPOSE:
-    *step_i = v->at[0];
-    *step_j = 1;
-    break;
-  default: /* a part with gaps */
-    *at += v->at[1] + v->at[2] * v->at[0];
-    if (v->at[3] == 1) {
-      *step_i = v->at[0];
-      *step_j = p->m * v->at[0];
-    } else {
-      *step_i = 1;
-      *step_j = v->at[0];
-    }
-    break;
-  }
+  const bool flat = scl_rows_needed(v) == 0;
+  const size_t first = scl_value_view_element(v, 0, 0);
+  *at += first;
+  *step_i = scl_value_view_element(v, !flat, flat) - first;
+  *step_j = flat ? p->m * *step_i : scl_value_view_element(v, 0, 1) - first;
 }
 
 /* The step that reads value x at each element, or NONE if the plan is full. */

@@ -52,18 +52,14 @@ static void reverse_transpose(scl_reverse *r, int value, int g) {
   scl_share_whole(r, scl_tape_operand(r->t, value, 0), scl_tape_transpose(r->t, g, at[1], at[0]));
 }
 
-/* Elements i .. i + m - 1, j .. j + n - 1 of a matrix with `rows` rows, as indices. */
-static int part_indices(scl_tape *t, const size_t *at) {
-  const size_t m = at[3], n = at[4];
-  double *index = malloc(m * n * sizeof *index);
-  if (index != NULL) {
-    for (size_t j = 0; j < n; j++) {
-      for (size_t i = 0; i < m; i++) {
-        index[i + j * m] = (double)(at[1] + i + (at[2] + j) * at[0]);
-      }
-    }
+/* The elements of its operand that a part has. */
+static int part_indices(scl_tape *t, const scl_value *part) {
+  const size_t m = part->at[3], length = part->length;
+  double *index = malloc(length * sizeof *index);
+  for (size_t e = 0; index != NULL && e < length; e++) {
+    index[e] = (double)scl_value_view_element(part, e % m, e / m);
   }
-  return scl_tape_own_data(t, index, m * n);
+  return scl_tape_own_data(t, index, length);
 }
 
 static void reverse_part(scl_reverse *r, int value, int g) {
@@ -73,7 +69,7 @@ static void reverse_part(scl_reverse *r, int value, int g) {
   if (v.at[4] == 1) {
     scl_share_some(r, x, (scl_partial){g, NONE, v.at[1] + v.at[2] * v.at[0], v.length, NONE});
   } else {
-    scl_share_some(r, x, (scl_partial){g, part_indices(r->t, v.at), 0, v.length, NONE});
+    scl_share_some(r, x, (scl_partial){g, part_indices(r->t, &v), 0, v.length, NONE});
   }
 }
 
@@ -211,6 +207,13 @@ static void reverse_chol(scl_reverse *r, int value, int g) {
   scl_share_whole(r, scl_tape_operand(t, value, 0), share);
 }
 
+/* dB X' of the solution X, n x k, or its transpose. */
+static int solution_times(scl_tape *t, int db, int x, size_t n, size_t k, bool transpose) {
+  x = scl_tape_factor(t, db, x);
+  return transpose ? scl_tape_matmul(t, x, db, n, k, n, false, true)
+                   : scl_tape_matmul(t, db, x, n, k, n, false, true);
+}
+
 static void reverse_tri_solve(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
@@ -220,9 +223,7 @@ static void reverse_tri_solve(scl_reverse *r, int value, int g) {
   const int solved = tri_solve(t, l, scl_tape_fill(t, g, n * k), n, k, upper, !transpose);
   scl_share_whole(r, b, solved);
   if (!r->active[l]) return;
-  const int x = scl_tape_factor(t, solved, value);
-  const int product = transpose ? scl_tape_matmul(t, x, solved, n, k, n, false, true)
-                                : scl_tape_matmul(t, solved, x, n, k, n, false, true);
+  const int product = solution_times(t, solved, value, n, k, transpose);
   const scl_copy kind = upper ? SCL_COPY_UPPER : SCL_COPY_LOWER;
   scl_share_whole(r, l, scl_tape_unary(t, SCL_OP_NEG, copy_as(t, product, n, kind)));
 }
@@ -276,9 +277,7 @@ static void reverse_lu_solve(scl_reverse *r, int value, int g) {
   const int solved = lu_solve(t, lu, scl_tape_fill(t, g, n * k), n, k, !transpose);
   scl_share_whole(r, b, solved);
   if (!r->active[a]) return;
-  const int x = scl_tape_factor(t, solved, value);
-  const int product = transpose ? scl_tape_matmul(t, x, solved, n, k, n, false, true)
-                                : scl_tape_matmul(t, solved, x, n, k, n, false, true);
+  const int product = solution_times(t, solved, value, n, k, transpose);
   scl_share_whole(r, a, scl_tape_unary(t, SCL_OP_NEG, product));
 }
 
