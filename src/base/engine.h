@@ -52,6 +52,7 @@ struct scl_glm_batch_pass;  /* engine/pass/glm_batch.h */
 struct scl_covariance_pass; /* engine/pass/covariance.h */
 struct scl_vecchia_pass;    /* engine/pass/vecchia.h */
 struct scl_plan;            /* engine/plan/plan.h */
+struct scl_repeat;          /* engine/plan/repeat.h */
 struct scl_ready_plan;      /* an engine's own */
 struct scl_scan_pass;       /* engine/plan/scan.h */
 

@@ -31,7 +31,9 @@ static scl_status add_steps(scl_compiling *c) {
   SCL_TRY(make_results(c));
   for (int g = 0; g < c->schedule.groups; g++) {
     const scl_group *group = &c->schedule.group[g];
-    if (group->elements > 0) {
+    if (scl_is_number_group(c, group)) {
+      SCL_TRY(scl_number_group(c, group));
+    } else if (group->elements > 0) {
       SCL_TRY(scl_fuse_group(c, group));
     } else {
       SCL_TRY(scl_add_call(c, c->schedule.value[group->first]));

@@ -20,9 +20,12 @@ typedef struct {
   int *reader, *first_reader; /* values that read it: from first_reader[v] on */
   int *step;                  /* of each value in the plan at hand, or -1 */
   int *list_of;               /* of each value: the list of values that is planned together */
+  int *uses;                  /* of each value of numbers.c: how often it is still read */
   int lists;
   scl_routine *routine;
   struct scl_free_block *free_list; /* storage that later values may take */
+  scl_location shared; /* of short values, next to each other: where the next one begins */
+  size_t shared_left;
 } scl_compiling;
 
 /* ---- program/residents.c -------------------------------------------------------------------- */
@@ -45,6 +48,11 @@ scl_status scl_storage_block(scl_compiling *c, int value, size_t m, size_t n, sc
 /* ---- program/call.c ------------------------------------------------------------------------- */
 /* A step for a value that is a call, or for products X b and X' r that share no kernel. */
 scl_status scl_add_call(scl_compiling *c, int v);
+
+/* ---- program/numbers.c ---------------------------------------------------------------------- */
+/* Whether a group is one of single numbers, without a kernel; and the step for it. */
+bool scl_is_number_group(const scl_compiling *c, const scl_group *g);
+scl_status scl_number_group(scl_compiling *c, const scl_group *g);
 
 /* ---- program/fuse.c ------------------------------------------------------------------------- */
 /* Steps for a group that kernels compute: one plan, or several where it passes a plan's limits. */

@@ -42,7 +42,8 @@ static uint64_t bytes_held(const scl_program *p) {
 
 static void find_facts(scl_program *p) {
   for (int k = 0; k < p->gradient.steps; k++) {
-    *(p->gradient.step[k].plan != NULL ? &p->facts.kernels : &p->facts.calls) += 1;
+    const scl_routine_step *s = &p->gradient.step[k];
+    *(s->plan != NULL || s->numbers != NULL ? &p->facts.kernels : &p->facts.calls) += 1;
   }
   p->facts.bytes = bytes_held(p);
 }

@@ -49,6 +49,7 @@ void scl_routine_end(scl_routine *r) {
   for (int k = 0; k < r->steps; k++) {
     if (r->step[k].ready != NULL) r->ctx->engine->expr_forget(r->step[k].ready);
     free(r->step[k].plan);
+    scl_numbers_free(r->step[k].numbers);
     free_scan(r->step[k].scan);
   }
   for (int k = 0; k < r->buffers; k++) scl_buffer_release(r->held[k]);
@@ -65,13 +66,31 @@ uint64_t scl_routine_bytes(const scl_routine *r) {
   return bytes;
 }
 
+static scl_repeat part_of(const scl_routine_step *s) {
+  scl_repeat part = {.plan = s->plan, .numbers = s->numbers, .src = s->a, .dst = s->dst};
+  if (s->plan != NULL || s->numbers != NULL) return part;
+  if (s->kind == SCL_VALUE_GATHER || s->kind == SCL_VALUE_SCATTER) {
+    part.call = s->kind == SCL_VALUE_GATHER ? SCL_REPEAT_GATHER : SCL_REPEAT_GROUP_SUMS;
+    part.index = s->b;
+    part.order = s->more;
+  }
+  return part;
+}
+
 scl_status scl_routine_ready(scl_routine *r) {
   const scl_engine *engine = r->ctx->engine;
-  for (int k = 0; k < r->steps && engine->expr_ready != NULL; k++) {
+  if (engine->expr_ready == NULL) return SCL_OK;
+  scl_repeat *part = malloc(((size_t)r->steps + 1) * sizeof *part);
+  scl_status status = SCL_OK;
+  if (part == NULL) return scl_fail_memory((size_t)r->steps * sizeof *part, 0, "a program");
+  for (int k = 0; k < r->steps; k++) part[k] = part_of(&r->step[k]);
+  for (int k = 0, covers; k < r->steps && status == SCL_OK; k += covers > 0 ? covers : 1) {
     scl_routine_step *s = &r->step[k];
-    if (s->plan != NULL) SCL_TRY(engine->expr_ready(r->ctx, s->plan, &s->ready));
+    status = engine->expr_ready(r->ctx, r->steps - k, part + k, &covers, &s->ready);
+    s->covers = covers;
   }
-  return SCL_OK;
+  free(part);
+  return status;
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
@@ -101,6 +120,8 @@ static void replace_all(const copying *c, scl_routine_step *s) {
   replace(c, &s->b.buffer);
   replace(c, &s->dst.buffer);
   replace(c, &s->more.buffer);
+  for (int k = 0; s->numbers != NULL && k < s->numbers->places; k++)
+    replace(c, &s->numbers->place[k].buffer);
   if (s->plan == NULL) return;
   for (int k = 0; k < s->plan->leaves; k++) replace(c, &s->plan->leaf[k].buffer);
   for (int k = 0; k < s->plan->outputs; k++) replace(c, &s->plan->output[k].dst.buffer);
@@ -109,11 +130,17 @@ static void replace_all(const copying *c, scl_routine_step *s) {
 static scl_status copy_steps(const copying *c, scl_routine *to) {
   for (int k = 0; k < c->from->steps; k++) {
     const scl_plan *plan = c->from->step[k].plan;
+    const scl_numbers *numbers = c->from->step[k].numbers;
     scl_routine_step *s;
     SCL_TRY(scl_routine_add(to, &s));
     *s = c->from->step[k];
     s->ready = NULL;
     s->plan = NULL;
+    s->numbers = NULL;
+    if (numbers != NULL) {
+      s->numbers = scl_numbers_copy(numbers);
+      if (s->numbers == NULL) return scl_fail_memory(sizeof *numbers, 0, "a program");
+    }
     if (plan != NULL) {
       s->plan = malloc(sizeof *plan);
       if (s->plan == NULL) return scl_fail_memory(sizeof *plan, 0, "a program");
@@ -188,16 +215,22 @@ static scl_status run_call(scl_context *ctx, const scl_routine_step *s) {
 }
 
 static scl_status run_step(scl_context *ctx, const scl_routine_step *s) {
-  if (s->plan == NULL) return run_call(ctx, s);
-  if (s->ready == NULL) return ctx->engine->expr(ctx, s->plan);
-  ctx->engine->expr_repeat(s->ready);
-  return SCL_OK;
+  if (s->ready != NULL) {
+    ctx->engine->expr_repeat(s->ready);
+    return SCL_OK;
+  }
+  return s->plan != NULL ? ctx->engine->expr(ctx, s->plan) : run_call(ctx, s);
+}
+
+static int next_step(const scl_routine *r, int step) {
+  return step + (r->step[step].ready != NULL ? r->step[step].covers : 1);
 }
 
 /* A synchronous engine must not compute with a factor that does not exist. */
 static scl_status has_no_factor(const scl_routine *r, const scl_routine_step *s, bool *none) {
   double order = 0.0;
-  if (s->plan == NULL && s->kind == SCL_VALUE_CHOL && scl_traits(r->ctx)->synchronous) {
+  if (s->plan == NULL && s->numbers == NULL && s->kind == SCL_VALUE_CHOL &&
+      scl_traits(r->ctx)->synchronous) {
     SCL_TRY(scl_read_block(r->ctx, s->more, SCL_WAIT_WRITES, &order));
   }
   *none = order != 0.0;
@@ -222,7 +255,7 @@ scl_status scl_routine_run_ranges(scl_routine *r, size_t ranges, const scl_routi
   *failed = false;
   SCL_TRY(scl_context_check(r->ctx));
   SCL_TRY(scl_poll());
-  for (int k = 0; k < r->steps && !*failed; k++) {
+  for (int k = 0; k < r->steps && !*failed; k = next_step(r, k)) {
     const scl_routine_step *s = &r->step[k];
     SCL_TRY(run_step(r->ctx, s));
     SCL_TRY(has_no_factor(r, s, failed));
@@ -249,7 +282,7 @@ scl_status scl_routine_run(scl_routine *r, double *to) {
 scl_status scl_routine_run_vectors(scl_routine *r) {
   SCL_TRY(scl_context_check(r->ctx));
   SCL_TRY(scl_poll());
-  for (int k = 0; k < r->steps; k++) SCL_TRY(run_step(r->ctx, &r->step[k]));
+  for (int k = 0; k < r->steps; k = next_step(r, k)) SCL_TRY(run_step(r->ctx, &r->step[k]));
   return scl_read_block(r->ctx, r->out, SCL_WAIT_QUEUE, r->answer);
 }
 

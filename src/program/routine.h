@@ -3,7 +3,7 @@
 #ifndef SCL_PROGRAM_ROUTINE_H
 #define SCL_PROGRAM_ROUTINE_H
 
-#include "engine/plan/plan.h"
+#include "engine/plan/repeat.h"
 #include "program/schedule.h"
 
 /* Data on the engine, each uploaded when it is first needed. Programs of one tape share them. */
@@ -39,10 +39,12 @@ scl_status scl_residents_set(scl_residents *r, int index, const double *numbers,
 /* Their memory, minus that shared with others; NULL: nothing is shared. */
 uint64_t scl_residents_bytes(const scl_residents *r, const scl_residents *others);
 
-/* One step: a plan, or a call. */
+/* One step: a plan, numbers, or a call. */
 typedef struct {
-  scl_plan *plan;               /* NULL: a call of this kind, on blocks */
-  struct scl_ready_plan *ready; /* the engine's form of it, or NULL */
+  scl_plan *plan;
+  scl_numbers *numbers;         /* both NULL: a call of this kind, on blocks */
+  struct scl_ready_plan *ready; /* the engine's form of this step and those after it, */
+  int covers;                   /* so many in all; or NULL */
   scl_scan_pass *scan;          /* of a SCAN */
   scl_value_kind kind;
   scl_call call;
@@ -75,6 +77,9 @@ void scl_routine_end(scl_routine *r);
  * also on failure. */
 scl_status scl_routine_add(scl_routine *r, scl_routine_step **out);
 scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer);
+
+void scl_numbers_free(scl_numbers *n);               /* accepts NULL */
+scl_numbers *scl_numbers_copy(const scl_numbers *n); /* NULL without memory */
 
 uint64_t scl_routine_bytes(const scl_routine *r);
 

@@ -7,8 +7,12 @@
 
 enum { NONE = -1 };
 
+/* Short values share buffers where this saves time: on the host, whose caches then hold more of
+ * them. */
+enum { SHORT = 512, SHARED = 4096 };
+
 typedef struct scl_free_block {
-  scl_buffer *buffer;
+  scl_location at;
   size_t length;
   struct scl_free_block *next;
 } free_block;
@@ -70,8 +74,9 @@ scl_status scl_storage_begin(scl_compiling *c) {
   c->first_reader = malloc((values + 1) * sizeof *c->first_reader);
   c->step = malloc(values * sizeof *c->step);
   c->list_of = malloc(values * sizeof *c->list_of);
+  c->uses = malloc(values * sizeof *c->uses);
   if (c->at == NULL || c->last_use == NULL || c->reader == NULL || c->first_reader == NULL ||
-      c->step == NULL || c->list_of == NULL) {
+      c->step == NULL || c->list_of == NULL || c->uses == NULL) {
     return scl_fail_memory(values * sizeof *c->at, 0, "a program");
   }
   for (int v = 0; v < t->values; v++) c->step[v] = c->list_of[v] = NONE;
@@ -92,24 +97,38 @@ void scl_storage_end(scl_compiling *c) {
   free(c->first_reader);
   free(c->step);
   free(c->list_of);
+  free(c->uses);
 }
 
 /* ---- allocations ---------------------------------------------------------------------------- */
 
+static scl_status allocate_buffer(scl_compiling *c, size_t length, scl_location *out) {
+  scl_block block;
+  SCL_TRY(scl_block_create(c->data->ctx, length, 1, &block));
+  SCL_TRY(scl_routine_hold(c->routine, block.buffer));
+  *out = (scl_location){block.buffer, 0};
+  return SCL_OK;
+}
+
 /* Storage of this length that is free, or a new one. */
-static scl_status allocate(scl_compiling *c, size_t length, scl_buffer **out) {
+static scl_status allocate(scl_compiling *c, size_t length, scl_location *out) {
   for (free_block **f = &c->free_list; *f != NULL; f = &(*f)->next) {
     if ((*f)->length != length) continue;
     free_block *found = *f;
-    *out = found->buffer;
+    *out = found->at;
     *f = found->next;
     free(found);
     return SCL_OK;
   }
-  scl_block block;
-  SCL_TRY(scl_block_create(c->data->ctx, length, 1, &block));
-  SCL_TRY(scl_routine_hold(c->routine, block.buffer));
-  *out = block.buffer;
+  if (length > SHORT || !scl_traits(c->data->ctx)->synchronous)
+    return allocate_buffer(c, length, out);
+  if (c->shared_left < length) {
+    SCL_TRY(allocate_buffer(c, SHARED, &c->shared));
+    c->shared_left = SHARED;
+  }
+  *out = c->shared;
+  c->shared.offset += length;
+  c->shared_left -= length;
   return SCL_OK;
 }
 
@@ -117,10 +136,10 @@ static scl_status allocate(scl_compiling *c, size_t length, scl_buffer **out) {
 static scl_status allocate_owner(scl_compiling *c, int value) {
   if (c->at[value].buffer != NULL) return SCL_OK;
   if (value == owner_of(c, c->lowered.result)) {
-    c->at[value].buffer = c->routine->out.buffer;
+    c->at[value] = (scl_location){c->routine->out.buffer, 0};
     return SCL_OK;
   }
-  return allocate(c, scl_tape_length(&c->lowered.tape, value), &c->at[value].buffer);
+  return allocate(c, scl_tape_length(&c->lowered.tape, value), &c->at[value]);
 }
 
 scl_status scl_storage_make(scl_compiling *c, int value) {
@@ -130,7 +149,8 @@ scl_status scl_storage_make(scl_compiling *c, int value) {
     offset += c->lowered.offset[owner];
   }
   SCL_TRY(allocate_owner(c, owner));
-  c->at[value] = (scl_location){c->at[owner].buffer, offset};
+  if (owner != value)
+    c->at[value] = (scl_location){c->at[owner].buffer, c->at[owner].offset + offset};
   return SCL_OK;
 }
 
@@ -147,7 +167,7 @@ scl_status scl_storage_release(scl_compiling *c, int group) {
       if (scl_how(&t->value[owner]) == SCL_IS_LEAF) continue;
       free_block *f = malloc(sizeof *f);
       if (f == NULL) return scl_fail_memory(sizeof *f, 0, "a program");
-      *f = (free_block){c->at[owner].buffer, scl_tape_length(t, owner), c->free_list};
+      *f = (free_block){c->at[owner], scl_tape_length(t, owner), c->free_list};
       c->free_list = f;
       c->last_use[owner] = NONE; /* once */
     }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/host/host.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/repeat.h"
 #include "test.h"
 
 enum { STEPS = 12, COLUMNS = 6, LEAVES = 4, MOST = 1100 };
@@ -107,13 +107,21 @@ static scl_status run_plan(scl_context *ctx, trial *t) {
   return SCL_OK;
 }
 
+static scl_status make_ready(scl_context *ctx, trial *t, struct scl_ready_plan **out) {
+  const scl_repeat part = {.plan = &t->plan};
+  int taken;
+  SCL_TRY(ctx->engine->expr_ready(ctx, 1, &part, &taken, out));
+  CHECK(taken == (*out != NULL));
+  return SCL_OK;
+}
+
 static void check_plan(scl_context *ctx, trial *t, size_t m) {
   struct scl_ready_plan *ready = NULL;
   scl_plan_begin(&t->plan, m, 1);
   add_leaves(t, m);
   add_steps(t);
   add_outputs(t, m);
-  REQUIRE_OK(ctx->engine->expr_ready(ctx, &t->plan, &ready));
+  REQUIRE_OK(make_ready(ctx, t, &ready));
   CHECK(ready != NULL);
   for (int run = 0; run < 2 && ready != NULL; run++) {
     new_numbers(t);
@@ -133,7 +141,7 @@ static void check_refused(scl_context *ctx, trial *t, size_t m) {
   t->plan.output[t->plan.outputs++] = (scl_output){.reduces = true, .op = SCL_REDUCE_WHICH_MAX};
   scl_plan_end(&t->plan, m);
   scl_plan_place(&t->plan, 0, scl_block_part(t->result[0], 0, 0, 1, 1));
-  CHECK_OK(ctx->engine->expr_ready(ctx, &t->plan, &ready));
+  CHECK_OK(make_ready(ctx, t, &ready));
   CHECK(ready == NULL);
 }
 

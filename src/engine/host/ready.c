@@ -1,125 +1,101 @@
-/* Plans that are run repeatedly (engine/host/plan.c runs any plan, once): whatever does not change
- * between runs is prepared beforehand. A run then computes a list of numbers that do not depend on
- * the element, and a list of loops over blocks of rows, in the order of the steps. */
+/* Work that is done repeatedly (engine/host/plan.c runs any plan, once): whatever does not change
+ * between runs is prepared beforehand. What is left is code (engine/host/code.h): numbers that do
+ * not depend on the element, and loops over blocks of rows, with the addresses of their
+ * operands. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sizes.h"
-#include "engine/host/plan.h"
-#include "engine/host/thin.h"
-#include "engine/host/vector_math.h"
+#include "engine/host/code.h"
+#include "engine/plan/repeat.h"
 
-enum { BLOCK = SCL_RUN_BLOCK, MOST_ROWS = 16384 };
-
-/* number[to] = *from, or op(number[arg[0]], ...). */
-typedef struct {
-  const double *from;
-  uint16_t to, op, arg[3];
-} number_step;
-
-typedef enum { LOOP, VECTORS, PRODUCT, FILL, COPY } loop_kind;
-
-typedef struct {
-  loop_kind kind;
-  scl_op_loop *loop;
-  scl_vector_function *vectors;
-  scl_run arg[3]; /* of a product: the matrix; of a filling: the number */
-  size_t columns, ld;
-  const double *weight;
-  double *to;
-  bool moves[3], to_moves; /* from block to block: it is not one of the plan's own blocks */
-} loop_step;
-
-typedef struct {
-  uint16_t step;
-  double *to;
-} store; /* of a number */
-
-typedef struct {
-  scl_reduction op;
-  const double *from;
-  bool moves;
-  double *to, identity, total;
-} reduction;
-
-/* The number that an operand of a loop is. */
-typedef struct {
-  uint16_t step;
-  double *to;
-} operand;
-
-struct scl_ready_plan {
-  size_t rows;
-  int numbers, loops, stores, reductions, operands;
-  number_step *number_step;
-  loop_step *loop;
-  operand *operand;
-  double *number, *block;
-  store store[SCL_PLAN_OUTPUTS];
-  reduction reduction[SCL_PLAN_OUTPUTS];
+enum {
+  BLOCK = SCL_RUN_BLOCK,
+  MOST_ROWS = 16384,
+  CHUNK = 1 << 15,
+  FEW_ROWS = 3 /* which are computed one by one, more quickly than by a loop */
 };
 
-/* ---- running it ----------------------------------------------------------------------------- */
+/* Memory that is released as a whole. */
+typedef struct chunk {
+  struct chunk *before;
+  size_t used, bytes;
+} chunk;
 
-static void run_loop(const loop_step *s, size_t n, const scl_run *arg, double *to) {
-  switch (s->kind) {
-  case LOOP:
-    s->loop(n, arg, to);
-    break;
-  case VECTORS:
-    s->vectors(n, arg[0].array, to);
-    break;
-  case PRODUCT:
-    memset(to, 0, n * sizeof *to);
-    scl_host_add_columns(n, s->columns, arg[0].array, s->ld, s->weight, to);
-    break;
-  case FILL:
-    for (size_t k = 0; k < n; k++) to[k] = arg[0].number;
-    break;
-  case COPY:
-    memcpy(to, arg[0].array, n * sizeof *to);
-    break;
-  }
-}
-
-static void run_block(struct scl_ready_plan *r, size_t i, size_t n) {
-  for (int k = 0; k < r->loops; k++) {
-    const loop_step *s = &r->loop[k];
-    if (i == 0) {
-      run_loop(s, n, s->arg, s->to);
-      continue;
-    }
-    scl_run arg[3];
-    memcpy(arg, s->arg, sizeof arg);
-    for (int a = 0; a < 3; a++) {
-      if (s->moves[a]) arg[a].array += i;
-    }
-    run_loop(s, n, arg, s->to_moves ? s->to + i : s->to);
-  }
-  for (int k = 0; k < r->reductions; k++) {
-    reduction *o = &r->reduction[k];
-    const double next = scl_run_reduction(o->op, n, o->moves ? o->from + i : o->from);
-    o->total = scl_host_reductions[o->op].combine(o->total, next);
-  }
-}
+struct scl_ready_plan {
+  scl_host_code *code;
+  int entries, room;
+  chunk *memory;
+  double *other; /* registers of numbers */
+  bool failed;   /* there was no memory */
+};
 
 void scl_host_expr_repeat(struct scl_ready_plan *r) {
-  for (int k = 0; k < r->numbers; k++) {
-    const number_step *s = &r->number_step[k];
-    const uint16_t *a = s->arg;
-    r->number[s->to] = s->from != NULL ? *s->from
-                                       : scl_op_value((scl_op)s->op, r->number[a[0]],
-                                                      r->number[a[1]], r->number[a[2]]);
-  }
-  for (int k = 0; k < r->stores; k++) *r->store[k].to = r->number[r->store[k].step];
-  if (r->loops + r->reductions == 0) return;
-  for (int k = 0; k < r->operands; k++) *r->operand[k].to = r->number[r->operand[k].step];
-  for (int k = 0; k < r->reductions; k++) r->reduction[k].total = r->reduction[k].identity;
-  for (size_t i = 0; i < r->rows; i += BLOCK) run_block(r, i, scl_min(BLOCK, r->rows - i));
-  for (int k = 0; k < r->reductions; k++) *r->reduction[k].to = r->reduction[k].total;
+  scl_host_code_run(r->code, r->entries);
 }
 
-/* ---- making it ------------------------------------------------------------------------------ */
+void scl_host_expr_forget(struct scl_ready_plan *r) {
+  while (r->memory != NULL) {
+    chunk *before = r->memory->before;
+    free(r->memory);
+    r->memory = before;
+  }
+  free(r->code);
+  free(r);
+}
+
+/* ---- memory and code ------------------------------------------------------------------------ */
+
+/* Room for this many bytes, zeros; NULL if there is no memory. */
+static void *take(struct scl_ready_plan *r, size_t bytes) {
+  bytes = scl_round_up(bytes, sizeof(double));
+  if (r->memory == NULL || r->memory->bytes - r->memory->used < bytes) {
+    const size_t size = scl_max(bytes, CHUNK);
+    chunk *c = calloc(1, sizeof *c + size);
+    if (c == NULL) {
+      r->failed = true;
+      return NULL;
+    }
+    *c = (chunk){r->memory, 0, size};
+    r->memory = c;
+  }
+  void *at = (char *)(r->memory + 1) + r->memory->used;
+  r->memory->used += bytes;
+  return at;
+}
+
+static double *take_numbers(struct scl_ready_plan *r, size_t count) {
+  return take(r, count * sizeof(double));
+}
+
+static void emit(struct scl_ready_plan *r, scl_host_code entry) {
+  if (r->entries == r->room) {
+    const int room = r->room == 0 ? 64 : 2 * r->room;
+    scl_host_code *more = realloc(r->code, (size_t)room * sizeof *more);
+    if (more == NULL) {
+      r->failed = true;
+      return;
+    }
+    r->code = more;
+    r->room = room;
+  }
+  r->code[r->entries++] = entry;
+}
+
+/* *to = op(arg[0], ...). */
+static void emit_op(struct scl_ready_plan *r, unsigned op, double *to, const double *const *arg) {
+  const int operands = scl_op_operands(op);
+  const double *b = operands > 1 ? arg[1] : arg[0];
+  const bool apart = operands > 2 && op != SCL_OP_IFELSE;
+  emit(r, (scl_host_code){.op = apart ? SCL_CODE_THREE : op, .to = to, .a = arg[0], .b = b});
+  if (operands > 2) emit(r, (scl_host_code){.op = op, .a = arg[2]});
+}
+
+static void emit_copy(struct scl_ready_plan *r, double *to, const double *from) {
+  emit_op(r, SCL_CODE_COPY, to, &from);
+}
+
+/* ---- plans ---------------------------------------------------------------------------------- */
 
 static bool can_load(const scl_leaf *l) {
   return l->rectangle == 0 && l->step_i <= 1;
@@ -151,75 +127,108 @@ static bool can_repeat(const scl_plan *p) {
 typedef struct {
   const scl_plan *p;
   struct scl_ready_plan *r;
-  const double *array[SCL_PLAN_STEPS]; /* of each step; NULL: a number */
+  scl_host_blocks *blocks;
+  const double *array[SCL_PLAN_STEPS];  /* of each step; NULL: a number, */
+  const double *number[SCL_PLAN_STEPS]; /* which is here */
   bool moves[SCL_PLAN_STEPS];
   int16_t slot[SCL_PLAN_STEPS];
+  double *block;
   size_t stride;
 } making;
 
 static double *block_of(const making *m, int step) {
-  return m->r->block + (size_t)m->slot[step] * m->stride;
+  return m->block + (size_t)m->slot[step] * m->stride;
 }
 
 static const double *leaf_at(const scl_leaf *l) {
   return ((const scl_host_buffer *)l->buffer)->data + l->at;
 }
 
-/* The destination of a step that is computed for each element: an output that stores it, if there
- * is one. */
-static double *place_of(making *m, int step, bool *moves) {
+/* An output that stores this step, or NULL. */
+static double *output_of(const making *m, int step) {
   for (int k = 0; k < m->p->outputs; k++) {
     const scl_output *o = &m->p->output[k];
-    *moves = !o->reduces && o->step == step;
-    if (*moves) return scl_host_at(o->dst);
+    if (!o->reduces && o->step == step) return scl_host_at(o->dst);
   }
-  return block_of(m, step);
-}
-
-static void add_number(making *m, int step, const double *from) {
-  const scl_step *s = &m->p->step[step];
-  number_step *n = &m->r->number_step[m->r->numbers++];
-  *n = (number_step){.from = from, .to = (uint16_t)step, .op = s->op};
-  if (from == NULL) memcpy(n->arg, s->arg, sizeof n->arg);
+  return NULL;
 }
 
 /* Operand k of a loop is this step. */
-static void take_operand(making *m, loop_step *loop, int k, int step) {
+static void take_operand(making *m, scl_host_loop *loop, int k, int step) {
   loop->arg[k].array = m->array[step];
   loop->moves[k] = m->moves[step];
-  if (m->array[step] != NULL) return;
-  m->r->operand[m->r->operands++] = (operand){(uint16_t)step, &loop->arg[k].number};
+  if (m->array[step] == NULL) emit_copy(m->r, &loop->arg[k].number, m->number[step]);
 }
 
-static loop_step *add_loop(making *m, loop_kind kind, double *to, bool to_moves) {
-  loop_step *loop = &m->r->loop[m->r->loops++];
-  *loop = (loop_step){.kind = kind, .to = to, .to_moves = to_moves};
+/* Loops so far are run before what follows. */
+static void end_blocks(making *m) {
+  scl_host_blocks *b = m->blocks;
+  if (b->loops + b->totals == 0) return;
+  scl_host_blocks *next = take(m->r, sizeof *next);
+  if (next == NULL) return;
+  emit(m->r, (scl_host_code){.op = SCL_CODE_BLOCKS, .blocks = b});
+  next->rows = b->rows;
+  next->loop = b->loop + b->loops;
+  m->blocks = next;
+}
+
+/* op for each of few elements. */
+static void emit_each(making *m, unsigned op, const uint16_t *step, double *to) {
+  end_blocks(m);
+  for (size_t i = 0; i < m->p->m; i++) {
+    const double *arg[3] = {NULL, NULL, NULL};
+    for (int k = 0; k < scl_op_operands(op); k++) {
+      const double *array = m->array[step[k]];
+      arg[k] = array != NULL ? array + i : m->number[step[k]];
+    }
+    emit_op(m->r, op, to + i, arg);
+  }
+}
+
+static scl_host_loop *add_loop(making *m, scl_host_loop_kind kind, double *to, bool to_moves) {
+  scl_host_loop *loop = &m->blocks->loop[m->blocks->loops++];
+  *loop = (scl_host_loop){.kind = kind, .to = to, .to_moves = to_moves};
   return loop;
+}
+
+/* A number of the plan; where it is an output, in its place. */
+static void add_number(making *m, int step) {
+  const scl_step *s = &m->p->step[step];
+  const double *arg[3] = {NULL, NULL, NULL};
+  double *to = m->p->m == 1 ? output_of(m, step) : NULL;
+  if (to == NULL) to = take_numbers(m->r, 1);
+  for (int k = 0; k < scl_op_arity((scl_op)s->op); k++) arg[k] = m->number[s->arg[k]];
+  emit_op(m->r, s->op, to, arg);
+  m->number[step] = to;
 }
 
 static void add_apply(making *m, int step) {
   const scl_step *s = &m->p->step[step];
   const int arity = scl_op_arity((scl_op)s->op);
-  bool any = false, moves;
+  bool any = false;
   for (int k = 0; k < arity; k++) any = any || m->array[s->arg[k]] != NULL;
   if (!any) {
-    add_number(m, step, NULL);
+    add_number(m, step);
     return;
   }
-  double *to = place_of(m, step, &moves);
-  loop_step *loop = add_loop(m, LOOP, to, moves);
-  for (int k = 0; k < arity; k++) take_operand(m, loop, k, s->arg[k]);
-  loop->loop = scl_op_loop_of((scl_op)s->op);
-  loop->vectors = scl_vector_function_of((scl_op)s->op);
-  if (loop->vectors != NULL) loop->kind = VECTORS;
+  double *out = output_of(m, step), *to = out != NULL ? out : block_of(m, step);
+  scl_vector_function *vectors = scl_vector_function_of((scl_op)s->op);
+  if (m->p->m <= FEW_ROWS && vectors == NULL) {
+    emit_each(m, s->op, s->arg, to);
+  } else {
+    scl_host_loop *loop = add_loop(m, vectors != NULL ? VECTORS : LOOP, to, out != NULL);
+    for (int k = 0; k < arity; k++) take_operand(m, loop, k, s->arg[k]);
+    loop->loop = scl_op_loop_of((scl_op)s->op);
+    loop->vectors = vectors;
+  }
   m->array[step] = to;
-  m->moves[step] = moves;
+  m->moves[step] = out != NULL;
 }
 
 static void add_product(making *m, int step) {
   const scl_step *s = &m->p->step[step];
   const scl_leaf *x = &m->p->leaf[s->arg[0]];
-  loop_step *loop = add_loop(m, PRODUCT, block_of(m, step), false);
+  scl_host_loop *loop = add_loop(m, PRODUCT, block_of(m, step), false);
   loop->arg[0].array = leaf_at(x);
   loop->moves[0] = true;
   loop->columns = x->length;
@@ -228,23 +237,17 @@ static void add_product(making *m, int step) {
   m->array[step] = loop->to;
 }
 
-static void add_load(making *m, int step, const scl_leaf *l) {
-  m->moves[step] = l->step_i == 1;
-  if (l->step_i == 1) {
-    m->array[step] = leaf_at(l);
-  } else {
-    add_number(m, step, leaf_at(l));
-  }
-}
-
 static void add_step(making *m, int step) {
   const scl_step *s = &m->p->step[step];
+  double *number;
   switch (s->kind) {
   case SCL_STEP_LOAD:
-    add_load(m, step, &m->p->leaf[s->arg[0]]);
+    m->moves[step] = m->p->leaf[s->arg[0]].step_i == 1;
+    (m->moves[step] ? m->array : m->number)[step] = leaf_at(&m->p->leaf[s->arg[0]]);
     break;
   case SCL_STEP_NUMBER:
-    m->r->number[step] = m->p->number[s->arg[0]];
+    m->number[step] = number = take_numbers(m->r, 1);
+    if (number != NULL) *number = m->p->number[s->arg[0]];
     break;
   case SCL_STEP_MATVEC:
     add_product(m, step);
@@ -256,12 +259,11 @@ static void add_step(making *m, int step) {
 }
 
 static void add_output(making *m, const scl_output *o) {
-  struct scl_ready_plan *r = m->r;
-  const int step = o->step;
+  const uint16_t step = o->step;
   double *to = scl_host_at(o->dst);
   const bool number = m->array[step] == NULL;
-  if (!o->reduces && number && m->p->m == 1) {
-    r->store[r->stores++] = (store){o->step, to};
+  if (!o->reduces && m->p->m <= FEW_ROWS) {
+    if ((number ? m->number : m->array)[step] != to) emit_each(m, SCL_CODE_COPY, &step, to);
   } else if (!o->reduces && m->array[step] != to) {
     take_operand(m, add_loop(m, number ? FILL : COPY, to, true), 0, step);
   }
@@ -271,40 +273,86 @@ static void add_output(making *m, const scl_output *o) {
     m->array[step] = block_of(m, step);
   }
   const scl_reduction op = (scl_reduction)o->op;
-  r->reduction[r->reductions++] =
-      (reduction){op, m->array[step], m->moves[step], to, scl_reduction_identity(op), 0.0};
+  m->blocks->total[m->blocks->totals++] =
+      (scl_host_total){op, m->array[step], m->moves[step], to, scl_reduction_identity(op), 0.0};
 }
 
-/* Room for at most as many parts as the plan can need. */
-static struct scl_ready_plan *allocate(const scl_plan *p, size_t blocks) {
-  const size_t steps = p->body, loops = steps + p->outputs;
-  const size_t numbers = (steps + blocks) * sizeof(double);
-  struct scl_ready_plan *r = calloc(1, sizeof *r + numbers + steps * sizeof(number_step) +
-                                           loops * sizeof(loop_step) + 3 * loops * sizeof(operand));
-  if (r == NULL) return NULL;
-  r->rows = p->m;
-  r->number = (double *)(r + 1);
-  r->block = r->number + steps;
-  r->loop = (loop_step *)(r->block + blocks);
-  r->number_step = (number_step *)(r->loop + loops);
-  r->operand = (operand *)(r->number_step + steps);
-  return r;
+static void add_plan(struct scl_ready_plan *r, const scl_plan *p) {
+  making m = {.p = p, .r = r, .stride = scl_min(p->m, BLOCK)};
+  const size_t loops = (size_t)p->body + p->outputs;
+  m.block = take_numbers(r, (size_t)scl_give_slots(p, m.slot) * m.stride);
+  m.blocks = take(r, sizeof *m.blocks);
+  scl_host_loop *loop = take(r, loops * sizeof *loop);
+  if (r->failed) return;
+  m.blocks->rows = p->m;
+  m.blocks->loop = loop;
+  for (int s = 0; s < p->body; s++) add_step(&m, s);
+  for (int k = 0; k < p->outputs; k++) add_output(&m, &p->output[k]);
+  end_blocks(&m);
 }
 
-scl_status scl_host_expr_ready(scl_context *ctx, const scl_plan *plan,
+/* ---- numbers and calls ---------------------------------------------------------------------- */
+
+static void add_numbers(struct scl_ready_plan *r, const scl_numbers *n) {
+  double *constant = take_numbers(r, (size_t)n->constants);
+  if (r->failed) return;
+  memcpy(constant, n->constant, (size_t)n->constants * sizeof *constant);
+  for (int k = 0; k < n->steps; k++) {
+    const scl_number_step *s = &n->step[k];
+    double *at[4];
+    for (int i = 0; i <= scl_op_operands(s->op); i++) {
+      const int reg = i == 0 ? s->to : s->arg[i - 1], index = reg & ~SCL_REGISTER_KIND;
+      const scl_number_place *place = &n->place[index];
+      at[i] = (reg & SCL_REGISTER_KIND) == SCL_REGISTER_CONSTANT ? constant + index
+              : (reg & SCL_REGISTER_KIND) == SCL_REGISTER_OTHER
+                  ? r->other + index
+                  : ((scl_host_buffer *)place->buffer)->data + place->at;
+    }
+    const double *arg[] = {at[1], at[2], at[3]};
+    emit_op(r, s->op, at[0], arg);
+  }
+}
+
+static bool can_take(const scl_repeat *part) {
+  if (part->plan != NULL) return can_repeat(part->plan);
+  return part->numbers != NULL ||
+         (part->call != SCL_REPEAT_NOTHING && part->dst.ncol == 1 && part->dst.nrow <= MOST_ROWS);
+}
+
+static void add_part(struct scl_ready_plan *r, const scl_repeat *part) {
+  if (part->plan != NULL) {
+    add_plan(r, part->plan);
+  } else if (part->numbers != NULL) {
+    add_numbers(r, part->numbers);
+  } else {
+    const bool sums = part->call == SCL_REPEAT_GROUP_SUMS;
+    emit(r, (scl_host_code){.op = sums ? SCL_CODE_SUMS : SCL_CODE_GATHER,
+                            .to = scl_host_at(part->dst),
+                            .a = scl_host_at(part->src),
+                            .b = scl_host_at(part->index)});
+    emit(r, (scl_host_code){.a = scl_host_at(part->order), .count = part->dst.nrow});
+  }
+}
+
+scl_status scl_host_expr_ready(scl_context *ctx, int count, const scl_repeat *part, int *taken,
                                struct scl_ready_plan **out) {
+  int others = 0, parts = 0;
   (void)ctx;
+  for (; parts < count && can_take(&part[parts]); parts++) {
+    const scl_numbers *n = part[parts].numbers;
+    if (n != NULL && n->others > others) others = n->others;
+  }
   *out = NULL;
-  if (!can_repeat(plan)) return SCL_OK;
-  making m = {.p = plan, .stride = scl_min(plan->m, BLOCK)};
-  m.r = allocate(plan, (size_t)scl_give_slots(plan, m.slot) * m.stride);
-  if (m.r == NULL) return scl_fail_memory(sizeof *m.r, 0, "a program");
-  for (int s = 0; s < plan->body; s++) add_step(&m, s);
-  for (int k = 0; k < plan->outputs; k++) add_output(&m, &plan->output[k]);
-  *out = m.r;
+  *taken = parts;
+  if (parts == 0) return SCL_OK;
+  struct scl_ready_plan *r = calloc(1, sizeof *r);
+  if (r == NULL) return scl_fail_memory(sizeof *r, 0, "a program");
+  r->other = take_numbers(r, (size_t)others);
+  for (int k = 0; k < parts && !r->failed; k++) add_part(r, &part[k]);
+  if (r->failed) {
+    scl_host_expr_forget(r);
+    return scl_fail_memory(CHUNK, 0, "a program");
+  }
+  *out = r;
   return SCL_OK;
-}
-
-void scl_host_expr_forget(struct scl_ready_plan *ready) {
-  free(ready);
 }

@@ -1,0 +1,154 @@
+#include "engine/host/code.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "engine/host/thin.h"
+
+enum { BLOCK = SCL_RUN_BLOCK };
+
+/* ---- elements of a plan --------------------------------------------------------------------- */
+
+static void run_loop(const scl_host_loop *s, size_t n, const scl_run *arg, double *to) {
+  switch (s->kind) {
+  case LOOP:
+    s->loop(n, arg, to);
+    break;
+  case VECTORS:
+    s->vectors(n, arg[0].array, to);
+    break;
+  case PRODUCT:
+    memset(to, 0, n * sizeof *to);
+    scl_host_add_columns(n, s->columns, arg[0].array, s->ld, s->weight, to);
+    break;
+  case FILL:
+    for (size_t k = 0; k < n; k++) to[k] = arg[0].number;
+    break;
+  case COPY:
+    memcpy(to, arg[0].array, n * sizeof *to);
+    break;
+  }
+}
+
+static void run_block(scl_host_blocks *r, size_t i, size_t n) {
+  for (int k = 0; k < r->loops; k++) {
+    const scl_host_loop *s = &r->loop[k];
+    if (i == 0) {
+      run_loop(s, n, s->arg, s->to);
+      continue;
+    }
+    scl_run arg[3];
+    memcpy(arg, s->arg, sizeof arg);
+    for (int a = 0; a < 3; a++) {
+      if (s->moves[a]) arg[a].array += i;
+    }
+    run_loop(s, n, arg, s->to_moves ? s->to + i : s->to);
+  }
+  for (int k = 0; k < r->totals; k++) {
+    scl_host_total *o = &r->total[k];
+    const double next = scl_run_reduction(o->op, n, o->moves ? o->from + i : o->from);
+    o->total = scl_host_reductions[o->op].combine(o->total, next);
+  }
+}
+
+static void run_blocks(scl_host_blocks *r) {
+  for (int k = 0; k < r->totals; k++) r->total[k].total = r->total[k].identity;
+  for (size_t i = 0; i < r->rows; i += BLOCK) run_block(r, i, scl_min(BLOCK, r->rows - i));
+  for (int k = 0; k < r->totals; k++) *r->total[k].to = r->total[k].total;
+}
+
+/* ---- moved elements ------------------------------------------------------------------------- */
+
+static void gather(const scl_host_code *s) {
+  for (size_t k = 0; k < s[1].count; k++) s->to[k] = s->a[(size_t)s->b[k]];
+}
+
+static void sum_groups(const scl_host_code *s) {
+  size_t i = (size_t)s->b[0];
+  for (size_t k = 0; k < s[1].count; k++) {
+    const size_t end = (size_t)s->b[k + 1];
+    double sum = 0.0;
+    for (; i < end; i++) sum += s->a[(size_t)s[1].a[i]];
+    s->to[k] = sum;
+  }
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+/* The frequent operations are here for speed; all others, and the meaning of each, are in
+ * kernels/include/elementwise.def. */
+void scl_host_code_run(const scl_host_code *s, int entries) {
+  for (const scl_host_code *end = s + entries; s < end; s++) {
+    switch (s->op) {
+    case SCL_OP_ADD:
+      *s->to = *s->a + *s->b;
+      break;
+    case SCL_OP_SUB:
+      *s->to = *s->a - *s->b;
+      break;
+    case SCL_OP_MUL:
+      *s->to = *s->a * *s->b;
+      break;
+    case SCL_OP_DIV:
+      *s->to = *s->a / *s->b;
+      break;
+    case SCL_OP_TIMES:
+      *s->to = *s->a == 0.0 ? 0.0 : *s->a * *s->b;
+      break;
+    case SCL_OP_OVER:
+      *s->to = *s->a == 0.0 ? 0.0 : *s->a / *s->b;
+      break;
+    case SCL_OP_NEG:
+      *s->to = -*s->a;
+      break;
+    case SCL_OP_SQUARE:
+      *s->to = *s->a * *s->a;
+      break;
+    case SCL_OP_SQRT:
+      *s->to = sqrt(*s->a);
+      break;
+    case SCL_OP_EXP:
+      *s->to = exp(*s->a);
+      break;
+    case SCL_OP_LOG:
+      *s->to = log(*s->a);
+      break;
+    case SCL_OP_LOG1P:
+      *s->to = log1p(*s->a);
+      break;
+    case SCL_OP_ABS:
+      *s->to = fabs(*s->a);
+      break;
+    case SCL_OP_GT:
+      *s->to = isnan(*s->a) || isnan(*s->b) ? *s->a + *s->b : *s->a > *s->b ? 1.0 : 0.0;
+      break;
+    case SCL_OP_EQ:
+      *s->to = isnan(*s->a) || isnan(*s->b) ? *s->a + *s->b : *s->a == *s->b ? 1.0 : 0.0;
+      break;
+    case SCL_OP_IFELSE:
+      *s->to = isnan(*s->a) ? *s->a : *s->a != 0.0 ? *s->b : *s[1].a;
+      s++;
+      break;
+    case SCL_CODE_COPY:
+      *s->to = *s->a;
+      break;
+    case SCL_CODE_THREE:
+      *s->to = scl_op_value((scl_op)s[1].op, *s->a, *s->b, *s[1].a);
+      s++;
+      break;
+    case SCL_CODE_BLOCKS:
+      run_blocks(s->blocks);
+      break;
+    case SCL_CODE_GATHER:
+      gather(s++);
+      break;
+    case SCL_CODE_SUMS:
+      sum_groups(s++);
+      break;
+    default:
+      *s->to = scl_op_value((scl_op)s->op, *s->a, *s->b, 0.0);
+      break;
+    }
+  }
+}
