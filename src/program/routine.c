@@ -38,9 +38,9 @@ scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer) {
   return SCL_OK;
 }
 
-static void free_scan(scl_scan_pass *scan) {
+static void free_scan(scl_scan_pass *scan, bool borrows_code) {
   if (scan == NULL) return;
-  scl_scan_code_free(scan->code);
+  if (!borrows_code) scl_scan_code_free(scan->code);
   free(scan->input);
   free(scan);
 }
@@ -50,7 +50,7 @@ void scl_routine_end(scl_routine *r) {
     if (r->step[k].ready != NULL) r->ctx->engine->expr_forget(r->step[k].ready);
     free(r->step[k].plan);
     scl_numbers_free(r->step[k].numbers);
-    free_scan(r->step[k].scan);
+    free_scan(r->step[k].scan, r->is_copy);
   }
   for (int k = 0; k < r->buffers; k++) scl_buffer_release(r->held[k]);
   free(r->step);
@@ -97,7 +97,8 @@ scl_status scl_routine_ready(scl_routine *r) {
 
 bool scl_routine_may_copy(const scl_routine *r) {
   for (int k = 0; k < r->steps; k++) {
-    if (r->step[k].scan != NULL) return false;
+    const scl_scan_pass *scan = r->step[k].scan;
+    if (scan != NULL && scan->sequences > 1) return false;
   }
   return true;
 }
@@ -120,6 +121,11 @@ static void replace_all(const copying *c, scl_routine_step *s) {
   replace(c, &s->b.buffer);
   replace(c, &s->dst.buffer);
   replace(c, &s->more.buffer);
+  if (s->scan != NULL) {
+    replace(c, &s->scan->dst.buffer);
+    for (int k = 0; k < scl_scan_first(&s->scan->code->shape, SCL_SCAN_SUM); k++)
+      replace(c, &s->scan->input[k].buffer);
+  }
   for (int k = 0; s->numbers != NULL && k < s->numbers->places; k++)
     replace(c, &s->numbers->place[k].buffer);
   if (s->plan == NULL) return;
@@ -127,24 +133,37 @@ static void replace_all(const copying *c, scl_routine_step *s) {
   for (int k = 0; k < s->plan->outputs; k++) replace(c, &s->plan->output[k].dst.buffer);
 }
 
+/* Over the same code. */
+static scl_status copy_scan(const scl_scan_pass *from, scl_scan_pass **out) {
+  const size_t inputs = (size_t)scl_scan_first(&from->code->shape, SCL_SCAN_SUM);
+  scl_scan_pass *to = *out = malloc(sizeof *to);
+  if (to == NULL) return scl_fail_memory(sizeof *to, 0, "a program");
+  *to = *from;
+  to->input = malloc((inputs + 1) * sizeof *to->input);
+  if (to->input == NULL) return scl_fail_memory(inputs * sizeof *to->input, 0, "a program");
+  memcpy(to->input, from->input, inputs * sizeof *to->input);
+  return SCL_OK;
+}
+
 static scl_status copy_steps(const copying *c, scl_routine *to) {
   for (int k = 0; k < c->from->steps; k++) {
-    const scl_plan *plan = c->from->step[k].plan;
-    const scl_numbers *numbers = c->from->step[k].numbers;
+    const scl_routine_step *from = &c->from->step[k];
     scl_routine_step *s;
     SCL_TRY(scl_routine_add(to, &s));
-    *s = c->from->step[k];
+    *s = *from;
     s->ready = NULL;
     s->plan = NULL;
     s->numbers = NULL;
-    if (numbers != NULL) {
-      s->numbers = scl_numbers_copy(numbers);
-      if (s->numbers == NULL) return scl_fail_memory(sizeof *numbers, 0, "a program");
+    s->scan = NULL;
+    if (from->scan != NULL) SCL_TRY(copy_scan(from->scan, &s->scan));
+    if (from->numbers != NULL) {
+      s->numbers = scl_numbers_copy(from->numbers);
+      if (s->numbers == NULL) return scl_fail_memory(sizeof *s->numbers, 0, "a program");
     }
-    if (plan != NULL) {
-      s->plan = malloc(sizeof *plan);
-      if (s->plan == NULL) return scl_fail_memory(sizeof *plan, 0, "a program");
-      *s->plan = *plan;
+    if (from->plan != NULL) {
+      s->plan = malloc(sizeof *s->plan);
+      if (s->plan == NULL) return scl_fail_memory(sizeof *s->plan, 0, "a program");
+      *s->plan = *from->plan;
     }
     replace_all(c, s);
   }
@@ -166,7 +185,8 @@ static scl_status copy_results(const copying *c, scl_routine *to) {
 
 scl_status scl_routine_copy(const scl_routine *from, const scl_buffer *input, scl_buffer *by,
                             scl_routine *out) {
-  scl_routine to = {.ctx = from->ctx, .results = from->results, .factors = from->factors};
+  scl_routine to = {
+      .ctx = from->ctx, .results = from->results, .factors = from->factors, .is_copy = true};
   const copying c = {from, &to, input, by};
   scl_status status = SCL_OK;
   for (int k = 0; k < from->buffers; k++) {

@@ -65,6 +65,7 @@ typedef struct {
   size_t *vector; /* of each factor: 1 + the vector that it belongs to, or 0 for all */
   double *answer; /* room for all of it on the host */
   bool brief;     /* the last run took less than a millisecond */
+  bool is_copy;   /* the code of scans is another routine's */
 } scl_routine;
 
 /* The steps that compute the values `output` of the tape, one after the other, from the parameter
@@ -86,8 +87,8 @@ uint64_t scl_routine_bytes(const scl_routine *r);
 /* Prepares the engine's plans for repeated runs; called when all steps are there. */
 scl_status scl_routine_ready(scl_routine *r);
 
-/* The same steps over memory of their own; `input` is replaced. Not with recursions, whose sums
- * depend on the number of threads. */
+/* The same steps over memory of their own, while the routine is there; `input` is replaced. Not
+ * with recursions of several sequences, whose rounding depends on the number of threads. */
 bool scl_routine_may_copy(const scl_routine *r);
 scl_status scl_routine_copy(const scl_routine *from, const scl_buffer *input, scl_buffer *by,
                             scl_routine *out);

@@ -1,5 +1,7 @@
-/* Plans that are run again and again (engine/host/ready.c) against expr(), bit for bit: random
- * steps over leaves of all kinds, at sizes around a block. */
+/* Work that is done again and again (engine/host/ready.c): plans against expr(), bit for bit, with
+ * random steps over leaves of all kinds, at sizes around a block; operations on single numbers
+ * against the table. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,12 +147,75 @@ static void check_refused(scl_context *ctx, trial *t, size_t m) {
   CHECK(ready == NULL);
 }
 
+/* Each operation of the table on single numbers: a constant, one in memory, and one in a register;
+ * gathers and sums over groups behind them. */
+enum { CHOSEN = 5, GROUPS = 3 };
+
+static void check_numbers(scl_context *ctx, unsigned op, double *memory, scl_block all) {
+  const scl_number_place place[] = {{all.buffer, 0}, {all.buffer, 1}};
+  double constant = memory[2], found;
+  const int other = SCL_REGISTER_OTHER | 2;
+  const scl_number_step step[] = {
+      {SCL_OP_COUNT, other, {SCL_REGISTER_CONSTANT, 0, 0}},
+      {op, SCL_REGISTER_PLACE | 1, {SCL_REGISTER_PLACE, other, SCL_REGISTER_CONSTANT}}};
+  scl_numbers numbers = {.steps = 2, .places = 2, .constants = 1, .others = 3};
+  numbers.step = (scl_number_step *)step;
+  numbers.place = (scl_number_place *)place;
+  numbers.constant = &constant;
+  const scl_repeat part[] = {{.numbers = &numbers},
+                             {.call = SCL_REPEAT_GATHER,
+                              .src = scl_block_part(all, 3, 0, 4, 1),
+                              .index = scl_block_part(all, 10, 0, CHOSEN, 1),
+                              .dst = scl_block_part(all, 20, 0, CHOSEN, 1)},
+                             {.call = SCL_REPEAT_GROUP_SUMS,
+                              .src = scl_block_part(all, 20, 0, CHOSEN, 1),
+                              .index = scl_block_part(all, 30, 0, GROUPS + 1, 1),
+                              .order = scl_block_part(all, 40, 0, CHOSEN, 1),
+                              .dst = scl_block_part(all, 50, 0, GROUPS, 1)},
+                             {.call = SCL_REPEAT_NOTHING}};
+  struct scl_ready_plan *ready = NULL;
+  int taken = 0;
+  REQUIRE_OK(ctx->engine->expr_ready(ctx, 4, part, &taken, &ready));
+  CHECK(taken == 3);
+  ctx->engine->expr_repeat(ready);
+  ctx->engine->expr_forget(ready);
+  found = scl_op_value((scl_op)op, memory[0], constant, constant);
+  CHECK(memcmp(&found, &memory[1], sizeof found) == 0 ||
+        (found != found && memory[1] != memory[1]));
+  for (int k = 0; k < CHOSEN; k++) CHECK(memory[20 + k] == memory[3 + (int)memory[10 + k]]);
+  CHECK(memory[50] == memory[24] + memory[21] && memory[51] == 0.0);
+  CHECK(memory[52] == memory[20] + memory[22] + memory[23]);
+}
+
+static void check_all_numbers(scl_context *ctx) {
+  static const double start[] = {0.0, 0.0, -1.5, 0.25, 3.0, 1.0, NAN};
+  static const double index[CHOSEN] = {3, 0, 2, 2, 1}, begins[] = {0, 2, 2, 5};
+  static const double order[CHOSEN] = {4, 1, 0, 2, 3};
+  const size_t starts = sizeof start / sizeof *start;
+  scl_block all;
+  REQUIRE_OK(scl_block_create(ctx, 60, 1, &all));
+  double *memory = scl_host_at(all);
+  for (unsigned op = 0; op < SCL_OP_COUNT; op++) {
+    for (size_t k = 0; k < starts * starts; k++) {
+      test_fill(memory, 60);
+      memory[0] = k < starts ? memory[0] : start[k / starts];
+      memory[2] = start[k % starts];
+      memcpy(memory + 10, index, sizeof index);
+      memcpy(memory + 30, begins, sizeof begins);
+      memcpy(memory + 40, order, sizeof order);
+      check_numbers(ctx, op, memory, all);
+    }
+  }
+  scl_buffer_release(all.buffer);
+}
+
 void test_ready(scl_context *ctx) {
   static const size_t size[] = {1, 2, 3, 4, 5, 8, 9, 17, 511, 512, 513, 1025, MOST};
   if (ctx->engine->expr_ready == NULL) {
     SKIP("not on this engine");
     return;
   }
+  check_all_numbers(ctx);
   trial *t = test_alloc(sizeof *t);
   for (size_t s = 0; s < sizeof size / sizeof *size; s++) {
     REQUIRE_OK(make_blocks(ctx, t, size[s]));

@@ -149,9 +149,24 @@ static void check_slopes(const scan_case *w, double *p, const double *got) {
   }
 }
 
+/* An evaluator computes the same bits; of several sequences there is none. */
+static scl_status check_evaluator(scl_program *program, const scan_case *w, const double *p,
+                                  const double *want, double *got) {
+  scl_evaluator *e;
+  SCL_TRY(scl_evaluator_make(program, &e));
+  const bool synchronous = scl_traits(scl_program_context(program))->synchronous;
+  CHECK((e != NULL) == (synchronous && w->sequences == 1));
+  scl_status status = e != NULL ? scl_evaluator_run(e, p, got) : SCL_OK;
+  const size_t bytes = (w->parameters + 1) * sizeof *got;
+  if (e != NULL && status == SCL_OK) CHECK(memcmp(got, want, bytes) == 0);
+  scl_evaluator_release(e);
+  return status;
+}
+
 static void check_case(scl_context *ctx, const scan_case *w) {
   double *weights = make_weights(w), *p = make_point(w);
   double *got = test_alloc((w->parameters + 1) * sizeof *got);
+  double *again = test_alloc((w->parameters + 1) * sizeof *again);
   scl_program *program = NULL;
   CHECK_OK(make_program(ctx, w, weights, false, &program));
   if (program != NULL) {
@@ -161,11 +176,13 @@ static void check_case(scl_context *ctx, const scan_case *w) {
     CHECK_OK(scl_program_run(program, p, true, got));
     CHECK_NEAR(got[0], want, 1e-11 * (1.0 + fabs(want)));
     check_slopes(w, p, got + 1);
+    CHECK_OK(check_evaluator(program, w, p, got, again));
   }
   scl_program_release(program);
   free(weights);
   free(p);
   free(got);
+  free(again);
 }
 
 /* The Hessian against differences of the gradient. */
@@ -207,16 +224,18 @@ static void check_second(scl_context *ctx) {
 enum { MOST_ALLOCATIONS = 20000 };
 
 static void check_allocations(scl_context *ctx) {
-  const scan_case w = make_case(3, 2, false, false);
+  const scan_case w = make_case(3, 1, false, false);
   double *weights = make_weights(&w), *p = make_point(&w);
   const scl_memory before = scl_context_memory(ctx);
   double *got = test_alloc((w.parameters + 1) * sizeof *got);
+  double *again = test_alloc((w.parameters + 1) * sizeof *again);
   bool fails = true;
   for (long n = 1; fails && n < MOST_ALLOCATIONS; n++) {
     scl_program *program = NULL;
     alloc_fail(n);
     scl_status status = make_program(ctx, &w, weights, false, &program);
     if (status == SCL_OK) status = scl_program_run(program, p, true, got);
+    if (status == SCL_OK) status = check_evaluator(program, &w, p, got, again);
     fails = alloc_failed();
     alloc_fail(0);
     CHECK(status == SCL_OK || (status == SCL_E_MEMORY && fails));
@@ -228,6 +247,7 @@ static void check_allocations(scl_context *ctx) {
   free(weights);
   free(p);
   free(got);
+  free(again);
 }
 
 /* Operands and attributes that do not fit the step's ports; a step that is too large. */

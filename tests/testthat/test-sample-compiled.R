@@ -197,6 +197,24 @@ test_that("chains on threads make the draws of one thread", {
   expect_error(run(3, half, list(x = c(0.1, 0.2)), jitter = 0.1, nan = "stop"),
                "NaN.*chain \\d, iteration", class = "statcl_error_density")
   expect_no_leak(run(2, f, list(s = 0, m = numeric(5))))
+  # a recursion, and the same as a loop over single numbers
+  y <- sin(1:12)
+  scanned <- cl_gradient(function(r, s) {
+    at <- cl_scan(function(e, v) list(state = v - r * e, out = v - r * e), y[1], y[-1])$out
+    sum(dnorm(at, 0, exp(s), log = TRUE)) - r^2
+  })
+  looped <- cl_gradient(function(r, s) {
+    at <- y[1]
+    total <- 0
+    for (v in y[-1]) {
+      at <- v - r * at
+      total <- total + dnorm(at, 0, exp(s), log = TRUE)
+    }
+    total - r^2
+  })
+  for (g in list(scanned, looped)) {
+    expect_identical(run(3, g, list(r = 0, s = 0)), run(1, g, list(r = 0, s = 0)))
+  }
 })
 
 test_that("a built-in likelihood with priors is a target of the core", {
