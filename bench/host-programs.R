@@ -1,7 +1,7 @@
-# Gradients of small models on the host, microseconds a gradient, the least of several rounds: inside
-# the sampler ("loop": leapfrog steps of a chain in C), and one call of the compiled function from R.
-# Loops are plain `for` loops. With the argument "rstan" next to rstan's gradient, called from C++
-# without R: `log_prob_grad` of the compiled model as its sampler calls it (needs rstan).
+# Gradients of small models on the host, in microseconds of processor time, the least of several
+# rounds: inside the sampler ("loop": leapfrog steps of a chain in C), and one call of the compiled
+# function from R. Recursions are plain `for` loops. With the argument "rstan" next to rstan's
+# gradient in leapfrog steps of its static HMC.
 #
 #   Rscript bench/host-programs.R [library=PATH] [rstan] [model ...]
 #
@@ -14,7 +14,7 @@ asked <- setdiff(asked, c("rstan", grep("^library=", asked, value = TRUE)))
 cl_use(engine = "host")
 set.seed(1)
 
-# ---- models ---------------------------------------------------------------------------------------
+# ---- models ----------------------------------------------------------------------------------
 
 models <- list()
 
@@ -128,7 +128,8 @@ models$hmm_drive_1 <- function() {
               lambda[1] ~ normal(0, 1); lambda[2] ~ normal(3, 1);
               { real acc[K]; real gamma[N, K];
                 for (k in 1:K)
-                  gamma[1, k] = normal_lpdf(u[1] | phi[k], 0.1) + normal_lpdf(v[1] | lambda[k], 0.1);
+                    gamma[1, k] = normal_lpdf(u[1] | phi[k], 0.1)
+                                  + normal_lpdf(v[1] | lambda[k], 0.1);
                 for (t in 2:N) for (k in 1:K) {
                   for (j in 1:K)
                     acc[j] = gamma[t - 1, j] + log(theta[j, k]) + normal_lpdf(u[t] | phi[k], 0.1)
@@ -192,7 +193,7 @@ models$logistic <- function() {
             model { beta ~ normal(0, 2); y ~ bernoulli_logit(x * beta); }")
 }
 
-# ---- timing ---------------------------------------------------------------------------------------
+# ---- timing ----------------------------------------------------------------------------------
 
 least <- function(call, rounds = 20L) {
   call()

@@ -2,7 +2,6 @@
  * kernel (engine/plan/repeat.h). A value that only this group reads is in a register, which others
  * take after its last use; the rest is in memory, and no limits of plans apply. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "program/compile.h"
 
@@ -88,38 +87,6 @@ static scl_status add_value(numbering *w, int v) {
   return status;
 }
 
-void scl_numbers_free(scl_numbers *n) {
-  if (n == NULL) return;
-  free(n->step);
-  free(n->place);
-  free(n->constant);
-  free(n);
-}
-
-static scl_numbers *numbers_of(size_t steps, size_t places, size_t constants) {
-  scl_numbers *n = calloc(1, sizeof *n);
-  if (n == NULL) return NULL;
-  n->step = calloc(steps + 1, sizeof *n->step);
-  n->place = calloc(places + 1, sizeof *n->place);
-  n->constant = calloc(constants + 1, sizeof *n->constant);
-  if (n->step != NULL && n->place != NULL && n->constant != NULL) return n;
-  scl_numbers_free(n);
-  return NULL;
-}
-
-scl_numbers *scl_numbers_copy(const scl_numbers *n) {
-  scl_numbers *to = numbers_of((size_t)n->steps, (size_t)n->places, (size_t)n->constants);
-  if (to == NULL) return NULL;
-  memcpy(to->step, n->step, (size_t)n->steps * sizeof *n->step);
-  memcpy(to->place, n->place, (size_t)n->places * sizeof *n->place);
-  memcpy(to->constant, n->constant, (size_t)n->constants * sizeof *n->constant);
-  to->steps = n->steps;
-  to->places = n->places;
-  to->constants = n->constants;
-  to->others = n->others;
-  return to;
-}
-
 scl_status scl_number_group(scl_compiling *c, const scl_group *g) {
   const int *value = c->schedule.value + g->first, group = c->schedule.group_of[*value];
   const size_t count = (size_t)g->count, most = 4 * count; /* each value and its operands */
@@ -127,7 +94,7 @@ scl_status scl_number_group(scl_compiling *c, const scl_group *g) {
   scl_routine_step *step;
   scl_status status = scl_routine_add(c->routine, &step);
   if (status != SCL_OK) return status;
-  w.n = step->numbers = numbers_of(count, most, most);
+  w.n = step->numbers = scl_numbers_make(count, most, most);
   w.free_register = malloc((count + 1) * sizeof *w.free_register);
   if (w.n == NULL || w.free_register == NULL)
     status = scl_fail_memory(most * sizeof *w.n->place, 0, "a program");

@@ -79,9 +79,6 @@ void scl_routine_end(scl_routine *r);
 scl_status scl_routine_add(scl_routine *r, scl_routine_step **out);
 scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer);
 
-void scl_numbers_free(scl_numbers *n);               /* accepts NULL */
-scl_numbers *scl_numbers_copy(const scl_numbers *n); /* NULL without memory */
-
 uint64_t scl_routine_bytes(const scl_routine *r);
 
 /* Prepares the engine's plans for repeated runs; called when all steps are there. */

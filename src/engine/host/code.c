@@ -78,54 +78,35 @@ static void sum_groups(const scl_host_code *s) {
 
 /* The frequent operations are here for speed; all others, and the meaning of each, are in
  * kernels/include/elementwise.def. */
+#define FREQUENT(CASE)                                                                             \
+  CASE(ADD, a + b)                                                                                 \
+  CASE(SUB, a - b)                                                                                 \
+  CASE(MUL, a *b)                                                                                  \
+  CASE(DIV, a / b)                                                                                 \
+  CASE(TIMES, a == 0.0 ? 0.0 : a * b)                                                              \
+  CASE(OVER, a == 0.0 ? 0.0 : a / b)                                                               \
+  CASE(GT, isnan(a) || isnan(b) ? a + b : a > b ? 1.0 : 0.0)                                       \
+  CASE(EQ, isnan(a) || isnan(b) ? a + b : a == b ? 1.0 : 0.0)                                      \
+  CASE(NEG, -a)                                                                                    \
+  CASE(ABS, fabs(a))                                                                               \
+  CASE(SQUARE, a *a)                                                                               \
+  CASE(SQRT, sqrt(a))                                                                              \
+  CASE(EXP, exp(a))                                                                                \
+  CASE(LOG, log(a))                                                                                \
+  CASE(LOG1P, log1p(a))
+
 void scl_host_code_run(const scl_host_code *s, int entries) {
   for (const scl_host_code *end = s + entries; s < end; s++) {
     switch (s->op) {
-    case SCL_OP_ADD:
-      *s->to = *s->a + *s->b;
-      break;
-    case SCL_OP_SUB:
-      *s->to = *s->a - *s->b;
-      break;
-    case SCL_OP_MUL:
-      *s->to = *s->a * *s->b;
-      break;
-    case SCL_OP_DIV:
-      *s->to = *s->a / *s->b;
-      break;
-    case SCL_OP_TIMES:
-      *s->to = *s->a == 0.0 ? 0.0 : *s->a * *s->b;
-      break;
-    case SCL_OP_OVER:
-      *s->to = *s->a == 0.0 ? 0.0 : *s->a / *s->b;
-      break;
-    case SCL_OP_NEG:
-      *s->to = -*s->a;
-      break;
-    case SCL_OP_SQUARE:
-      *s->to = *s->a * *s->a;
-      break;
-    case SCL_OP_SQRT:
-      *s->to = sqrt(*s->a);
-      break;
-    case SCL_OP_EXP:
-      *s->to = exp(*s->a);
-      break;
-    case SCL_OP_LOG:
-      *s->to = log(*s->a);
-      break;
-    case SCL_OP_LOG1P:
-      *s->to = log1p(*s->a);
-      break;
-    case SCL_OP_ABS:
-      *s->to = fabs(*s->a);
-      break;
-    case SCL_OP_GT:
-      *s->to = isnan(*s->a) || isnan(*s->b) ? *s->a + *s->b : *s->a > *s->b ? 1.0 : 0.0;
-      break;
-    case SCL_OP_EQ:
-      *s->to = isnan(*s->a) || isnan(*s->b) ? *s->a + *s->b : *s->a == *s->b ? 1.0 : 0.0;
-      break;
+#define CASE(NAME, expression)                                                                     \
+  case SCL_OP_##NAME: {                                                                            \
+    const double a = *s->a, b = *s->b;                                                             \
+    (void)b;                                                                                       \
+    *s->to = expression;                                                                           \
+    break;                                                                                         \
+  }
+      FREQUENT(CASE)
+#undef CASE
     case SCL_OP_IFELSE:
       *s->to = isnan(*s->a) ? *s->a : *s->a != 0.0 ? *s->b : *s[1].a;
       s++;

@@ -31,6 +31,11 @@ typedef struct {
   double *constant;
 } scl_numbers;
 
+/* With room for so many of each; a copy. NULL without memory. */
+scl_numbers *scl_numbers_make(size_t steps, size_t places, size_t constants);
+scl_numbers *scl_numbers_copy(const scl_numbers *n);
+void scl_numbers_free(scl_numbers *n); /* accepts NULL */
+
 static inline int scl_op_operands(unsigned op) {
   return op == SCL_OP_COUNT ? 1 : scl_op_arity((scl_op)op);
 }
