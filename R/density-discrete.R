@@ -62,7 +62,7 @@ bernoulli <- function(y, p) {
 # The binomial log density for p = plogis(a): y log(p) + (n - y) log(1 - p), by two numbers where a
 # is one; else by one logarithm for the rarer of both outcomes, of log odds b.
 binomial_logit <- function(y, n, a, once) {
-  if (once && length(a) > 1L) return(-log1p_exp((1 - 2 * y) * a))
+  if (once && length(a) >= length(y)) return(-log1p_exp((1 - 2 * y) * a))
   value <- if (length(a) == 1L || any_traced(y, n)) {
     -(y * log1p_exp(-a) + (n - y) * log1p_exp(a))
   } else {

@@ -140,16 +140,16 @@ density_program <- function(f, layout, u, evaluations = NULL) {
   terms <- density_terms(f, layout)
   overrides <- density_overrides(f)
   if (is.null(terms) || anyDuplicated(names(overrides)) > 0L) return(NULL)
-  trace_program(terms, layout, u, overrides, where)
+  trace_program(terms, layout, u, overrides, where, is_rolled(f))
 }
 
 # list(program, likelihood, at) as the core reads a target, with the record of the program.
-trace_program <- function(terms, layout, u, overrides, where) {
+trace_program <- function(terms, layout, u, overrides, where, roll = TRUE) {
   model <- unconstrained_model(terms, layout)
   trace <- trace_function(model, list(u = u), overrides = overrides, more = transform_masks(layout))
   output <- model_output(model, trace)
   if (is.null(output)) return(NULL)
-  nodes <- node_columns(trace$tape)
+  nodes <- node_columns(trace$tape, roll)
   program <- .Call(r_program_make, where, nodes, trace$tape$data, as.double(length(u)), output)
   list(program = program, likelihood = NULL, at = NULL, where = where, nodes = nodes,
        data = trace$tape$data, output = output)
@@ -191,6 +191,12 @@ density_terms <- function(f, layout) {
   names <- vapply(layout$arguments, `[[`, "", "name")
   terms <- if (inherits(f, "cl_log_posterior")) environment(f)$terms else list(f)
   lapply(terms, plain_term, names)
+}
+
+# Whether loops of the density are rolled.
+is_rolled <- function(f) {
+  if (inherits(f, "cl_gradient")) return(environment(f)$roll)
+  !inherits(f, "cl_log_posterior") || all(vapply(environment(f)$terms, is_rolled, NA))
 }
 
 # The data that update() has replaced, of all compiled functions in the density.

@@ -4,23 +4,22 @@
 # the decision has to be right, and that is so where the engines differ by more.
 
 # The approximate time of a gradient on the host, and its number of launches, and of successive
-# steps of a scan, on a device. `program`: that of the tape, on any engine.
+# steps of a scan, on a device. `program`: that of the tape, its loops rolled, on any engine.
 program_cost <- function(tape, program) {
   nodes <- tape$nodes[seq_len(tape$count)]
   kind <- vapply(nodes, `[[`, "", 1L)
   at <- function(which) lapply(nodes[kind == which], `[[`, 4L)
   total <- function(which, work) sum(vapply(at(which), work, 0))
-  elements <- sum(as.numeric(tape$size[seq_len(tape$count)])[!kind %in% c("data", "number")])
   multiplications <- total("matmul", function(a) prod(a[1:3])) +
     total("chol", function(a) a[1L]^3) + total("lu", function(a) a[1L]^3) +
     total("tri_solve", function(a) a[1L]^2 * a[2L]) +
     total("lu_solve", function(a) a[1L]^2 * a[2L])
   facts <- .Call(r_program_facts, program)
   launches <- facts[["kernels"]] + facts[["calls"]]
-  list(host = 1 + 0.02 * sum(kind == "apply") + 6e-4 * elements + 3e-4 * multiplications +
-         0.06 * total("scan", function(a) prod(a[2:3])),
-       launches = launches, steps = total("scan", function(a) a[2L]),
-       kinds = intersect(kind, names(build_seconds)))
+  list(host = 1 + 0.02 * facts[["operations"]] + 6e-4 * facts[["elements"]] +
+         3e-4 * multiplications + 0.06 * facts[["rounds"]],
+       launches = launches, steps = facts[["steps"]],
+       kinds = intersect(c(kind, if (facts[["steps"]] > 0) "scan"), names(build_seconds)))
 }
 
 # The time on the device `where`. In a sampler a device has the next points before it ends one, so

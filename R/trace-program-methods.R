@@ -103,6 +103,7 @@ print.cl_gradient <- function(x, ...) {
   writeLines(strwrap(paste("parameters:", paste0(names(sizes), " (", sizes, ")", collapse = ", ")),
                      exdent = 2L))
   writeLines(strwrap(paste("operations:", operation_counts(state)), exdent = 2L))
+  cat(rolled_text(state))
   if (is.null(state$program)) {
     cat("the value does not depend on the parameters\n")
     return(invisible(x))
@@ -122,6 +123,16 @@ print.cl_gradient <- function(x, ...) {
     }
   }
   invisible(x)
+}
+
+# A line about loops that are rolled.
+rolled_text <- function(state) {
+  if (is.null(state$program)) return("")
+  facts <- tryCatch(.Call(r_program_facts, state$program), statcl_error = function(e) NULL)
+  applied <- sum(state$nodes$kind[state$reached] == "apply")
+  if (is.null(facts) || facts[["operations"]] > 0.9 * applied) return("")
+  sprintf("loops are rolled: of %d elementwise operations recorded, %.0f are left\n", applied,
+          facts[["operations"]])
 }
 
 # "12 mul, 3 exp, 2 sum": the operations on which the result depends, the most frequent first.

@@ -10,6 +10,8 @@
 #' The first call runs `f` once with placeholders for the parameters and records the operations on
 #' them. The record is differentiated in reverse mode and compiled for the engine that is
 #' estimated to take less time (see [cl_use()]); later calls run the compiled program, without R.
+#' Loops are *rolled*: what their iterations do alike is done at once, by operations on vectors, or
+#' by a compiled loop as that of [cl_scan()] where an iteration needs those before it.
 #' The record is valid for all values of the parameters; `f` is recorded again if their lengths or
 #' dimensions change. Everything else that `f` uses is data: R computes it while recording, and it
 #' is copied to the engine once.
@@ -27,8 +29,8 @@
 #'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
 #'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`, `rowsum`, `tapply`, `var`,
 #'   `cov`, `cor`, `cov2cor`, `mahalanobis`, `norm`; `na.rm = TRUE` omits missing data;
-#' - `for`, `lapply`, `sapply`, `vapply`, `mapply`, `Map`, `Reduce` and `apply`; recursions of many
-#'   steps with [cl_scan()];
+#' - `for`, `lapply`, `sapply`, `vapply`, `mapply`, `Map`, `Reduce` and `apply`; for recursions also
+#'   [cl_scan()], which records one step for all;
 #' - densities and distribution functions under R's names, such as `dnorm(y, mu, sigma, log =
 #'   TRUE)`, differentiable with respect to all real-valued arguments; in addition `dmvnorm`,
 #'   `dlkj`, `dwishart` and `dordlogit`, which R does not have: see [cl_densities];
@@ -49,6 +51,10 @@
 #'   `function(p)`, that returns one number. Arguments that are not supplied in a call keep their
 #'   defaults and are data.
 #' @param retrace Whether to run `f` at every call, see below.
+#' @param roll Whether loops are rolled. The iterations are compared one by one, and only what is
+#'   proved to be the same becomes one operation: with `FALSE`, which keeps the operations as they
+#'   were recorded, results differ by rounding error, as sums may have another order. `print()`
+#'   says how many operations were recorded and how many are left.
 #' @param ... For `cl_gradient()`: must be empty. For `update()`: new values of variables of `f`, by
 #'   name, with the same lengths and dimensions.
 #' @param object,x A result of `cl_gradient()`.
@@ -93,16 +99,18 @@
 #' g <- cl_gradient(function(p) -sum((p$x - 1:3)^2) - exp(p$s) + p$s)
 #' objective <- cl_objective(g, init = list(x = numeric(3), s = 1))
 #' optim(objective$par, objective$fn, objective$gr, method = "BFGS")$par
-cl_gradient <- function(f, retrace = FALSE, ...) {
+cl_gradient <- function(f, retrace = FALSE, roll = TRUE, ...) {
   if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
   if (is.primitive(f) || is.object(f) || length(formals(f)) == 0L) {
     abort_argument("f", "'f' must be a plain R function of one or more parameters")
   }
   check_flag(retrace, "retrace")
+  check_flag(roll, "roll")
   if (...length() > 0L) abort_argument("...", "cl_gradient() has no further arguments")
   state <- new.env(parent = environment(cl_gradient))
   state$f <- f
   state$retrace <- retrace
+  state$roll <- roll
   state$overrides <- list()
   state$names <- setdiff(names(formals(f)), "...")
   state$tests <- lapply(state$names, function(name) call("missing", as.name(name)))
@@ -264,7 +272,7 @@ compile_point <- function(state, point) {
     state$nodes <- list(kind = character(), op = character(), args = list())
     state$reached <- integer()
   } else {
-    nodes <- node_columns(trace$tape)
+    nodes <- node_columns(trace$tape, state$roll)
     reached <- reached_nodes(nodes$args, output)
     used <- used_parameters_of(nodes, reached, lengths(point$values))
     program <- known_program(state, nodes, trace$tape$data, output)
@@ -274,6 +282,7 @@ compile_point <- function(state, point) {
     }
     keep_program(state, program, nodes, trace$tape$data, output)
     state$reached <- reached
+    suggest_scan(state, trace$tape)
   }
   state$shapes <- lapply(point$values, shape_key)
   state$element_names <- if (trace$tape$named) lapply(point$values, labels_of)
@@ -301,19 +310,21 @@ trace_model <- function(state, point) {
   if (length(leaked) > 0L) {
     abort_argument("f", paste("'f' cannot be traced:", outside_text(leaked[1L])))
   }
-  suggest_scan(trace$tape)
   trace
 }
 
-# A long record of operations on a few numbers each comes from a loop. Reported once per session.
-suggest_scan <- function(tape) {
-  if (tape$count < many_operations || !is.null(announced_copies[["for"]])) return(invisible())
-  at <- which(tape$size[seq_len(tape$count)] <= 8L)
-  few <- sum(vapply(tape$nodes[at], `[[`, "", 1L) == "apply")
-  if (few < many_operations) return(invisible())
+# Many operations on a few numbers each are of a loop that cannot be rolled. Reported once per
+# session.
+suggest_scan <- function(state, tape) {
+  if (!state$roll || tape$count < many_operations || !is.null(announced_copies[["for"]])) {
+    return(invisible())
+  }
+  facts <- .Call(r_program_facts, state$program)
+  few <- facts[["operations"]]
+  if (few < many_operations || facts[["elements"]] > 8 * few) return(invisible())
   assign("for", TRUE, envir = announced_copies)
-  text <- sprintf(paste("'f' was recorded with %d operations on a few numbers each, as loops are",
-                        "unrolled: cl_scan() is quicker for loops of many steps (this message",
+  text <- sprintf(paste("'f' has %.0f operations on a few numbers each, as the iterations of its",
+                        "loops differ: cl_scan() is quicker for loops of many steps (this message",
                         "appears once per session)\n"), few)
   message(structure(list(message = text, call = NULL),
                     class = c("statcl_message_unrolled", "statcl_message", "message",
@@ -340,11 +351,11 @@ last_expression <- function(e) {
 }
 
 # The nodes in the form that src/r/program.c reads.
-node_columns <- function(tape) {
+node_columns <- function(tape, roll = FALSE) {
   nodes <- tape$nodes[seq_len(tape$count)]
   list(kind = vapply(nodes, `[[`, "", 1L), op = vapply(nodes, `[[`, "", 2L),
        args = lapply(nodes, `[[`, 3L), at = lapply(nodes, `[[`, 4L),
-       number = vapply(nodes, `[[`, 0, 5L), scans = tape$scans)
+       number = vapply(nodes, `[[`, 0, 5L), scans = tape$scans, roll = roll)
 }
 
 # The nodes on which a node depends, including itself.

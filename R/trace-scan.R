@@ -6,8 +6,9 @@
 #' `cl_scan()` repeats a step, `state <- f(state, x)`, for each element `x` of `xs`. In a function
 #' given to [cl_gradient()], [cl_hessian()] or [cl_tmb()] it becomes one compiled loop with its
 #' reverse pass. Use it for autoregressions, GARCH, hidden Markov models, Kalman filters and
-#' differential equations. A `for` loop gives the same result, but each of its iterations is
-#' recorded and compiled separately, which takes long if there are many.
+#' differential equations. A `for` loop gives the same result and, where its iterations are alike,
+#' the same compiled loop (see `roll` in [cl_gradient()]); but each of them is recorded, which takes
+#' longer if there are many.
 #'
 #' @section Steps:
 #' Each element of `xs` is an input of all steps. Step `t` receives `x[t]` of a vector, the row

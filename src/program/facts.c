@@ -18,6 +18,7 @@ static bool are_symmetric(const double *x, size_t length) {
 bool scl_numbers_have(const double *numbers, size_t length, unsigned properties) {
   const bool finite = (properties & SCL_DATA_FINITE) != 0;
   const bool nonzero = (properties & SCL_DATA_NONZERO) != 0;
+  if ((properties & SCL_DATA_READ) != 0) return false;
   for (size_t i = 0; i < length && (finite || nonzero); i++) {
     if ((finite && !isfinite(numbers[i])) || (nonzero && numbers[i] == 0.0)) return false;
   }

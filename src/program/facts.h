@@ -5,8 +5,9 @@
 
 #include "program/tape.h"
 
-/* Properties of data: symmetric as a square matrix; all finite; none is 0. */
-enum { SCL_DATA_SYMMETRIC = 1, SCL_DATA_FINITE = 2, SCL_DATA_NONZERO = 4 };
+/* Properties of data: symmetric as a square matrix; all finite; none is 0; read when the program
+ * was made, so that no other numbers have it. */
+enum { SCL_DATA_SYMMETRIC = 1, SCL_DATA_FINITE = 2, SCL_DATA_NONZERO = 4, SCL_DATA_READ = 8 };
 
 /* Whether numbers have all of these properties. */
 bool scl_numbers_have(const double *numbers, size_t length, unsigned properties);

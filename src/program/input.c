@@ -102,6 +102,43 @@ static int add_factor(scl_tape *t, int x, size_t n) {
   return scl_tape_add_value(t, v, &x);
 }
 
+static size_t reduced_length(const size_t *at) {
+  return at[2] == SCL_TOTAL ? 1 : at[2] == SCL_BY_ROW ? at[0] : at[1];
+}
+
+static size_t recorded_length(const scl_tape *t, scl_value_kind kind, int operands,
+                              const int *operand, const size_t *at) {
+  const scl_value_shape shape = scl_value_shape_of(kind, at, SCL_OF_RESULT);
+  size_t length = 0;
+  switch (kind) {
+  case SCL_VALUE_APPLY:
+    for (int k = 0; k < operands; k++) {
+      if (k == 0 || length == 1) length = scl_tape_length(t, operand[k]);
+    }
+    return length;
+  case SCL_VALUE_CONCAT:
+    for (int k = 0; k < operands; k++) length += scl_tape_length(t, operand[k]);
+    return length;
+  case SCL_VALUE_REDUCE:
+    return reduced_length(at);
+  case SCL_VALUE_GATHER:
+    return t->data[at[0]].length;
+  case SCL_VALUE_SCAN:
+    return scl_scan_length(&t->body[at[0]]->shape, at[1], at[2], at[4] != 0);
+  default:
+    return shape.rows * shape.columns;
+  }
+}
+
+/* The value as it was recorded. */
+static int record(scl_tape *t, scl_value_kind kind, unsigned op, int operands, const int *operand,
+                  const size_t *at, double number) {
+  scl_value v = {.kind = (uint8_t)kind, .op = (uint8_t)op, .operands = operands, .number = number};
+  v.length = recorded_length(t, kind, operands, operand, at);
+  for (int k = 0; k < scl_value_attributes(kind); k++) v.at[k] = at[k];
+  return scl_tape_add_value(t, v, operand);
+}
+
 int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, const int *operand,
                  const size_t *at, double number) {
   if (t->status != SCL_OK) return 0;
@@ -111,6 +148,7 @@ int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, co
                                     scl_row_of(kind)->name));
     return 0;
   }
+  if (t->recorded) return record(t, kind, op, operands, operand, at, number);
   switch (kind) {
   case SCL_VALUE_PARAMETER:
     return scl_tape_add_value(

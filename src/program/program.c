@@ -65,12 +65,25 @@ static scl_status require_parameters(const scl_tape *t, size_t parameters) {
   return SCL_OK;
 }
 
+static void count_work(scl_program *p, const scl_tape *t) {
+  scl_program_facts *f = &p->facts;
+  f->values = t->values;
+  for (int k = 0; k < t->values; k++) {
+    const scl_value *v = &t->value[k];
+    f->operations += v->kind == SCL_VALUE_APPLY;
+    if (v->kind != SCL_VALUE_DATA && v->kind != SCL_VALUE_NUMBER) f->elements += (double)v->length;
+    if (v->kind != SCL_VALUE_SCAN) continue;
+    f->rounds += (double)v->at[1] * (double)v->at[2];
+    f->steps += (double)v->at[1];
+  }
+}
+
 static scl_status make_routines(scl_program *p, scl_tape *t, int output) {
   const size_t parameters = p->facts.parameters;
   SCL_TRY(t->status);
   SCL_TRY(require_number(t, output));
   SCL_TRY(require_parameters(t, parameters));
-  p->facts.values = t->values;
+  count_work(p, t);
   const int gradient = scl_tape_gradient(t, output, parameters, false);
   SCL_TRY(t->status);
   p->facts.gradient_values = t->values - p->facts.values;
@@ -89,7 +102,7 @@ static scl_status make_second(scl_program *p, scl_tape *t, int output, int order
   SCL_TRY(t->status);
   SCL_TRY(require_number(t, output));
   SCL_TRY(require_parameters(t, n));
-  p->facts.values = t->values;
+  count_work(p, t);
   int slope = scl_tape_gradient(t, output, n, true);
   const int direction = scl_tape_add(t, SCL_VALUE_PARAMETER, 0, 0, NULL, at, 0.0);
   for (int k = 1; k < order; k++) {

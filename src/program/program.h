@@ -67,10 +67,12 @@ bool scl_program_is_mapped(const scl_program *p, size_t vectors);
 
 typedef struct {
   size_t parameters;
-  int values;          /* of the function */
-  int gradient_values; /* of its gradient, in addition */
-  int kernels, calls;  /* of value and gradient */
-  uint64_t bytes;      /* on the engine */
+  int values;                  /* of the function */
+  int gradient_values;         /* of its gradient, in addition */
+  double operations, elements; /* elementwise operations of the function; numbers in its values */
+  double rounds, steps;        /* of its scans: in all sequences, and one after the other */
+  int kernels, calls;          /* of value and gradient */
+  uint64_t bytes;              /* on the engine */
 } scl_program_facts;
 scl_program_facts scl_program_about(const scl_program *p);
 

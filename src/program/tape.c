@@ -96,7 +96,7 @@ int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand) {
   if (t->status != SCL_OK) return 0;
   const uint64_t hash = hash_of(&v, operand);
   int *head = &t->bucket[hash % (uint64_t)t->buckets];
-  for (int w = *head; w != 0; w = t->next[w - 1]) {
+  for (int w = t->recorded ? 0 : *head; w != 0; w = t->next[w - 1]) {
     if (equal(t, &v, operand, &t->value[w - 1])) return w - 1;
   }
   int next_room = t->room;
@@ -162,6 +162,10 @@ int scl_tape_add_body(scl_tape *t, scl_scan_body *body) {
   }
   t->body[t->bodies] = body;
   return t->bodies++;
+}
+
+void scl_tape_drop_body(scl_tape *t) {
+  free_body(t->body[--t->bodies]);
 }
 
 int scl_tape_data_value(scl_tape *t, int data) {

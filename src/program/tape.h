@@ -47,7 +47,8 @@ typedef struct {
   int *bucket;         /* of the search for equal values: 1 + the last value, 0 for none */
   int *next;           /* the value before in its bucket */
   int buckets;
-  bool of_step; /* parameters are the inputs of a scan's step: any numbers */
+  bool of_step;  /* parameters are the inputs of a scan's step: any numbers */
+  bool recorded; /* values are what was recorded, for program/roll.h: nothing is left out */
   scl_status status;
 } scl_tape;
 
@@ -90,6 +91,9 @@ int scl_tape_own_data(scl_tape *t, double *numbers, size_t length);
 /* Adds a step, which the tape takes over, also on failure; returns its index. A failure of its tape
  * is a failure of this one. */
 int scl_tape_add_body(scl_tape *t, scl_scan_body *body);
+
+/* Releases the last step. */
+void scl_tape_drop_body(scl_tape *t);
 
 /* Adds any value and checks its operands and attributes: for values that come from outside
  * (program/input.c). SCL_E_ARGUMENT naming "f". */

@@ -2,12 +2,12 @@
  *
  *   r_program_make(where, nodes, data, parameters, output)
  *       where: an index in the device list, -1 for the host
- *       nodes: list(kind, op, args, at, number, scans), but for the last each as long as there are
- *       nodes: two character vectors, a list of integer vectors (1-based nodes), a list of double
- *       vectors (the attributes of ops/operations.def; `index` and `body` are 1-based), a double
+ *       nodes: list(kind, op, args, at, number, scans, roll), but for the last two each as long as
+ * there are nodes: two character vectors, a list of integer vectors (1-based nodes), a list of
+ * double vectors (the attributes of ops/operations.def; `index` and `body` are 1-based), a double
  *       vector. scans: the bodies of scans, each list(nodes, data, result, ports, guard): of ports
  * the columns are role, length and whether all sequences share it, one row for each
- *       (engine/plan/scan.h)
+ *       (engine/plan/scan.h). roll: whether loops are rolled (program/roll.h); never in a scan
  *       data: a list of double vectors; parameters: how many numbers; output: a node
  *   r_program_calls(): the operations that are recorded by the dimensions of their operands and
  *       their attributes: by name, a list of their operands' and attributes' names
@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "program/blocks.h"
+#include "program/roll.h"
 #include "program/scan.h"
 
 R_POINTER_KIND(program_kind, "statcl_program", scl_program)
@@ -52,7 +53,7 @@ scl_status r_program_get(SEXP x, scl_program **out) {
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-enum { KIND, OP, ARGS, AT, NUMBER, COLUMNS, SCANS = COLUMNS };
+enum { KIND, OP, ARGS, AT, NUMBER, COLUMNS, SCANS = COLUMNS, ROLL, FIELDS };
 
 typedef struct {
   SEXP column[COLUMNS];
@@ -68,7 +69,7 @@ static scl_status bad_nodes(void) {
 
 static scl_status read_table(SEXP nodes, node_table *t) {
   static const unsigned type[COLUMNS] = {STRSXP, STRSXP, VECSXP, VECSXP, REALSXP};
-  if (TYPEOF(nodes) != VECSXP || XLENGTH(nodes) != COLUMNS + 1) return bad_nodes();
+  if (TYPEOF(nodes) != VECSXP || XLENGTH(nodes) != FIELDS) return bad_nodes();
   for (int k = 0; k < COLUMNS; k++) {
     t->column[k] = VECTOR_ELT(nodes, k);
     if ((unsigned)TYPEOF(t->column[k]) != type[k]) return bad_nodes();
@@ -208,6 +209,25 @@ done:
   return status;
 }
 
+/* The same, with loops rolled if the nodes ask for it. */
+static scl_status fill_program(SEXP nodes, SEXP data, int output, scl_tape *tape, int *result) {
+  if (TYPEOF(nodes) != VECSXP || XLENGTH(nodes) != FIELDS) return bad_nodes();
+  if (Rf_asLogical(VECTOR_ELT(nodes, ROLL)) != 1) {
+    return fill_tape(nodes, data, output, tape, result, NULL);
+  }
+  scl_tape recorded;
+  int last = 0;
+  scl_tape_begin(&recorded);
+  recorded.recorded = true;
+  scl_status status = fill_tape(nodes, data, output, &recorded, &last, NULL);
+  if (status == SCL_OK) {
+    scl_tape_roll(&recorded, last, tape, result);
+    status = tape->status;
+  }
+  scl_tape_end(&recorded);
+  return status;
+}
+
 /* ---- operations ---------------------------------------------------------------------------- */
 
 static bool is_recorded(scl_value_kind kind) {
@@ -252,7 +272,7 @@ static SEXP make_program(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEX
   scl_tape_begin(&tape);
   SCL_GO(r_require_outside());
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
-  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result, NULL));
+  SCL_GO(fill_program(nodes, data, Rf_asInteger(output), &tape, &result));
   const size_t count = (size_t)Rf_asReal(parameters);
   SCL_GO(order > 1 ? scl_program_make_second(ctx, &tape, result, count, order, &program)
                    : scl_program_make(ctx, &tape, result, count, &program));
@@ -375,7 +395,7 @@ SEXP r_program_map(SEXP program, SEXP nodes, SEXP data, SEXP output, SEXP count)
   scl_tape_begin(&tape);
   SCL_GO(r_program_get(program, &p));
   if (vectors < 1) SCL_GO(scl_fail_argument("count", "'count' must be positive"));
-  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result, NULL));
+  SCL_GO(fill_program(nodes, data, Rf_asInteger(output), &tape, &result));
   SCL_GO(scl_program_map(p, &tape, result, (size_t)vectors));
 done:
   scl_tape_end(&tape);
@@ -383,16 +403,23 @@ done:
 }
 
 SEXP r_program_facts(SEXP program) {
-  const char *names[] = {"parameters", "values", "gradient_values", "kernels", "calls",
-                         "bytes",      ""};
+  const char *names[] = {"parameters", "values",   "gradient_values", "kernels", "calls", "bytes",
+                         "operations", "elements", "rounds",          "steps",   ""};
   SEXP result = PROTECT(Rf_mkNamed(REALSXP, names));
   scl_program *p;
   scl_status status;
   SCL_GO(r_program_get(program, &p));
   const scl_program_facts facts = scl_program_about(p);
-  const double numbers[] = {
-      (double)facts.parameters, facts.values, facts.gradient_values, facts.kernels, facts.calls,
-      (double)facts.bytes};
+  const double numbers[] = {(double)facts.parameters,
+                            facts.values,
+                            facts.gradient_values,
+                            facts.kernels,
+                            facts.calls,
+                            (double)facts.bytes,
+                            facts.operations,
+                            facts.elements,
+                            facts.rounds,
+                            facts.steps};
   memcpy(REAL(result), numbers, sizeof numbers);
 done:
   UNPROTECT(1);

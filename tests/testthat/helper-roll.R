@@ -1,0 +1,90 @@
+# Random programs with loops: the text of functions of a (five numbers), b and s, which use the data
+# of roll_data().
+
+roll_data <- function(n) {
+  list(n = n, x = round(stats::rnorm(n), sample(c(0, 1, 6), 1L)), y = stats::rnorm(n),
+       k = sample(5L, n, replace = TRUE), z = matrix(stats::rnorm(4 * n), n),
+       p = sample(n), q = c(1L, vapply(seq_len(n)[-1L], function(i) sample(i - 1L, 1L), 0L)))
+}
+
+random_loop <- function() {
+  pick <- function(...) sample(c(...), 1L)
+  known <- character() # numbers of this iteration
+  carried <- character()
+  filled <- character() # vectors with an element for each iteration
+  atom <- function() {
+    always <- c("x[i]", "y[i]", "b", "s", "a[k[i]]", "a[2]", "0.7", "z[i, 2]", "i / n")
+    pick(always, known, known, if (length(carried)) paste0("0.3 * ", carried))
+  }
+  expression <- function(depth = 2L) {
+    if (depth == 0L) return(atom())
+    one <- function() expression(depth - 1L)
+    switch(sample(9L, 1L),
+           sprintf("(%s + %s)", one(), one()), sprintf("(%s - %s)", one(), one()),
+           sprintf("(%s * %s)", one(), one()), sprintf("tanh(%s)", one()),
+           sprintf("exp(0.1 * sin(%s))", one()), sprintf("%s / (1 + %s^2)", one(), one()),
+           sprintf("ifelse(%s > 0.1, %s, %s)", one(), one(), one()),
+           sprintf("(if (x[i] > 0) %s else %s)", one(), one()), atom())
+  }
+  bounded <- function() sprintf("tanh(%s)", expression())
+  statement <- function() {
+    name <- paste0(letters[20L + length(known) %% 6L], length(known))
+    switch(sample(14L, 1L),
+      {
+        text <- sprintf("%s <- %s", name, bounded())
+        known <<- c(known, name)
+        text
+      },
+      sprintf("total <- total + %s", expression()),
+      sprintf("total <- total - %s * %s", expression(1L), expression(1L)),
+      "total <- total + dnorm(y[i], b + 0.1 * x[i], exp(s), log = TRUE)",
+      sprintf("c1 <- 0.5 * c1 + 0.4 * %s", bounded()),
+      sprintf("c2 <- tanh(c2 + %s)", expression()),
+      sprintf("e[i + 2] <- 0.4 * e[i + 1] - 0.3 * e[i] + 0.5 * %s", bounded()),
+      sprintf("w[i] <- %s", expression()),
+      sprintf("m[i, %d] <- %s", sample(3L, 1L), expression()),
+      sprintf("for (j in 1:4) { h <- %s; total <- total + tanh(a[j] * h * z[i, j]) }",
+              expression(1L)),
+      sprintf("total <- total + sum(a[1:4] * z[i, ]) * %s", expression(1L)),
+      sprintf("if (i %%%% 3 == 0) total <- total + %s", expression(1L)),
+      sprintf("w[p[i]] <- %s", expression(1L)),
+      sprintf("w[i] <- tanh(w[q[i]] + %s)", expression(1L)))
+  }
+  carried <- sample(c("c1", "c2", "e[i + 1]", "g[2]"), sample(0:3, 1L))
+  body <- character()
+  for (r in seq_len(sample(5L, 1L))) body <- c(body, statement())
+  if (stats::runif(1L) < 0.3) {
+    body <- c(body, "g <- c(0.6 * g[1] + 0.2 * tanh(g[2]) * b, 0.3 * g[1] + 0.1 * y[i])")
+  }
+  if (stats::runif(1L) < 0.2) {
+    body <- c(body, "for (j in 1:3) r[j] <- tanh(0.5 * r[j] + a[j] * x[i])")
+  }
+  if (stats::runif(1L) < 0.2) {
+    body <- c(body, "r <- c(log(sum(exp(r + a[1:3]))), tanh(sum(r * b)), 0.3 * r[1] + y[i] * s)")
+  }
+  rest <- sample(c("sum(w)", "c1 * b", "c2", "sum(dnorm(e, s, 1, log = TRUE))", "sum(m %*% a[1:3])",
+                   "e[n]", "sum(w[3:7] * w[1:5])", "sum(g * a[1:2])", "tanh(sum(r))", "w[4] * s"),
+                 sample(4L, 1L))
+  c("total <- 0; c1 <- b; c2 <- 0.1; e <- numeric(n + 2); w <- numeric(n) + 0.5",
+    "m <- matrix(0, n, 3); g <- a[1:2]; r <- c(0.1, 0.2, b)",
+    sprintf("for (i in 1:n) {\n  %s\n}", paste(body, collapse = "\n  ")),
+    paste("total +", paste(rest, collapse = " + ")))
+}
+
+loop_function <- function(lines, data) {
+  f <- function(a, b, s) NULL
+  body(f) <- parse(text = sprintf("{\n%s\n}", paste(lines, collapse = "\n")))[[1L]]
+  environment(f) <- list2env(data, parent = globalenv())
+  f
+}
+
+# The largest difference between the program rolled and as it was recorded.
+roll_error <- function(f, point) {
+  whole <- function(roll) {
+    model <- cl_gradient(f, roll = roll)
+    found <- suppressWarnings(do.call(model, point))
+    c(found, unlist(attr(found, "gradient")))
+  }
+  recorded <- whole(FALSE)
+  max(abs(whole(TRUE) - recorded) / (1 + abs(recorded)))
+}
