@@ -50,13 +50,16 @@ has_right_fields <- function(records) {
   grepl(sprintf("^%s(?:,%s)*+$", right_fields, right_fields), records, perl = TRUE, useBytes = TRUE)
 }
 
+# Lines that are no record for read.csv() either.
+is_empty <- function(lines) lines %in% c("", "\"\"")
+
 # The records in lines of text, which may go on over several lines within quotes: list(text, line:
 # the first line of each, open: the text of the last one if it has not ended, open_line).
 join_records <- function(lines, line, names) {
   k <- grep("\"", lines, fixed = TRUE, useBytes = TRUE)
   k <- k[!has_right_fields(lines[k])]
   if (length(k) == 0L) {
-    use <- nzchar(lines)
+    use <- !is_empty(lines)
     return(list(text = lines[use], line = line[use], open = character(), open_line = numeric()))
   }
   even <- grepl("^(?:[^\"]*+\"[^\"]*+\")*+[^\"]*+$", lines[k], perl = TRUE, useBytes = TRUE)
@@ -67,7 +70,7 @@ join_records <- function(lines, line, names) {
   whole <- split(lines[doubtful], record[doubtful])
   lines[begins & doubtful] <- vapply(whole, paste, "", collapse = "\n", USE.NAMES = FALSE)
   doubtful[k] <- TRUE
-  use <- begins & nzchar(lines)
+  use <- begins & !is_empty(lines)
   lines <- lines[use]
   line <- line[use]
   open <- !closed[length(closed)]

@@ -129,6 +129,7 @@ test_that("text is read as by read.csv()", {
     "a,b\n\"x,1\ny\n\n\",2\n1,3\n",
     "a,b\nT,1\nF,2\nU,3\n", "a,b\nT,1\nF,2\n3,3\n", "a,b\n007,1\n8,1.0\n9,z\n",
     "a,b\n,NA\n,\nx,1\n",
+    "a,b\n1,2\n\"\"\n3,4\n", "a,b\r\n\"\"\r\n\"p\nq\",4\r\n\"\"", "a\n\"x\"\n\"\"\n",
     "a,b\n1,T\n2000000000,F\n3000000000,\n4.5,T\n", "a,b\n1,2\n3+1i,4\n",
     "\"a\",\"b\"\n\"1\",\"NA\"\n2,x\n",
     "a,b\nInf,1e5\nNaN,100000\n", "a,b\n1,'x\n2,y'\n", "a,b\n")
