@@ -32,10 +32,12 @@
 #define CHECKED(rule, forward) rule, forward
 #define NO_NODE NULL, NULL
 #define NO_RUN NULL
+#define VALUE(reverse, vectors, scalars) true
+#define NO_VALUE false
 
 /* Of elementwise operations and reductions. */
 #define ROW(name, KIND, how, operands, attributes, rule)                                           \
-  { #name, SCL_VALUE_##KIND, SCL_IS_##how, operands, attributes, rule, NULL, NULL }
+  { #name, SCL_VALUE_##KIND, SCL_IS_##how, operands, attributes, rule, NULL, NULL, false }
 
 const scl_operation scl_operations[SCL_OPERATION_COUNT] = {
 #define SCL_UNARY(NAME, name, ...)                                                                 \
@@ -54,8 +56,9 @@ const scl_operation scl_operations[SCL_OPERATION_COUNT] = {
       ROW(name, REDUCE, TOTAL, OPERANDS(1, "x"), ATTRIBUTES(MARGIN(margin)), scl_reduce_rule),
 #include "kernels/include/reduce.def"
 #undef SCL_REDUCTION
-#define SCL_OPERATION(NAME, name, how, operands, attributes, shapes, node, run, ...)               \
-  [SCL_OPERATION_##NAME] = {#name, SCL_VALUE_##NAME, SCL_IS_##how, operands, attributes, node, run},
+#define SCL_OPERATION(NAME, name, how, operands, attributes, shapes, node, run, value)             \
+  [SCL_OPERATION_##                                                                                \
+      NAME] = {#name, SCL_VALUE_##NAME, SCL_IS_##how, operands, attributes, node, run, value},
 #include "ops/operations.def"
 #undef SCL_OPERATION
 };

@@ -48,6 +48,7 @@ typedef struct {
   scl_rule *rule; /* NULL: of values alone */
   scl_forward *forward;
   scl_run *run;
+  bool is_value; /* false: of nodes alone, or made by program/lower.c */
 } scl_operation;
 
 /* Numbers of the rows. That of an elementwise operation is its scl_op; reductions follow, in the
@@ -70,7 +71,7 @@ scl_rule scl_apply_rule, scl_reduce_rule;
   scl_rule rule;                                                                                   \
   scl_forward forward;
 #define NO_NODE
-#define SCL_OPERATION(NAME, name, how, operands, attributes, shapes, node, run, ...)               \
+#define SCL_OPERATION(NAME, name, how, operands, attributes, shapes, node, run, value)             \
   node scl_run run;
 #include "ops/operations.def"
 #undef SCL_OPERATION

@@ -43,6 +43,7 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
   const int wanted = scl_value_operands(kind);
   scl_shape shape;
   scl_call call;
+  if (!row->is_value) return false;
   if (wanted != SCL_MANY_OPERANDS && wanted != operands) return false;
   for (int k = 0; k < operands; k++) {
     if (operand[k] < 0 || operand[k] >= t->values) return false;
@@ -73,9 +74,7 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
     return at[1] >= SCL_COPY_LOWER && at[1] <= SCL_COPY_MIRROR_LOWER;
   case SCL_VALUE_LU_SOLVE:
     return t->value[operand[0]].kind == SCL_VALUE_LU;
-  case SCL_VALUE_MATVEC: /* made by program/lower.c */
-  case SCL_VALUE_MATVEC_ADJOINT:
-  case SCL_VALUE_GATHER_COLUMNS:
+  case SCL_VALUE_GATHER_COLUMNS: /* made by program/map.c and its derivative */
   case SCL_VALUE_SCATTER_COLUMNS:
     return false;
   default:
@@ -179,8 +178,6 @@ int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, co
     return scl_tape_matmul(t, operand[0], operand[1], at[0], at[1], at[2], at[3] != 0, at[4] != 0);
   case SCL_VALUE_SCAN:
     return scl_tape_scan(t, at, operand);
-  case SCL_VALUE_COPY:
-    return operand[0];
   case SCL_VALUE_CHOL:
     return add_factor(t, operand[0], at[0]);
   default:

@@ -329,10 +329,6 @@ static reverse_rule *const rules[SCL_VALUE_KINDS] = {
 #undef NONE
 };
 
-bool scl_tape_has_reverse(scl_value_kind kind) {
-  return rules[kind] != NULL;
-}
-
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 static void find_active(scl_reverse *r) {

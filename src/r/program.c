@@ -231,7 +231,7 @@ static scl_status fill_program(SEXP nodes, SEXP data, int output, scl_tape *tape
 /* ---- operations ---------------------------------------------------------------------------- */
 
 static bool is_recorded(scl_value_kind kind) {
-  return scl_value_has_dims(kind) && scl_tape_has_reverse(kind);
+  return scl_value_has_dims(kind) && scl_row_of(kind)->is_value;
 }
 
 SEXP r_program_calls(void) {

@@ -378,7 +378,7 @@ int node_calls(program_nodes *l, size_t m, size_t n, int variant) {
   for (int k = 0; k < SCL_VALUE_KINDS; k++) {
     const scl_value_kind kind = (scl_value_kind)k;
     int args[SCL_CALL_OPERANDS];
-    if (!scl_value_has_dims(kind) || !scl_tape_has_reverse(kind)) continue;
+    if (!scl_value_has_dims(kind) || !scl_row_of(kind)->is_value) continue;
     for (int i = 0; i < scl_value_operands(kind); i++) {
       const int x =
           node_binary(l, SCL_OP_DIV, node_parameter(l, m * m), node_number(l, 1.0 + (double)m));

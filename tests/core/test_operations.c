@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "program/tape.h"
 #include "matrices.h"
 #include "operation_reference.h"
 #include "record.h"
@@ -256,6 +257,9 @@ void test_operations(scl_context *ctx) {
     /* Elementwise operations are kernels to compile, which test_arith.c and test_expr.c try too. */
     const bool few = test_small() || (test_quick() && !scl_context_is_host(ctx));
     if (!few || op >= SCL_OP_COUNT) check_calls(ctx, op);
+  }
+  for (int k = 0; k < SCL_VALUE_KINDS; k++) {
+    CHECK(scl_value_attributes((scl_value_kind)k) <= SCL_VALUE_ATTRIBUTES);
   }
   check_same(ctx);
   check_chain(ctx);
