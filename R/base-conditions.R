@@ -16,6 +16,7 @@
 #' | `statcl_error_fork` | a device, or a device matrix, was used in a forked process | |
 #' | `statcl_error_build` | a kernel does not compile on the device | `log`, `device` |
 #' | `statcl_error_lost` | the device does not respond any more | `device` |
+#' | `statcl_error_stan` | a Stan program is wrong | `line`, `column`, `text`, `file` |
 #' | `statcl_error_time_limit` | the limit of [setTimeLimit()] was reached; with R's message | |
 #' | `statcl_error_density` | the log density fails or cannot be sampled from | see [cl_sample()] |
 #' | `statcl_error_interrupted` | sampling was interrupted before the first draw | |
@@ -72,6 +73,11 @@ abort_fault <- function(fault) {
   if (nzchar(fault$where) && fault$what == "opencl") {
     message <- sprintf("%s (%s)", message, fault$where)
   }
+  if (fault$what == "stan") {
+    message <- sprintf("%sline %d, column %d: %s\n  %s\n  %s^",
+                       if (nzchar(fault$where)) paste0(fault$where, ", ") else "", fault$line,
+                       fault$column, message, fault$log, strrep(" ", fault$index))
+  }
   fields <- switch(fault$what,
     argument = fault["argument"],
     memory = fault[c("bytes", "limit")],
@@ -81,6 +87,7 @@ abort_fault <- function(fault) {
     stale = fault["argument"],
     build = fault[c("log", "device")],
     opencl = fault[c("status", "where", "device")],
+    stan = list(line = fault$line, column = fault$column, text = fault$log, file = fault$where),
     fault["device"])
   # quote: the call is data here, not an argument to evaluate
   arguments <- c(list(fault$what, message), fields, list(call = user_call()))

@@ -23,7 +23,9 @@ typedef enum {
   SCL_E_BUILD,     /* kernel source did not compile; `log` holds the build log */
   SCL_E_LOST,      /* the device stopped answering; the context is dead */
   SCL_E_OPENCL,    /* any other OpenCL error; `cl_code` and `where` say which call */
-  SCL_E_INTERRUPT  /* the user asked to stop */
+  SCL_E_STAN, /* a Stan program is wrong at `line` and `column` of the file `where`; `log` is the
+                 line, or the part of it with `index` characters before that column */
+  SCL_E_INTERRUPT /* the user asked to stop */
 } scl_status;
 
 /* The last error. Fields that do not apply are zero or empty. */
@@ -33,7 +35,7 @@ typedef struct {
   char argument[32]; /* name of the offending argument, as the R user knows it */
   int64_t index;
   uint64_t bytes, limit;
-  int cl_code;
+  int cl_code, line, column;
   char where[64]; /* OpenCL function or kernel */
   char device[128];
   char log[4096]; /* build log, cut */

@@ -16,6 +16,7 @@ static const char *const class_of[] = {
     [SCL_E_BUILD] = "build",
     [SCL_E_LOST] = "lost",
     [SCL_E_OPENCL] = "opencl",
+    [SCL_E_STAN] = "stan",
     [SCL_E_INTERRUPT] = "interrupt",
 };
 
@@ -23,8 +24,8 @@ void r_throw(void) {
   SEXP jump = r_jump();
   if (jump != NULL) R_ContinueUnwind(jump);
   const scl_fault fault = *scl_fault_last(); /* R code below may overwrite the record */
-  const char *names[] = {"what",   "message", "argument", "index", "bytes", "limit",
-                         "status", "where",   "device",   "log",   ""};
+  const char *names[] = {"what",  "message", "argument", "index", "bytes",  "limit", "status",
+                         "where", "device",  "log",      "line",  "column", ""};
   SEXP fields = PROTECT(Rf_mkNamed(VECSXP, names));
   const bool limit = fault.status == SCL_E_INTERRUPT && r_time_limit()[0] != '\0';
   SET_VECTOR_ELT(fields, 0, Rf_mkString(limit ? "time_limit" : class_of[fault.status]));
@@ -36,7 +37,9 @@ void r_throw(void) {
   SET_VECTOR_ELT(fields, 6, Rf_ScalarInteger(fault.cl_code));
   SET_VECTOR_ELT(fields, 7, Rf_mkString(fault.where));
   SET_VECTOR_ELT(fields, 8, Rf_mkString(fault.device));
-  SET_VECTOR_ELT(fields, 9, Rf_mkString(fault.log));
+  SET_VECTOR_ELT(fields, 9, Rf_ScalarString(Rf_mkCharCE(fault.log, CE_UTF8)));
+  SET_VECTOR_ELT(fields, 10, Rf_ScalarInteger(fault.line));
+  SET_VECTOR_ELT(fields, 11, Rf_ScalarInteger(fault.column));
   SEXP package = PROTECT(Rf_mkString("statcl"));
   SEXP space = PROTECT(R_FindNamespace(package));
   SEXP call = PROTECT(Rf_lang2(Rf_install("abort_fault"), fields));

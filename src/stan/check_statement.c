@@ -1,0 +1,265 @@
+#include "stan/check.h"
+
+/* ---- assignments ---------------------------------------------------------------------------- */
+
+/* SCL_E_STAN if the variable cannot be assigned to here. */
+static scl_status check_assignable(scl_stan_checker *c, const scl_stan_node *variable) {
+  const char *why = NULL;
+  switch (variable->place) {
+  case SCL_STAN_DATA:
+    why = "data keep their values";
+    break;
+  case SCL_STAN_PARAMETERS:
+    why = "parameters keep their values";
+    break;
+  case SCL_STAN_LOOP:
+    why = "the variable of a loop keeps its value";
+    break;
+  case SCL_STAN_ARGUMENT:
+    why = "the argument of a function keeps its value: copy it first";
+    break;
+  case SCL_STAN_TRANSFORMED_DATA:
+  case SCL_STAN_TRANSFORMED_PARAMETERS:
+    if (variable->place != c->block)
+      why = "it can only be assigned to in the block that declares it";
+    break;
+  default:
+    break;
+  }
+  if (why == NULL) return SCL_OK;
+  return scl_stan_fail(c->program, variable->position, "'%.60s' cannot be assigned to: %s",
+                       variable->name->text, why);
+}
+
+/* The left side of an assignment: a variable, a part of one, or a tuple of such. */
+static scl_status check_left(scl_stan_checker *c, const scl_stan_node *left) {
+  const scl_stan_node *node = left;
+  while (node->kind == SCL_STAN_INDEX_NODE || node->kind == SCL_STAN_TUPLE_GET_NODE) {
+    node = node->child[0];
+  }
+  if (node->kind == SCL_STAN_VARIABLE_NODE) return check_assignable(c, node);
+  if (node != left || node->kind != SCL_STAN_TUPLE_NODE) {
+    return scl_stan_fail(c->program, left->position,
+                         "the left side of an assignment is a variable or a part of one");
+  }
+  for (uint32_t k = 0; k < node->count; k++) SCL_TRY(check_left(c, node->child[k]));
+  return SCL_OK;
+}
+
+static scl_status check_assignment(scl_stan_checker *c, scl_stan_node *node) {
+  scl_stan_node *left = node->child[0], *right = node->child[1];
+  SCL_TRY(scl_stan_check_value(c, left));
+  SCL_TRY(check_left(c, left));
+  SCL_TRY(scl_stan_check_value(c, right));
+  const scl_stan_type *type = right->type;
+  char wanted[120], given[120];
+  if (node->op != SCL_STAN_OP_ASSIGN) {
+    SCL_TRY(scl_stan_operate(c, node->op, left->type, right->type, &type));
+  }
+  if (type != NULL && scl_stan_promotion(type, left->type) >= 0) return SCL_OK;
+  scl_stan_type_text(left->type, wanted, sizeof wanted);
+  scl_stan_type_text(right->type, given, sizeof given);
+  if (node->op != SCL_STAN_OP_ASSIGN) {
+    return scl_stan_fail(c->program, node->position, "'%s' takes no %s with %s",
+                         scl_stan_operator_names[node->op], wanted, given);
+  }
+  return scl_stan_fail(c->program, right->position, "%s cannot be assigned to %s", given, wanted);
+}
+
+/* ---- log density ---------------------------------------------------------------------------- */
+
+static scl_status check_increment(scl_stan_checker *c, scl_stan_node *node) {
+  const bool target = node->kind == SCL_STAN_TARGET_NODE;
+  const scl_stan_place block = target ? SCL_STAN_MODEL : SCL_STAN_TRANSFORMED_PARAMETERS;
+  const scl_stan_end end = target ? SCL_STAN_END_LP : SCL_STAN_END_JACOBIAN;
+  if (c->block != block && !(c->block == SCL_STAN_FUNCTIONS && c->end == end)) {
+    return scl_stan_fail(c->program, node->position,
+                         target ? "'target +=' stands in the model and in functions named _lp only"
+                                : "'jacobian +=' stands in transformed parameters and in functions "
+                                  "named _jacobian only");
+  }
+  scl_stan_node *value = node->child[0];
+  SCL_TRY(scl_stan_check_value(c, value));
+  const scl_stan_type *type = value->type;
+  const bool real = type->base == SCL_STAN_INT || type->base == SCL_STAN_REAL ||
+                    (type->base >= SCL_STAN_VECTOR && type->base <= SCL_STAN_MATRIX);
+  return real ? SCL_OK : scl_stan_fail_type(c, value, "what is added", "real numbers");
+}
+
+/* ---- control flow --------------------------------------------------------------------------- */
+
+static scl_status check_body(scl_stan_checker *c, scl_stan_node *body) {
+  scl_stan_symbol *mark = c->scope;
+  c->level++;
+  SCL_TRY(scl_stan_check_statement(c, body));
+  c->level--;
+  scl_stan_leave(c, mark);
+  return SCL_OK;
+}
+
+static scl_status check_condition(scl_stan_checker *c, scl_stan_node *test) {
+  SCL_TRY(scl_stan_check_value(c, test));
+  const bool number = test->type->depth == 0 && test->type->base <= SCL_STAN_REAL;
+  return number ? SCL_OK : scl_stan_fail_type(c, test, "a condition", "int or real");
+}
+
+static scl_status check_for(scl_stan_checker *c, scl_stan_node *node) {
+  scl_stan_symbol *mark = c->scope;
+  const scl_stan_type *type;
+  for (uint32_t k = 0; k < 2; k++) {
+    SCL_TRY(scl_stan_check_value(c, node->child[k]));
+    SCL_TRY(scl_stan_check_integer(c, node->child[k], "a bound of a loop"));
+  }
+  SCL_TRY(scl_stan_type_of(c->program, SCL_STAN_INT, 0, &type));
+  SCL_TRY(scl_stan_declare(c, node->name, type, SCL_STAN_LOOP, false, node->position));
+  c->loops++;
+  SCL_TRY(check_body(c, node->child[2]));
+  c->loops--;
+  scl_stan_leave(c, mark);
+  return SCL_OK;
+}
+
+/* The type of a container's elements, NULL if it has none. */
+static scl_status element_type(scl_stan_checker *c, const scl_stan_type *type,
+                               const scl_stan_type **out) {
+  *out = NULL;
+  if (type->depth > 0) return scl_stan_type_at(c->program, type, type->depth - 1u, out);
+  if (type->base >= SCL_STAN_VECTOR && type->base <= SCL_STAN_MATRIX) {
+    return scl_stan_type_of(c->program, SCL_STAN_REAL, 0, out);
+  }
+  if (type->base >= SCL_STAN_CVECTOR && type->base <= SCL_STAN_CMATRIX) {
+    return scl_stan_type_of(c->program, SCL_STAN_COMPLEX, 0, out);
+  }
+  return SCL_OK;
+}
+
+static scl_status check_foreach(scl_stan_checker *c, scl_stan_node *node) {
+  scl_stan_symbol *mark = c->scope;
+  scl_stan_node *container = node->child[0];
+  const scl_stan_type *type;
+  SCL_TRY(scl_stan_check_value(c, container));
+  SCL_TRY(element_type(c, container->type, &type));
+  if (type == NULL) {
+    return scl_stan_fail_type(c, container, "what a loop goes over",
+                              "a range, array, vector or matrix");
+  }
+  const bool autodiff = (container->flags & SCL_STAN_AUTODIFF) != 0;
+  SCL_TRY(scl_stan_declare(c, node->name, type, SCL_STAN_LOOP, autodiff, node->position));
+  c->loops++;
+  SCL_TRY(check_body(c, node->child[1]));
+  c->loops--;
+  scl_stan_leave(c, mark);
+  return SCL_OK;
+}
+
+static scl_status check_while(scl_stan_checker *c, scl_stan_node *node) {
+  SCL_TRY(check_condition(c, node->child[0]));
+  c->loops++;
+  SCL_TRY(check_body(c, node->child[1]));
+  c->loops--;
+  return SCL_OK;
+}
+
+static scl_status check_if(scl_stan_checker *c, scl_stan_node *node) {
+  SCL_TRY(check_condition(c, node->child[0]));
+  SCL_TRY(check_body(c, node->child[1]));
+  return node->child[2] == NULL ? SCL_OK : check_body(c, node->child[2]);
+}
+
+static scl_status check_block(scl_stan_checker *c, scl_stan_node *node) {
+  scl_stan_symbol *mark = c->scope;
+  c->level++;
+  for (uint32_t k = 0; k < node->count; k++) SCL_TRY(scl_stan_check_statement(c, node->child[k]));
+  c->level--;
+  scl_stan_leave(c, mark);
+  return SCL_OK;
+}
+
+static scl_status check_leave_loop(scl_stan_checker *c, const scl_stan_node *node) {
+  if (c->loops > 0) return SCL_OK;
+  return scl_stan_fail(c->program, node->position, "'%s' stands outside of a loop",
+                       node->kind == SCL_STAN_BREAK_NODE ? "break" : "continue");
+}
+
+/* ---- others --------------------------------------------------------------------------------- */
+
+static scl_status check_return(scl_stan_checker *c, scl_stan_node *node) {
+  scl_stan_node *value = node->child[0];
+  if (c->function == NULL) {
+    return scl_stan_fail(c->program, node->position, "'return' stands in functions only");
+  }
+  const scl_stan_type *wanted = c->function->type;
+  char text[120];
+  if (value == NULL) {
+    if (wanted->base == SCL_STAN_VOID) return SCL_OK;
+    return scl_stan_fail(c->program, node->position, "'%.60s' gives %s: return a value",
+                         c->function->name->text, scl_stan_type_text(wanted, text, sizeof text));
+  }
+  SCL_TRY(scl_stan_check_value(c, value));
+  if (wanted->base == SCL_STAN_VOID) {
+    return scl_stan_fail(c->program, value->position, "'%.60s' is void: it returns no value",
+                         c->function->name->text);
+  }
+  if (scl_stan_promotion(value->type, wanted) >= 0) return SCL_OK;
+  return scl_stan_fail_type(c, value, "what is returned",
+                            scl_stan_type_text(wanted, text, sizeof text));
+}
+
+static scl_status check_message(scl_stan_checker *c, scl_stan_node *node) {
+  for (uint32_t k = 0; k < node->count; k++) {
+    scl_stan_node *argument = node->child[k];
+    if (argument->kind == SCL_STAN_STRING_NODE)
+      SCL_TRY(scl_stan_check_expression(c, argument));
+    else
+      SCL_TRY(scl_stan_check_value(c, argument));
+  }
+  return SCL_OK;
+}
+
+static scl_status check_call_statement(scl_stan_checker *c, scl_stan_node *node) {
+  const scl_stan_node *call = node->child[0];
+  SCL_TRY(scl_stan_check_expression(c, node->child[0]));
+  if (call->type->base == SCL_STAN_VOID) return SCL_OK;
+  return scl_stan_fail(c->program, call->position,
+                       "the value of '%.60s' is not used: assign it, or add it to target",
+                       call->name->text);
+}
+
+scl_status scl_stan_check_statement(scl_stan_checker *c, scl_stan_node *node) {
+  const bool input = c->block == SCL_STAN_DATA || c->block == SCL_STAN_PARAMETERS;
+  if (input && node->kind != SCL_STAN_DECLARATION_NODE) {
+    return scl_stan_fail(c->program, node->position, "the block %s has declarations only",
+                         scl_stan_place_names[c->block]);
+  }
+  switch (node->kind) {
+  case SCL_STAN_DECLARATION_NODE:
+    return scl_stan_check_declaration(c, node);
+  case SCL_STAN_ASSIGN_NODE:
+    return check_assignment(c, node);
+  case SCL_STAN_TARGET_NODE:
+  case SCL_STAN_JACOBIAN_NODE:
+    return check_increment(c, node);
+  case SCL_STAN_SAMPLE_NODE:
+    return scl_stan_check_sample(c, node);
+  case SCL_STAN_FOR_NODE:
+    return check_for(c, node);
+  case SCL_STAN_FOREACH_NODE:
+    return check_foreach(c, node);
+  case SCL_STAN_WHILE_NODE:
+    return check_while(c, node);
+  case SCL_STAN_IF_NODE:
+    return check_if(c, node);
+  case SCL_STAN_BLOCK_NODE:
+  case SCL_STAN_PROFILE_NODE:
+    return check_block(c, node);
+  case SCL_STAN_BREAK_NODE:
+  case SCL_STAN_CONTINUE_NODE:
+    return check_leave_loop(c, node);
+  case SCL_STAN_RETURN_NODE:
+    return check_return(c, node);
+  case SCL_STAN_STATEMENT_NODE:
+    return check_call_statement(c, node);
+  default:
+    return check_message(c, node); /* print, reject, fatal_error */
+  }
+}

@@ -1,0 +1,29 @@
+/* A Stan program while it is read, and after: source, arena, names, types and the tree. */
+#ifndef SCL_STAN_PROGRAM_H
+#define SCL_STAN_PROGRAM_H
+
+#include "stan/tree.h"
+
+/* What is read: the text and its name for messages ("" for none), and the folders that includes
+ * are looked for in. */
+typedef struct {
+  const char *text;
+  size_t length;
+  const char *file;
+  const char *const *folders;
+  size_t folder_count;
+} scl_stan_input;
+
+typedef struct scl_stan_program scl_stan_program;
+
+/* Reads and checks a program. SCL_E_STAN, with the position, if it is wrong; SCL_E_MEMORY. */
+scl_status scl_stan_read(const scl_stan_input *input, scl_stan_program **out);
+void scl_stan_free(scl_stan_program *program); /* accepts NULL */
+
+/* A block's statements, or function definitions: a node of kind LIST; NULL if it is absent. */
+const scl_stan_node *scl_stan_block(const scl_stan_program *program, scl_stan_place block);
+uint32_t scl_stan_type_count(const scl_stan_program *program);
+/* The line of a position in its file, from 1. */
+uint32_t scl_stan_line(const scl_stan_program *program, uint32_t position);
+
+#endif
