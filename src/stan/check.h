@@ -15,12 +15,12 @@ typedef struct scl_stan_symbol {
   uint32_t position;
 } scl_stan_symbol;
 
-/* A function of the program, by its definition, or by its declaration if there is none. */
+/* A function of the program, by its definition, or by its declaration if there is none. All are
+ * known everywhere. */
 typedef struct scl_stan_function {
   struct scl_stan_function *next; /* of the same name */
   const scl_stan_node *node;
   uint32_t number; /* in the block, from 1 */
-  bool visible;    /* declared or defined up to here */
 } scl_stan_function;
 
 typedef struct {
@@ -60,7 +60,7 @@ scl_status scl_stan_operate(scl_stan_checker *c, scl_stan_operator op, const scl
 /* Types of indices, and of parts of tuples (check_index.c). */
 scl_status scl_stan_check_index(scl_stan_checker *c, scl_stan_node *node);
 scl_status scl_stan_check_part(scl_stan_checker *c, scl_stan_node *node);
-/* The visible function of the program that fits best (check_match.c), NULL if none does; SCL_E_STAN
+/* The function of the program that fits best (check_match.c), NULL if none does; SCL_E_STAN
  * if two fit equally well. */
 scl_status scl_stan_best_function(scl_stan_checker *c, const scl_stan_name *name,
                                   const scl_stan_type *const *types, unsigned count,
@@ -69,6 +69,9 @@ scl_status scl_stan_best_function(scl_stan_checker *c, const scl_stan_name *name
 scl_status scl_stan_plain_name(scl_stan_checker *c, scl_stan_name *name, scl_stan_name **out);
 /* Calls whose arguments have their types (check_call.c). */
 scl_status scl_stan_check_call(scl_stan_checker *c, scl_stan_node *node);
+/* SCL_E_STAN if a function of this name cannot be called here. */
+scl_status scl_stan_check_place(const scl_stan_checker *c, const scl_stan_name *name,
+                                uint32_t position);
 /* Functions of functions (check_higher.c). */
 scl_status scl_stan_check_higher(scl_stan_checker *c, scl_stan_node *node, const scl_stan_row *row);
 
@@ -81,6 +84,7 @@ scl_status scl_stan_check_value(scl_stan_checker *c, scl_stan_node *node);
 scl_status scl_stan_check_sample(scl_stan_checker *c, scl_stan_node *node); /* check_sample.c */
 scl_status scl_stan_check_declaration(scl_stan_checker *c,
                                       scl_stan_node *node); /* check_declaration.c */
+scl_status scl_stan_check_assignment(scl_stan_checker *c, scl_stan_node *node); /* check_assign.c */
 scl_status scl_stan_check_statement(scl_stan_checker *c,
                                     scl_stan_node *node); /* check_statement.c */
 /* The functions block (check_function.c). */

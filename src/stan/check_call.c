@@ -2,58 +2,6 @@
 
 #include <stdio.h>
 
-/* ---- where functions may be called ---------------------------------------------------------- */
-
-enum { IN_TRANSFORMED_DATA = 1, IN_PARAMETERS = 2, IN_MODEL = 4, IN_GENERATED = 8 };
-
-/* Blocks in which functions with an end may be called, and ends of functions that may call them. */
-static const struct {
-  unsigned blocks;
-  scl_stan_end callers[4];
-  const char *where;
-} permitted[SCL_STAN_ENDS] = {
-    [SCL_STAN_END_RNG] = {IN_TRANSFORMED_DATA | IN_GENERATED,
-                          {SCL_STAN_END_RNG},
-                          "in transformed data, generated quantities and functions named _rng"},
-    [SCL_STAN_END_LP] = {IN_PARAMETERS | IN_MODEL,
-                         {SCL_STAN_END_LP},
-                         "in transformed parameters, the model and functions named _lp"},
-    [SCL_STAN_END_JACOBIAN] = {IN_PARAMETERS,
-                               {SCL_STAN_END_JACOBIAN},
-                               "in transformed parameters and functions named _jacobian"},
-    [SCL_STAN_END_LUPDF] = {IN_MODEL,
-                            {SCL_STAN_END_LP, SCL_STAN_END_LPDF, SCL_STAN_END_LPMF},
-                            "in the model and functions named _lp, _lpdf or _lpmf"},
-    [SCL_STAN_END_LUPMF] = {IN_MODEL,
-                            {SCL_STAN_END_LP, SCL_STAN_END_LPDF, SCL_STAN_END_LPMF},
-                            "in the model and functions named _lp, _lpdf or _lpmf"},
-};
-
-static unsigned block_bit(scl_stan_place block) {
-  switch (block) {
-  case SCL_STAN_TRANSFORMED_DATA:
-    return IN_TRANSFORMED_DATA;
-  case SCL_STAN_TRANSFORMED_PARAMETERS:
-    return IN_PARAMETERS;
-  case SCL_STAN_MODEL:
-    return IN_MODEL;
-  case SCL_STAN_GENERATED:
-    return IN_GENERATED;
-  default:
-    return 0;
-  }
-}
-
-static scl_status check_place(scl_stan_checker *c, const scl_stan_node *node, scl_stan_end end) {
-  if (permitted[end].blocks == 0 || (permitted[end].blocks & block_bit(c->block)) != 0)
-    return SCL_OK;
-  for (int k = 0; k < 4 && c->block == SCL_STAN_FUNCTIONS && permitted[end].callers[k] != 0; k++) {
-    if (c->end == permitted[end].callers[k]) return SCL_OK;
-  }
-  return scl_stan_fail(c->program, node->position, "'%.60s' can only be called %s",
-                       node->name->text, permitted[end].where);
-}
-
 /* '|' stands after the first argument of densities and the like, and nowhere else. */
 static scl_status check_bar(scl_stan_checker *c, const scl_stan_node *node, scl_stan_end end) {
   const bool density = end >= SCL_STAN_END_LPDF && end <= SCL_STAN_END_LCCDF;
@@ -108,13 +56,6 @@ static scl_status fail_call(scl_stan_checker *c, const scl_stan_node *node,
                             const scl_stan_name *plain, const scl_stan_arguments *arguments) {
   char text[220];
   const scl_stan_function *f = plain->functions;
-  for (; f != NULL && !f->visible; f = f->next) continue;
-  if (f == NULL && plain->functions != NULL) {
-    return scl_stan_fail(c->program, node->position,
-                         "'%.60s' is called before its definition: "
-                         "declare it above, without a body",
-                         node->name->text);
-  }
   if (f == NULL && !scl_stan_in_library(c->program, node->name)) {
     if (node->name->symbol != NULL) {
       return scl_stan_fail(c->program, node->position, "'%.60s' is a variable, not a function",
@@ -174,8 +115,13 @@ static scl_status collect_types(scl_stan_checker *c, const scl_stan_node *node,
 scl_status scl_stan_check_call(scl_stan_checker *c, scl_stan_node *node) {
   if (node->name->keyword != 0) return check_target(c, node);
   const scl_stan_end end = scl_stan_end_of(node->name);
-  SCL_TRY(check_place(c, node, end));
+  SCL_TRY(scl_stan_check_place(c, node->name, node->position));
   SCL_TRY(check_bar(c, node, end));
+  if (node->name->symbol != NULL && node->name->functions != NULL) {
+    return scl_stan_fail(c->program, node->position,
+                         "'%.60s' is a variable here, which hides the function of this name",
+                         node->name->text);
+  }
   const scl_stan_row *higher = scl_stan_higher(node->name);
   if (higher != NULL) return scl_stan_check_higher(c, node, higher);
   scl_stan_arguments arguments = {.count = node->count};

@@ -21,6 +21,10 @@ static scl_status check_sizes(scl_stan_checker *c, scl_stan_node *list) {
     if (k > 0 && size == list->child[k - 1]) continue; /* of a square matrix */
     SCL_TRY(scl_stan_check_value(c, size));
     SCL_TRY(scl_stan_check_integer(c, size, "a size"));
+    if (is_global(c) && (size->flags & SCL_STAN_AUTODIFF)) {
+      return scl_stan_fail(c->program, size->position,
+                           "a size cannot depend on parameters: only on data");
+    }
   }
   return SCL_OK;
 }
@@ -91,16 +95,14 @@ scl_status scl_stan_check_declaration(scl_stan_checker *c, scl_stan_node *node) 
   scl_stan_node *init = node->child[3];
   SCL_TRY(check_block(c, node));
   SCL_TRY(check_sized(c, node->child[0], node->child[1], node->child[2], node->type));
-  if (init != NULL) {
-    SCL_TRY(scl_stan_check_value(c, init));
-    if (scl_stan_promotion(init->type, node->type) < 0) {
-      char text[120];
-      return scl_stan_fail_type(c, init, "the value",
-                                scl_stan_type_text(node->type, text, sizeof text));
-    }
-  }
   const scl_stan_place place = is_global(c) ? c->block : SCL_STAN_LOCAL;
   node->place = (uint8_t)place;
-  return scl_stan_declare(c, node->name, node->type, place, scl_stan_differentiates(c),
-                          node->position);
+  SCL_TRY(scl_stan_declare(c, node->name, node->type, place, scl_stan_differentiates(c),
+                           node->position));
+  if (init == NULL) return SCL_OK;
+  SCL_TRY(scl_stan_check_value(c, init)); /* which may use elements of the variable itself */
+  if (scl_stan_promotion(init->type, node->type) >= 0) return SCL_OK;
+  char text[120];
+  return scl_stan_fail_type(c, init, "the value",
+                            scl_stan_type_text(node->type, text, sizeof text));
 }

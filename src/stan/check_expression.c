@@ -28,7 +28,7 @@ static scl_status check_conditional(scl_stan_checker *c, scl_stan_node *node) {
   if (!scl_stan_is_int(node->child[0]->type)) {
     return scl_stan_fail_type(c, node->child[0], "the condition of '?'", "int");
   }
-  node->type = scl_stan_common(yes, no);
+  SCL_TRY(scl_stan_common(c->program, yes, no, &node->type));
   if (node->type != NULL) return SCL_OK;
   char left[100], right[100];
   return scl_stan_fail(
@@ -42,7 +42,8 @@ static scl_status common_type(scl_stan_checker *c, const scl_stan_node *node,
   const scl_stan_type *common = node->child[0]->type;
   for (uint32_t k = 1; k < node->count; k++) {
     const scl_stan_type *type = node->child[k]->type;
-    const scl_stan_type *next = scl_stan_common(common, type);
+    const scl_stan_type *next;
+    SCL_TRY(scl_stan_common(c->program, common, type, &next));
     if (next == NULL) {
       char left[100], right[100];
       return scl_stan_fail(c->program, node->child[k]->position,
@@ -162,7 +163,6 @@ scl_status scl_stan_check_expression(scl_stan_checker *c, scl_stan_node *node) {
   default:
     break; /* numbers have their type */
   }
-  if (node->type->base == SCL_STAN_INT) node->flags &= (uint8_t)~SCL_STAN_AUTODIFF;
   return SCL_OK;
 }
 

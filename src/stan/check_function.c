@@ -11,6 +11,28 @@ static bool same_arguments(const scl_stan_node *a, const scl_stan_node *b) {
   return true;
 }
 
+static bool same_data(const scl_stan_node *a, const scl_stan_node *b) {
+  for (uint32_t k = 1; k < a->count; k++) {
+    if ((a->child[k]->flags ^ b->child[k]->flags) & SCL_STAN_ONLY_DATA) return false;
+  }
+  return true;
+}
+
+/* SCL_E_STAN if the library has the function with these arguments. */
+static scl_status check_library(scl_stan_checker *c, const scl_stan_node *node) {
+  const scl_stan_type **types, *result = NULL;
+  SCL_TRY(scl_stan_alloc(c->program, node->count * sizeof *types, &types));
+  for (uint32_t k = 1; k < node->count; k++) types[k - 1] = node->child[k]->type;
+  scl_stan_arguments arguments = {types, node->count - 1, 0};
+  if (scl_stan_higher(node->name) == NULL) {
+    SCL_TRY(scl_stan_library_result(c->program, node->name, &arguments, NULL, &result));
+    if (result == NULL) return SCL_OK;
+  }
+  return scl_stan_fail(c->program, node->position,
+                       "Stan has a function '%.60s' of these arguments: choose another name",
+                       node->name->text);
+}
+
 /* The definition that a node declares or is: the same name and types of arguments. */
 static scl_stan_function *find_function(const scl_stan_node *node) {
   for (scl_stan_function *f = node->name->functions; f != NULL; f = f->next) {
@@ -19,7 +41,7 @@ static scl_stan_function *find_function(const scl_stan_node *node) {
   return NULL;
 }
 
-/* Makes a function known, not yet visible. A definition takes the place of its declaration. */
+/* Makes a function known. A definition takes the place of its declaration. */
 static scl_status add_function(scl_stan_checker *c, const scl_stan_node *node, uint32_t number) {
   scl_stan_function *f = find_function(node);
   const bool defined = node->child[0] != NULL;
@@ -36,7 +58,15 @@ static scl_status add_function(scl_stan_checker *c, const scl_stan_node *node, u
                            node->name->text, defined ? "defined" : "declared",
                            scl_stan_line(c->program, f->node->position));
     }
-    if (!defined) return SCL_OK; /* declared after its definition */
+    if (!defined) {
+      return scl_stan_fail(c->program, node->position, "'%.60s' is declared after its definition",
+                           node->name->text);
+    }
+    if (!same_data(f->node, node)) {
+      return scl_stan_fail(c->program, node->position,
+                           "'%.60s' is declared in line %u with 'data' at other arguments",
+                           node->name->text, scl_stan_line(c->program, f->node->position));
+    }
     f->node = node;
     f->number = number;
     return SCL_OK;
@@ -45,6 +75,15 @@ static scl_status add_function(scl_stan_checker *c, const scl_stan_node *node, u
   *f = (scl_stan_function){.next = node->name->functions, .node = node, .number = number};
   node->name->functions = f;
   return SCL_OK;
+}
+
+/* Whether a type has integers only. */
+static bool is_integer(const scl_stan_type *type) {
+  if (type->base != SCL_STAN_TUPLE) return type->base == SCL_STAN_INT;
+  for (unsigned k = 0; k < type->parts; k++) {
+    if (!is_integer(type->part[k])) return false;
+  }
+  return true;
 }
 
 static scl_status check_name(scl_stan_checker *c, const scl_stan_node *node) {
@@ -56,6 +95,7 @@ static scl_status check_name(scl_stan_checker *c, const scl_stan_node *node) {
                          "named %s, which is used for it",
                          name, end == SCL_STAN_END_LUPDF ? "_lpdf" : "_lpmf");
   }
+  SCL_TRY(check_library(c, node));
   if (end < SCL_STAN_END_LPDF || end > SCL_STAN_END_LCCDF) return SCL_OK;
   if (node->type->base != SCL_STAN_REAL || node->type->depth > 0) {
     return scl_stan_fail(c->program, node->position,
@@ -65,7 +105,7 @@ static scl_status check_name(scl_stan_checker *c, const scl_stan_node *node) {
   }
   const bool mass = end == SCL_STAN_END_LPMF, density = end == SCL_STAN_END_LPDF;
   if (!mass && !density) return SCL_OK;
-  const bool integer = node->count > 1 && node->child[1]->type->base == SCL_STAN_INT;
+  const bool integer = node->count > 1 && is_integer(node->child[1]->type);
   if (node->count < 2 || integer != mass) {
     return scl_stan_fail(c->program, node->position,
                          mass ? "the first argument of '%.60s' has integers, as the name ends with "
@@ -75,6 +115,23 @@ static scl_status check_name(scl_stan_checker *c, const scl_stan_node *node) {
                          name);
   }
   return SCL_OK;
+}
+
+static bool is_true(const scl_stan_node *test) {
+  return test->kind == SCL_STAN_NUMBER_NODE && test->value != 0;
+}
+
+/* Whether a statement of a loop's body has a 'break' that ends this loop. */
+static bool breaks(const scl_stan_node *node) {
+  if (node->kind == SCL_STAN_BREAK_NODE) return true;
+  if (node->kind != SCL_STAN_IF_NODE && node->kind != SCL_STAN_BLOCK_NODE &&
+      node->kind != SCL_STAN_PROFILE_NODE) {
+    return false;
+  }
+  for (uint32_t k = 0; k < node->count; k++) {
+    if (node->child[k] != NULL && breaks(node->child[k])) return true;
+  }
+  return false;
 }
 
 /* Whether every way through a statement ends with 'return', or with an error. */
@@ -92,6 +149,12 @@ static bool returns(const scl_stan_node *node) {
       if (returns(node->child[k])) return true;
     }
     return false;
+  case SCL_STAN_FOR_NODE:
+    return returns(node->child[2]);
+  case SCL_STAN_FOREACH_NODE:
+    return returns(node->child[1]);
+  case SCL_STAN_WHILE_NODE:
+    return is_true(node->child[0]) && !breaks(node->child[1]);
   default:
     return false;
   }
@@ -125,7 +188,6 @@ scl_status scl_stan_check_functions(scl_stan_checker *c, scl_stan_node *list) {
   for (uint32_t k = 0; k < list->count; k++) {
     scl_stan_node *node = list->child[k];
     scl_stan_function *f = find_function(node);
-    f->visible = true;
     if (node->child[0] != NULL) {
       SCL_TRY(check_body(c, node));
     } else if (f->node->child[0] == NULL) {

@@ -79,6 +79,21 @@ static scl_status fail_function(scl_stan_checker *c, const scl_stan_node *node, 
                        node->name->text, text, node->child[0]->name->text);
 }
 
+/* The function's name says what it does besides: only what the caller allows. */
+static scl_status check_function(scl_stan_checker *c, const scl_stan_node *node,
+                                 const scl_stan_row *row) {
+  const scl_stan_name *name = node->child[0]->name;
+  const scl_stan_end end = scl_stan_end_of(name);
+  const bool sums = row->result[0] == 'r' && row->rest; /* reduce_sum */
+  const bool density = end >= SCL_STAN_END_LPDF && end <= SCL_STAN_END_LUPMF;
+  if (end == SCL_STAN_PLAIN || (density && sums)) {
+    return scl_stan_check_place(c, name, node->child[0]->position);
+  }
+  return scl_stan_fail(c->program, node->child[0]->position,
+                       "'%.60s' takes no function whose name ends with %s", node->name->text,
+                       scl_stan_ends[end]);
+}
+
 scl_status scl_stan_check_higher(scl_stan_checker *c, scl_stan_node *node,
                                  const scl_stan_row *row) {
   if (node->count < 2 || node->child[0]->type->base != SCL_STAN_FUNCTION) {
@@ -101,6 +116,7 @@ scl_status scl_stan_check_higher(scl_stan_checker *c, scl_stan_node *node,
   const scl_stan_type *wanted;
   const char *result = row->other, *value = row->result;
   const scl_stan_binding none = {0};
+  SCL_TRY(check_function(c, node, row));
   SCL_TRY(scl_stan_plain_name(c, node->child[0]->name, &name));
   SCL_TRY(scl_stan_best_function(c, name, in->type, in->count, node->child[0]->position, &f));
   if (f == NULL) return fail_function(c, node, in);

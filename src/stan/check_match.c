@@ -1,4 +1,4 @@
-/* Which function of the program a call means. */
+/* Which function of the program a call means, and where it may be called. */
 #include "stan/check.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ scl_status scl_stan_best_function(scl_stan_checker *c, const scl_stan_name *name
   bool tie = false;
   *out = NULL;
   for (const scl_stan_function *f = name->functions; f != NULL; f = f->next) {
-    const int cost = f->visible ? cost_of(f->node, types, count) : -1;
+    const int cost = cost_of(f->node, types, count);
     if (cost < 0 || (best >= 0 && cost > best)) continue;
     tie = cost == best;
     best = cost;
@@ -43,6 +43,60 @@ scl_status scl_stan_plain_name(scl_stan_checker *c, scl_stan_name *name, scl_sta
   char text[300];
   if (name->length >= sizeof text) return SCL_OK;
   memcpy(text, name->text, name->length);
-  memmove(text + name->length - 3, text + name->length - 2, 2); /* the 'u' */
+  memmove(text + name->length - 4, text + name->length - 3, 3); /* the 'u' */
   return scl_stan_intern(c->program, text, name->length - 1, out);
+}
+
+/* ---- where functions may be called ---------------------------------------------------------- */
+
+enum { IN_TRANSFORMED_DATA = 1, IN_PARAMETERS = 2, IN_MODEL = 4, IN_GENERATED = 8 };
+
+/* Blocks in which functions with an end may be called, and ends of functions that may call them. */
+static const struct {
+  unsigned blocks;
+  scl_stan_end callers[4];
+  const char *where;
+} permitted[SCL_STAN_ENDS] = {
+    [SCL_STAN_END_RNG] = {IN_TRANSFORMED_DATA | IN_GENERATED,
+                          {SCL_STAN_END_RNG},
+                          "in transformed data, generated quantities and functions named _rng"},
+    [SCL_STAN_END_LP] = {IN_PARAMETERS | IN_MODEL,
+                         {SCL_STAN_END_LP},
+                         "in transformed parameters, the model and functions named _lp"},
+    [SCL_STAN_END_JACOBIAN] = {IN_PARAMETERS,
+                               {SCL_STAN_END_JACOBIAN},
+                               "in transformed parameters and functions named _jacobian"},
+    [SCL_STAN_END_LUPDF] = {IN_MODEL,
+                            {SCL_STAN_END_LPDF, SCL_STAN_END_LPMF},
+                            "in the model and functions named _lpdf or _lpmf"},
+    [SCL_STAN_END_LUPMF] = {IN_MODEL,
+                            {SCL_STAN_END_LPDF, SCL_STAN_END_LPMF},
+                            "in the model and functions named _lpdf or _lpmf"},
+};
+
+static unsigned block_bit(scl_stan_place block) {
+  switch (block) {
+  case SCL_STAN_TRANSFORMED_DATA:
+    return IN_TRANSFORMED_DATA;
+  case SCL_STAN_TRANSFORMED_PARAMETERS:
+    return IN_PARAMETERS;
+  case SCL_STAN_MODEL:
+    return IN_MODEL;
+  case SCL_STAN_GENERATED:
+    return IN_GENERATED;
+  default:
+    return 0;
+  }
+}
+
+scl_status scl_stan_check_place(const scl_stan_checker *c, const scl_stan_name *name,
+                                uint32_t position) {
+  const scl_stan_end end = scl_stan_end_of(name);
+  if (permitted[end].blocks == 0 || (permitted[end].blocks & block_bit(c->block)) != 0)
+    return SCL_OK;
+  for (int k = 0; k < 4 && c->block == SCL_STAN_FUNCTIONS && permitted[end].callers[k] != 0; k++) {
+    if (c->end == permitted[end].callers[k]) return SCL_OK;
+  }
+  return scl_stan_fail(c->program, position, "'%.60s' can only be called %s", name->text,
+                       permitted[end].where);
 }

@@ -52,7 +52,7 @@ static scl_stan_base product(scl_stan_base a, scl_stan_base b) {
 }
 
 /* The form of an operation, or NONE. */
-static scl_stan_base combine(rule rule, scl_stan_base a, scl_stan_base b, bool complex) {
+static scl_stan_base combine(rule rule, scl_stan_base a, scl_stan_base b) {
   switch (rule) {
   case SUM:
   case ELEMENTS:
@@ -61,10 +61,10 @@ static scl_stan_base combine(rule rule, scl_stan_base a, scl_stan_base b, bool c
   case PRODUCT:
     return product(a, b);
   case QUOTIENT:
-    if (b == SCL_STAN_REAL) return a;
-    return !complex && b == SCL_STAN_MATRIX && (a == SCL_STAN_ROW || a == b) ? a : NONE;
+    if (a == SCL_STAN_REAL || b == SCL_STAN_REAL) return a == SCL_STAN_REAL ? b : a;
+    return b == SCL_STAN_MATRIX && (a == SCL_STAN_ROW || a == b) ? a : NONE;
   case LEFT:
-    return !complex && a == SCL_STAN_MATRIX && (b == SCL_STAN_VECTOR || a == b) ? b : NONE;
+    return a == SCL_STAN_MATRIX && (b == SCL_STAN_VECTOR || a == b) ? b : NONE;
   default:
     return NONE;
   }
@@ -103,7 +103,7 @@ scl_status scl_stan_operate(scl_stan_checker *c, scl_stan_operator op, const scl
     return SCL_OK;
   }
   const bool complex = is_complex(a->base) || is_complex(b->base);
-  const scl_stan_base form = combine(rule, form_of(a->base), form_of(b->base), complex);
+  const scl_stan_base form = combine(rule, form_of(a->base), form_of(b->base));
   if (form == NONE) return SCL_OK;
   return scl_stan_type_of(c->program, base_of(form, complex), 0, out);
 }

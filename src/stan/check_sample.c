@@ -56,10 +56,10 @@ static scl_status check_truncation(scl_stan_checker *c, scl_stan_node *node, sam
     scl_stan_node *bound = node->child[k];
     if (bound == NULL) continue;
     SCL_TRY(scl_stan_check_value(c, bound));
-    if (scl_stan_promotion(bound->type, variate) < 0 && !scl_stan_is_scalar(bound->type)) {
+    if (!scl_stan_is_scalar(bound->type)) {
       return scl_stan_fail_type(c, bound, "the bound of a truncation", "a number");
     }
-    if (variate->base == SCL_STAN_INT && bound->type->base != SCL_STAN_INT) {
+    if (node->op == SCL_STAN_LPMF && bound->type->base != SCL_STAN_INT) {
       return scl_stan_fail_type(c, bound, "the bound of integers", "int");
     }
     const scl_stan_end end =

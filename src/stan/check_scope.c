@@ -8,9 +8,10 @@ scl_status scl_stan_declare(scl_stan_checker *c, scl_stan_name *name, const scl_
     return scl_stan_fail(c->program, position, "the name '%.60s' is in use: line %u declares it",
                          name->text, scl_stan_line(c->program, name->symbol->position));
   }
-  if (name->functions != NULL) {
-    return scl_stan_fail(c->program, position, "'%.60s' is the name of a function of this program",
-                         name->text);
+  const scl_stan_end end = scl_stan_end_of(name);
+  if (end == SCL_STAN_END_LUPDF || end == SCL_STAN_END_LUPMF) {
+    return scl_stan_fail(c->program, position, "the name of a variable does not end with %s",
+                         scl_stan_ends[end]);
   }
   scl_stan_symbol *symbol;
   SCL_TRY(scl_stan_alloc(c->program, sizeof *symbol, &symbol));

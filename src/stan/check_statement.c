@@ -1,71 +1,5 @@
 #include "stan/check.h"
 
-/* ---- assignments ---------------------------------------------------------------------------- */
-
-/* SCL_E_STAN if the variable cannot be assigned to here. */
-static scl_status check_assignable(scl_stan_checker *c, const scl_stan_node *variable) {
-  const char *why = NULL;
-  switch (variable->place) {
-  case SCL_STAN_DATA:
-    why = "data keep their values";
-    break;
-  case SCL_STAN_PARAMETERS:
-    why = "parameters keep their values";
-    break;
-  case SCL_STAN_LOOP:
-    why = "the variable of a loop keeps its value";
-    break;
-  case SCL_STAN_ARGUMENT:
-    why = "the argument of a function keeps its value: copy it first";
-    break;
-  case SCL_STAN_TRANSFORMED_DATA:
-  case SCL_STAN_TRANSFORMED_PARAMETERS:
-    if (variable->place != c->block)
-      why = "it can only be assigned to in the block that declares it";
-    break;
-  default:
-    break;
-  }
-  if (why == NULL) return SCL_OK;
-  return scl_stan_fail(c->program, variable->position, "'%.60s' cannot be assigned to: %s",
-                       variable->name->text, why);
-}
-
-/* The left side of an assignment: a variable, a part of one, or a tuple of such. */
-static scl_status check_left(scl_stan_checker *c, const scl_stan_node *left) {
-  const scl_stan_node *node = left;
-  while (node->kind == SCL_STAN_INDEX_NODE || node->kind == SCL_STAN_TUPLE_GET_NODE) {
-    node = node->child[0];
-  }
-  if (node->kind == SCL_STAN_VARIABLE_NODE) return check_assignable(c, node);
-  if (node != left || node->kind != SCL_STAN_TUPLE_NODE) {
-    return scl_stan_fail(c->program, left->position,
-                         "the left side of an assignment is a variable or a part of one");
-  }
-  for (uint32_t k = 0; k < node->count; k++) SCL_TRY(check_left(c, node->child[k]));
-  return SCL_OK;
-}
-
-static scl_status check_assignment(scl_stan_checker *c, scl_stan_node *node) {
-  scl_stan_node *left = node->child[0], *right = node->child[1];
-  SCL_TRY(scl_stan_check_value(c, left));
-  SCL_TRY(check_left(c, left));
-  SCL_TRY(scl_stan_check_value(c, right));
-  const scl_stan_type *type = right->type;
-  char wanted[120], given[120];
-  if (node->op != SCL_STAN_OP_ASSIGN) {
-    SCL_TRY(scl_stan_operate(c, node->op, left->type, right->type, &type));
-  }
-  if (type != NULL && scl_stan_promotion(type, left->type) >= 0) return SCL_OK;
-  scl_stan_type_text(left->type, wanted, sizeof wanted);
-  scl_stan_type_text(right->type, given, sizeof given);
-  if (node->op != SCL_STAN_OP_ASSIGN) {
-    return scl_stan_fail(c->program, node->position, "'%s' takes no %s with %s",
-                         scl_stan_operator_names[node->op], wanted, given);
-  }
-  return scl_stan_fail(c->program, right->position, "%s cannot be assigned to %s", given, wanted);
-}
-
 /* ---- log density ---------------------------------------------------------------------------- */
 
 static scl_status check_increment(scl_stan_checker *c, scl_stan_node *node) {
@@ -235,7 +169,7 @@ scl_status scl_stan_check_statement(scl_stan_checker *c, scl_stan_node *node) {
   case SCL_STAN_DECLARATION_NODE:
     return scl_stan_check_declaration(c, node);
   case SCL_STAN_ASSIGN_NODE:
-    return check_assignment(c, node);
+    return scl_stan_check_assignment(c, node);
   case SCL_STAN_TARGET_NODE:
   case SCL_STAN_JACOBIAN_NODE:
     return check_increment(c, node);

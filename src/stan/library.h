@@ -75,8 +75,9 @@ bool scl_stan_in_library(scl_stan_program *program, const scl_stan_name *name);
 /* How many steps of promotion (int to real, real to complex) lead from a type to another; -1: none
  * do. */
 int scl_stan_promotion(const scl_stan_type *from, const scl_stan_type *to);
-/* One type that both can be promoted to, or NULL. */
-const scl_stan_type *scl_stan_common(const scl_stan_type *a, const scl_stan_type *b);
+/* One type that both can be promoted to; NULL: there is none. */
+scl_status scl_stan_common(scl_stan_program *program, const scl_stan_type *a,
+                           const scl_stan_type *b, const scl_stan_type **out);
 
 /* The shape that the arguments of a call have in common. */
 typedef struct {

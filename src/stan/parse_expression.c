@@ -147,9 +147,6 @@ static scl_status parse_parentheses(scl_stan_program *program, scl_stan_node **o
     *out = first;
     return scl_stan_expect(program, SCL_STAN_T_CLOSE, "after the expression");
   }
-  if (scl_stan_looks_at(program, SCL_STAN_T_CLOSE)) {
-    return scl_stan_fail(program, program->token.at, "a tuple has two parts or more");
-  }
   SCL_TRY(scl_stan_push(program, first));
   SCL_TRY(scl_stan_parse_list(program, SCL_STAN_T_CLOSE, "after the parts of the tuple"));
   return scl_stan_make(program, SCL_STAN_TUPLE_NODE, position, mark, out);
@@ -250,7 +247,7 @@ static scl_status parse_part(scl_stan_program *program, scl_stan_node *base, scl
   const uint32_t mark = program->stack_count, position = program->token.at;
   scl_stan_node *part;
   SCL_TRY(scl_stan_make_of(program, SCL_STAN_NUMBER_NODE, position, 0, NULL, NULL, &part));
-  part->value = strtod(program->source + position + 1, NULL);
+  part->value = (double)strtoul(program->source + position + 1, NULL, 10);
   SCL_TRY(scl_stan_type_of(program, SCL_STAN_INT, 0, &part->type));
   SCL_TRY(scl_stan_push(program, base));
   SCL_TRY(scl_stan_push(program, part));

@@ -131,16 +131,8 @@ static scl_status parse_old_increment(scl_stan_program *program, scl_stan_node *
 }
 
 static scl_status parse_from_name(scl_stan_program *program, scl_stan_node **out) {
-  scl_stan_token next;
-  const char *text = program->token.name->text;
-  if (strcmp(text, "jacobian") == 0) {
-    SCL_TRY(scl_stan_lex(program, program->token.at + program->token.length, &next));
-    if (next.kind == SCL_STAN_T_ASSIGN_ADD) {
-      return parse_increment(program, SCL_STAN_JACOBIAN_NODE, out);
-    }
-  }
-  if (strcmp(text, "increment_log_prob") == 0) return parse_old_increment(program, out);
-  return parse_from_expression(program, out);
+  const bool old = strcmp(program->token.name->text, "increment_log_prob") == 0;
+  return old ? parse_old_increment(program, out) : parse_from_expression(program, out);
 }
 
 /* ---- control flow --------------------------------------------------------------------------- */
@@ -240,10 +232,36 @@ static scl_status parse_profile(scl_stan_program *program, scl_stan_node **out) 
   return scl_stan_parse_body(program, SCL_STAN_PROFILE_NODE, position, out);
 }
 
+/* Whether the '{' of the token begins an array before '~', not a block: what is up to its '}' is
+ * short. */
+static scl_status is_sampled_array(scl_stan_program *program, bool *out) {
+  scl_stan_token token = program->token;
+  unsigned open = 0;
+  *out = false;
+  for (unsigned k = 0; k < 256 && token.kind != SCL_STAN_T_SEMICOLON; k++) {
+    if (token.kind == SCL_STAN_T_OPEN_BRACE) open++;
+    if (token.kind == SCL_STAN_T_CLOSE_BRACE) open--;
+    SCL_TRY(scl_stan_lex(program, token.at + token.length, &token));
+    if (open == 0 || token.kind == SCL_STAN_T_END) break;
+  }
+  *out = open == 0 && token.kind == SCL_STAN_T_TILDE;
+  return SCL_OK;
+}
+
 static scl_status parse_block(scl_stan_program *program, scl_stan_node **out) {
   const uint32_t position = program->token.at;
+  bool array;
+  SCL_TRY(is_sampled_array(program, &array));
+  if (array) return parse_from_expression(program, out);
   SCL_TRY(scl_stan_advance(program));
   return scl_stan_parse_body(program, SCL_STAN_BLOCK_NODE, position, out);
+}
+
+/* Declarations that are a loop's or condition's whole body. */
+static scl_status parse_lone_declaration(scl_stan_program *program, scl_stan_node **out) {
+  const uint32_t position = program->token.at, mark = program->stack_count;
+  SCL_TRY(scl_stan_parse_declaration(program));
+  return scl_stan_make(program, SCL_STAN_BLOCK_NODE, position, mark, out);
 }
 
 static scl_status parse_empty(scl_stan_program *program, scl_stan_node **out) {
@@ -280,6 +298,8 @@ static scl_status parse_by_token(scl_stan_program *program, scl_stan_node **out)
     return parse_profile(program, out);
   case SCL_STAN_T_TARGET:
     return parse_increment(program, SCL_STAN_TARGET_NODE, out);
+  case SCL_STAN_T_JACOBIAN:
+    return parse_increment(program, SCL_STAN_JACOBIAN_NODE, out);
   case SCL_STAN_T_NAME:
     return parse_from_name(program, out);
   case SCL_STAN_T_ELSE:
@@ -287,10 +307,7 @@ static scl_status parse_by_token(scl_stan_program *program, scl_stan_node **out)
   default:
     break;
   }
-  if (scl_stan_begins_type(kind)) {
-    return scl_stan_fail(program, program->token.at,
-                         "a declaration stands in a block: put '{ }' around it");
-  }
+  if (scl_stan_begins_type(kind)) return parse_lone_declaration(program, out);
   return parse_from_expression(program, out);
 }
 
@@ -308,7 +325,9 @@ scl_status scl_stan_parse_body(scl_stan_program *program, scl_stan_kind kind, ui
     if (scl_stan_looks_at(program, SCL_STAN_T_END)) {
       return scl_stan_fail(program, position, "this block is not closed by '}'");
     }
-    if (scl_stan_begins_type(program->token.kind)) {
+    if (scl_stan_looks_at(program, SCL_STAN_T_SEMICOLON)) {
+      SCL_TRY(scl_stan_advance(program));
+    } else if (scl_stan_begins_type(program->token.kind)) {
       SCL_TRY(scl_stan_parse_declaration(program));
     } else {
       scl_stan_node *statement;

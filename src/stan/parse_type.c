@@ -25,8 +25,19 @@ static scl_status check_dimensions(const scl_stan_program *program, uint32_t pos
 static scl_status tuple_of(scl_stan_program *program, uint32_t position,
                            const scl_stan_type *const *parts, unsigned count, unsigned depth,
                            const scl_stan_type **out) {
-  if (count < 2) return scl_stan_fail(program, position, "a tuple has two parts or more");
+  if (count == 0) return scl_stan_fail(program, position, "a tuple has parts");
   return scl_stan_type_with(program, SCL_STAN_TUPLE, depth, parts, count, out);
+}
+
+/* Whether another part of a tuple follows; that of one part is written "(int,)". */
+static scl_status accept_comma(scl_stan_program *program, bool first, bool *more) {
+  SCL_TRY(scl_stan_accept(program, SCL_STAN_T_COMMA, more));
+  if (first && !*more) {
+    return scl_stan_fail(program, program->token.at,
+                         "expected ',' after the first part of a tuple");
+  }
+  if (scl_stan_looks_at(program, SCL_STAN_T_CLOSE)) *more = false;
+  return SCL_OK;
 }
 
 /* ---- types of functions --------------------------------------------------------------------- */
@@ -48,7 +59,7 @@ static scl_status parse_plain_tuple(scl_stan_program *program, const scl_stan_ty
     }
     SCL_TRY(scl_stan_parse_plain_type(program, &parts[count]));
     count++;
-    SCL_TRY(scl_stan_accept(program, SCL_STAN_T_COMMA, &more));
+    SCL_TRY(accept_comma(program, count == 1, &more));
   }
   program->depth--;
   SCL_TRY(scl_stan_expect(program, SCL_STAN_T_CLOSE, "after the parts of the tuple"));
@@ -202,7 +213,7 @@ static scl_status parse_parts(scl_stan_program *program, unsigned dimensions, sc
     scl_stan_node *part;
     SCL_TRY(parse_sized_type(program, &part));
     SCL_TRY(scl_stan_push(program, part));
-    SCL_TRY(scl_stan_accept(program, SCL_STAN_T_COMMA, &more));
+    SCL_TRY(accept_comma(program, program->stack_count == mark + 1, &more));
   }
   SCL_TRY(scl_stan_expect(program, SCL_STAN_T_CLOSE, "after the parts of the tuple"));
   program->depth--;

@@ -27,9 +27,17 @@ int scl_stan_promotion(const scl_stan_type *from, const scl_stan_type *to) {
   return cost;
 }
 
-const scl_stan_type *scl_stan_common(const scl_stan_type *a, const scl_stan_type *b) {
-  if (scl_stan_promotion(a, b) >= 0) return b;
-  return scl_stan_promotion(b, a) >= 0 ? a : NULL;
+scl_status scl_stan_common(scl_stan_program *program, const scl_stan_type *a,
+                           const scl_stan_type *b, const scl_stan_type **out) {
+  *out = scl_stan_promotion(a, b) >= 0 ? b : scl_stan_promotion(b, a) >= 0 ? a : NULL;
+  if (*out != NULL || a->parts == 0 || a->parts != b->parts || a->depth != b->depth) return SCL_OK;
+  const scl_stan_type **part; /* tuples: each part by itself */
+  SCL_TRY(scl_stan_alloc(program, a->parts * sizeof *part, &part));
+  for (unsigned k = 0; k < a->parts; k++) {
+    SCL_TRY(scl_stan_common(program, a->part[k], b->part[k], &part[k]));
+    if (part[k] == NULL) return SCL_OK;
+  }
+  return scl_stan_type_with(program, SCL_STAN_TUPLE, a->depth, part, a->parts, out);
 }
 
 /* ---- patterns ------------------------------------------------------------------------------- */
@@ -41,17 +49,8 @@ static bool is_real(const scl_stan_type *type) {
          (type->base >= SCL_STAN_VECTOR && type->base <= SCL_STAN_MATRIX);
 }
 
-static bool is_complex(const scl_stan_type *type) {
-  return type->base == SCL_STAN_COMPLEX ||
-         (type->base >= SCL_STAN_CVECTOR && type->base <= SCL_STAN_CMATRIX);
-}
-
 static bool is_number(const scl_stan_type *type) { /* an int or real, or an array of them */
   return type->base == SCL_STAN_INT || type->base == SCL_STAN_REAL;
-}
-
-static bool is_vector(const scl_stan_type *type) {
-  return type->base == SCL_STAN_VECTOR || type->base == SCL_STAN_ROW;
 }
 
 static unsigned dimensions(const scl_stan_type *type) {
@@ -84,18 +83,46 @@ static int fit_array(const scl_stan_type *type, scl_stan_binding *binding) {
     binding->array = type;
     return 0;
   }
-  const scl_stan_type *common = scl_stan_common(binding->array, type);
-  if (common == NULL) return -1;
-  const int cost = common != binding->array || common != type;
-  binding->array = common;
-  return cost;
+  if (binding->array == type) return 0;
+  if (scl_stan_promotion(binding->array, type) >= 0) binding->array = type;
+  return scl_stan_promotion(type, binding->array) >= 0 ? 1 : -1;
 }
 
+/* Sets of bases. */
+enum {
+  NUMBERS = 1 << SCL_STAN_INT | 1 << SCL_STAN_REAL,
+  COLUMN = 1 << SCL_STAN_VECTOR,
+  VECTORS = COLUMN | 1 << SCL_STAN_ROW,
+  CONTAINERS = VECTORS | 1 << SCL_STAN_MATRIX,
+  COMPLEX = CONTAINERS << 3,
+  ANY = (1 << (SCL_STAN_TUPLE + 1)) - 1
+};
+
+/* Letters that mean a set of types: bases alone, in arrays of one dimension, and of more; the cost
+ * of integers. */
+static const struct {
+  char letter;
+  uint16_t alone, array, deeper;
+  int integers;
+} sets[] = {{'C', COMPLEX | 1 << SCL_STAN_COMPLEX, COMPLEX | 1 << SCL_STAN_COMPLEX,
+             COMPLEX | 1 << SCL_STAN_COMPLEX, 0},
+            {'T', NUMBERS | VECTORS, NUMBERS, 0, 1},
+            {'I', 1 << SCL_STAN_INT, 1 << SCL_STAN_INT, 0, 0},
+            {'F', VECTORS, VECTORS, 0, 0},
+            {'Z', COLUMN, COLUMN, 0, 0},
+            {'X', 0, NUMBERS | VECTORS, 0, 1},
+            {'L', NUMBERS, NUMBERS, 0, 1},
+            {'H', 1 << SCL_STAN_MATRIX | 1 << SCL_STAN_ROW, 0, 0, 0},
+            {'Y', VECTORS, 0, 0, 0},
+            {'S', VECTORS, NUMBERS, 0, 0},
+            {'M', CONTAINERS, 0, 0, 0},
+            {'O', COMPLEX, 0, 0, 0},
+            {'A', 0, ANY, ANY, 0},
+            {'Q', 0, NUMBERS | CONTAINERS, NUMBERS | CONTAINERS, 0},
+            {'G', ANY, ANY, ANY, 0}};
+
 static int fit_letter(char letter, const scl_stan_type *type, scl_stan_binding *binding) {
-  const bool scalar = type->depth == 0;
   const int integer = type->base == SCL_STAN_INT;
-  const scl_stan_base base = type->base;
-  bool fits = false;
   switch (letter) {
   case 'E':
     binding->shape = dimensions(type) > 0 ? type : NULL;
@@ -107,49 +134,17 @@ static int fit_letter(char letter, const scl_stan_type *type, scl_stan_binding *
     return integer ? fit_shape(letter, type, binding) : -1;
   case 'D':
     return fit_array(type, binding);
-  case 'C':
-    fits = is_complex(type);
-    break;
-  case 'T':
-    return (is_number(type) && type->depth <= 1) || (scalar && is_vector(type)) ? integer : -1;
-  case 'I':
-    fits = integer && type->depth <= 1;
-    break;
-  case 'F':
-    fits = is_vector(type) && type->depth <= 1;
-    break;
-  case 'Z':
-    fits = base == SCL_STAN_VECTOR && type->depth <= 1;
-    break;
-  case 'X':
-    return type->depth == 1 && (is_number(type) || is_vector(type)) ? integer : -1;
-  case 'L':
-    return is_number(type) && type->depth <= 1 ? integer : -1;
-  case 'H':
-    fits = scalar && (base == SCL_STAN_MATRIX || base == SCL_STAN_ROW);
-    break;
-  case 'Y':
-    fits = scalar && is_vector(type);
-    break;
-  case 'S':
-    fits = (type->depth == 1 && is_number(type)) || (scalar && is_vector(type));
-    break;
-  case 'M':
-    fits = scalar && base >= SCL_STAN_VECTOR && base <= SCL_STAN_MATRIX;
-    break;
-  case 'O':
-    fits = scalar && base >= SCL_STAN_CVECTOR && base <= SCL_STAN_CMATRIX;
-    break;
-  case 'A':
-    fits = !scalar;
-    break;
-  case 'G':
-    fits = base <= SCL_STAN_TUPLE;
-    break;
   default:
     break;
   }
-  return fits ? 0 : -1;
+  for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
+    if (sets[k].letter != letter) continue;
+    const unsigned set = type->depth == 0   ? sets[k].alone
+                         : type->depth == 1 ? sets[k].array
+                                            : sets[k].deeper;
+    return set >> type->base & 1 ? integer * sets[k].integers : -1;
+  }
+  return -1;
 }
 
 int scl_stan_fit(const char **pattern, const scl_stan_type *type, scl_stan_binding *binding,
@@ -226,6 +221,11 @@ scl_status scl_stan_result(scl_stan_program *program, const char **pattern,
     return scl_stan_type_of(program,
                             first->base == SCL_STAN_COMPLEX ? SCL_STAN_REAL : first->base - 3u,
                             first->depth, out);
+  case 'W':
+    if (binding->shape == NULL) return scl_stan_type_of(program, SCL_STAN_COMPLEX, 0, out);
+    return scl_stan_type_of(
+        program, is_number(binding->shape) ? SCL_STAN_COMPLEX : binding->shape->base + 3u,
+        binding->shape->depth, out);
   default:
     return with_reals(program, binding->shape, out); /* E, B */
   }

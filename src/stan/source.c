@@ -246,9 +246,10 @@ static scl_status include(scl_stan_program *program, const scl_stan_input *input
   reading inner = {.line = 1};
   const char *opened[SCL_STAN_INCLUDES + 2];
   scl_status status = SCL_OK;
-  if (!include_name(r, name, sizeof name)) {
-    return scl_stan_fail(program, position, "#include needs the name of a file");
-  }
+  const bool named = include_name(r, name, sizeof name);
+  /* The directive stays in the source, where it is a comment. */
+  for (size_t k = begin; k < r->at; k++) SCL_TRY(add_byte(program, r->text[k]));
+  if (!named) return scl_stan_fail(program, position, "#include needs the name of a file");
   SCL_TRY(find_file(input, name, path, sizeof path, &text, &inner.length));
   if (text == NULL) {
     return scl_stan_fail(program, position,
@@ -267,6 +268,7 @@ static scl_status include(scl_stan_program *program, const scl_stan_input *input
     SCL_GO(scl_stan_fail(program, position, "includes are nested more than %d deep",
                          SCL_STAN_INCLUDES));
   }
+  SCL_GO(add_byte(program, '\n'));
   inner.text = text;
   SCL_GO(add_file(program, name, &inner.file));
   SCL_GO(read_file(program, input, &inner, opened, depth + 1));
