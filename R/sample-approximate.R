@@ -325,7 +325,7 @@ approximation <- function(m, u, log_q, resample, method, elbo = NULL, keep = nco
   }
   x <- constrain_draws(m$layout, u[, chosen, drop = FALSE])
   draws <- array(t(x), c(ncol(x), 1L, nrow(x)),
-                 list(iteration = NULL, chain = NULL, parameter = m$layout$names))
+                 list(iteration = NULL, chain = NULL, parameter = drawn_layout(m$layout)$names))
   if (isTRUE(weights$khat > 0.7)) {
     statcl_warning("approximation", sprintf(paste("Pareto k is %.2f: the approximation is poor;",
                                                   "cl_sample() accepts it as 'init'"),

@@ -288,7 +288,8 @@ open_replicate <- function(work, i) {
     abort_argument("simulate", paste("the parameters of 'simulate' must be a named list of finite",
                                      "numbers, or a named vector"))
   }
-  one <- list(like = like, data = drawn$data, model = calling(work$model(drawn$data), "model"))
+  one <- list(like = like, data = drawn$data,
+              model = as_density(calling(work$model(drawn$data), "model")))
   if (inherits(one$model, c("cl_sample", "cl_glm", "cl_gp"))) {
     layout <- parameter_layout(like, NULL)
   } else {
@@ -297,10 +298,16 @@ open_replicate <- function(work, i) {
                                             "draws, not %s"), describe(one$model)))
     }
     one$job <- replicate_job(work, one, i)
+    own <- attr(one$model, "own", exact = TRUE)
+    if (!is.null(own)) {
+      one$job$layout$own <- own$parameters
+      like <- like[vapply(own$parameters$arguments, `[[`, "", "name")]
+    }
     layout <- one$job$layout
     one$evaluate <- make_evaluator(one$model, layout, work$nan)
   }
-  one$truth <- stats::setNames(as.double(unlist(like, use.names = FALSE)), layout$names)
+  one$truth <- stats::setNames(as.double(unlist(like, use.names = FALSE)),
+                               drawn_layout(layout)$names)
   one
 }
 

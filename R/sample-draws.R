@@ -64,6 +64,9 @@ figures_of <- function(object, names) {
 #' @exportS3Method loo::loo
 loo.cl_sample <- function(x, log_lik, ...) {
   if (missing(log_lik)) {
+    names <- dimnames(x$draws)[[3L]]
+    own <- grep("^log_lik(\\[|$)", names)
+    if (length(own) > 0L) return(loo_of(x$draws[, , own, drop = FALSE], ...))
     abort_argument("log_lik", paste("'log_lik' must be a function of the parameters that returns",
                                     "the log likelihood of each observation"))
   }

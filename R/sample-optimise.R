@@ -53,12 +53,14 @@ cl_optimise <- function(log_density, init, transform = NULL, jacobian = FALSE, h
   m$call <- sys.call()
   at <- if (jacobian) m$at else without_jacobian(m)
   found <- find_mode(at, m$starts[[1L]], hessian, max_iter)
+  if (!is.null(m$own)) m$layout$own <- m$own$parameters
+  names <- drawn_layout(m$layout)$names
   x <- constrain_draws(m$layout, matrix(found$u))
-  fit <- list(coefficients = stats::setNames(as.vector(x), m$layout$names), value = found$value,
+  fit <- list(coefficients = stats::setNames(as.vector(x), names), value = found$value,
               unconstrained = found$u, gradient = found$g, hessian = found$hessian)
   if (hessian) {
     fit$vcov <- mode_covariance(m$layout, found)
-    dimnames(fit$vcov) <- list(m$layout$names, m$layout$names)
+    dimnames(fit$vcov) <- list(names, names)
     warn_curvature(m$layout, found)
   }
   if (!found$converged) statcl_warning("convergence", paste0("the search has not converged: ",
@@ -75,7 +77,9 @@ cl_optimise <- function(log_density, init, transform = NULL, jacobian = FALSE, h
 # the same for points in columns, one below the other.
 open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, seed = NULL,
                        check_gradient = TRUE) {
+  log_density <- as_density(log_density)
   check_function(log_density, "log_density")
+  if (missing(init)) init <- own_start(log_density)
   control <- sample_control(0, 1, "nuts", 0.8, 1, 1, "diag", 1, FALSE)
   control$nan <- "reject"
   job <- new_job(log_density, init, transform, paths, control, jitter, 1L)
@@ -83,6 +87,7 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
   evaluate <- make_evaluator(log_density, job$layout, "reject")
   m <- new.env(parent = emptyenv())
   m$layout <- job$layout
+  m$own <- attr(log_density, "own", exact = TRUE)
   m$started <- job$started
   m$evaluations <- m$failures <- 0
   s <- new_chain(job, 1L)
@@ -136,13 +141,21 @@ evaluations_text <- function(x) {
 
 model_figures <- function(m) {
   list(evaluations = m$evaluations, failures = m$failures, elapsed = seconds_now() - m$started,
-       arguments = m$layout$arguments, bounds = m$layout$bounds,
+       arguments = drawn_layout(m$layout)$arguments, bounds = drawn_layout(m$layout)$bounds,
        transform = m$layout$transform, call = m$call)
 }
 
 # The density without the Jacobian of the transforms.
 without_jacobian <- function(m) {
   layout <- m$layout
+  if (!is.null(m$own)) {
+    return(function(u) {
+      value <- m$own$plain(u)
+      slope <- unlist(attr(value, "gradient"), use.names = FALSE)
+      if (!is.finite(value + sum(slope))) return(list(-Inf, numeric(length(u))))
+      list(as.vector(value), slope)
+    })
+  }
   if (length(layout$blocks) == 0L) return(m$at)
   function(u) {
     answer <- m$at(u)
@@ -285,11 +298,11 @@ gradient_differences <- function(at, u) {
 # The covariance matrix of the constrained parameters, by the derivatives of the transforms.
 mode_covariance <- function(layout, found) {
   v <- safe_inverse(-found$hessian)
-  if (length(layout$blocks) == 0L) return(v)
+  if (length(layout$blocks) == 0L && is.null(layout$own)) return(v)
   step <- 1e-5 * pmax(1, abs(found$u))
   move <- diag(step, length(step))
   by_u <- (constrain_draws(layout, found$u + move) - constrain_draws(layout, found$u - move)) /
-    rep(2 * step, each = layout$n)
+    rep(2 * step, each = length(drawn_layout(layout)$names))
   by_u %*% tcrossprod(v, by_u)
 }
 

@@ -20,12 +20,13 @@ collect_draws <- function(job, chains, complete) {
   rows <- first:last
   rows <- rows[rows <= warmup | (rows - warmup) %% job$control$thin == 0]
   if (length(rows) == 0L) return(NULL)
-  names <- job$layout$names
+  drawn <- drawn_layout(job$layout)
+  names <- drawn$names
   draws <- array(0, c(length(rows), length(chains), length(names)),
                  list(iteration = NULL, chain = NULL, parameter = names))
   for (j in seq_along(chains)) {
     kept <- chains[[j]]$draws[, rows - first + 1L, drop = FALSE]
-    draws[, j, ] <- t(constrain_draws(job$layout, kept))
+    draws[, j, ] <- t(constrain_draws(job$layout, kept, job$states[[chains[[j]]$id]]))
   }
   diagnostics <- lapply(structure(record_names, names = record_names), function(name) {
     matrix(unlist(lapply(chains, function(s) s$figures[rows, name])), length(rows))
@@ -44,9 +45,9 @@ collect_draws <- function(job, chains, complete) {
     rejections = vapply(chains, function(s) s$rejections, 0L),
     failures = cbind(warmup = vapply(chains, function(s) s$failures[1L], 0L),
                      sampling = vapply(chains, function(s) s$failures[2L], 0L)),
-    elapsed = seconds_now() - job$started, complete = complete, bounds = job$layout$bounds,
+    elapsed = seconds_now() - job$started, complete = complete, bounds = drawn$bounds,
     transform = job$layout$transform,
-    arguments = job$layout$arguments, control = job$control, call = job$call)
+    arguments = drawn$arguments, control = job$control, call = job$call)
   lost <- Filter(function(s) !is.null(s$lost), chains)
   if (length(lost) > 0L) {
     result$failure <- failure_text(job, as.vector(lost[[length(lost)]]$lost))
@@ -62,6 +63,7 @@ collect_draws <- function(job, chains, complete) {
 
 # Whether the median of a parameter is four powers of ten further from zero than its starts.
 remote_parameters <- function(draws, job) {
+  if (!is.null(job$layout$own)) return(integer())
   starts <- vapply(job$points, function(u) {
     x <- constrain(job$layout, u)
     if (is.null(x)) rep(NA_real_, job$layout$n) else abs(as.vector(x))

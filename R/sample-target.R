@@ -21,6 +21,7 @@ as_argument <- function(x, argument) {
 
 # A start value as an unconstrained vector.
 free_start <- function(layout, init) {
+  if (!is.null(layout$own)) return(layout$free(init))
   x <- as.double(unlist(init, use.names = FALSE))
   u <- numeric(layout$dimension)
   u[layout$free_u] <- x[layout$free_x]
@@ -52,7 +53,9 @@ constrain <- function(layout, u) {
 }
 
 # The same for points in the columns of a matrix, without Jacobians. All of them were representable.
-constrain_draws <- function(layout, u) {
+# `state`: that of the random numbers of a model with quantities of its own.
+constrain_draws <- function(layout, u, state = NULL) {
+  if (!is.null(layout$own)) return(layout$own$values(u, state))
   if (length(layout$blocks) == 0L) return(u)
   x <- matrix(0, layout$n, ncol(u))
   x[layout$free_x, ] <- u[layout$free_u, ]

@@ -143,7 +143,8 @@
 #'   the chain's number that returns one of these; or an unnamed list with one of these for each
 #'   chain; or a result of `cl_sample()`, [cl_pathfinder()] or a related function, from whose draws
 #'   chains start. Or a word of `start`, if `log_density` is a [cl_likelihood()] or a
-#'   [cl_gradient()] that has been called, so that its parameters are known.
+#'   [cl_gradient()] that has been called, so that its parameters are known. Not needed for a
+#'   [cl_stan()].
 #' @param start `"init"`; or chains start at draws of [cl_pathfinder()], at the mode that
 #'   [cl_optimise()] finds, both of which begin at `init`, or in Stan's manner: at uniform random
 #'   numbers between -2 and 2 on the unconstrained scale.
@@ -192,6 +193,8 @@
 #' @param thin Every `thin`-th draw after the warm-up is kept, of `iter` iterations.
 #' @param checkpoint `NULL`, or the name of a file in which the state of the run is kept, see below.
 #' @param checkpoint_seconds Seconds between two states of the file.
+#' @param data `NULL`, or data for `log_density`, which is then a function of data that returns a
+#'   log density, such as a [cl_stan()].
 #' @return An object of class `"cl_sample"`, see [cl_sample-methods].
 #'
 #'   An interrupted run returns the draws made so far, with a warning: the number of complete
@@ -238,7 +241,9 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                       nan = c("reject", "stop"), check_gradient = TRUE, save_warmup = FALSE,
                       refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60,
                       pooled = FALSE, start = c("init", "pathfinder", "mode", "random"),
-                      devices = NULL, rank = NULL) {
+                      devices = NULL, rank = NULL, data = NULL) {
+  if (!is.null(data) && is.function(log_density)) log_density <- log_density(data)
+  log_density <- as_density(log_density)
   if (!is.function(log_density)) {
     abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
                                           describe(log_density)))
@@ -257,6 +262,10 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   if (!is.null(batch)) check_flag(batch, "batch")
   if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
   control$start <- check_choice(start, start_words, "start")
+  if (missing(init)) {
+    init <- own_start(log_density)
+    if (control$start == "init") control$start <- "random"
+  }
   if (is.character(init)) {
     control$start <- check_choice(init, start_words[-1L], "init")
     init <- known_parameters(log_density, transform)
@@ -302,6 +311,7 @@ place_starts <- function(start, f, init, transform, jitter, seed, check) {
 
 # The parameters that the density takes, at zero on the unconstrained scale.
 known_parameters <- function(f, transform) {
+  if (!is.null(attr(f, "own", exact = TRUE))) return(own_start(f))
   state <- environment(f)
   init <- if (inherits(f, "cl_gradient")) state$like
   if (inherits(f, "cl_likelihood") && !has_classes(state$family)) {
@@ -325,7 +335,9 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
   if (is.null(transform) && inherits(init, c("cl_sample", "cl_optimise"))) {
     transform <- init$transform # else the draws would be starts of another model
   }
-  layout <- parameter_layout(starts[[1L]], transform)
+  own <- attr(log_density, "own", exact = TRUE)
+  layout <- if (is.null(own)) parameter_layout(starts[[1L]], transform) else
+    own_layout(own, transform)
   layout$transform <- transform
   if (inherits(log_density, c("cl_likelihood", "cl_log_posterior")) && is.null(layout$arguments)) {
     abort_argument("init", paste("'init' must be a list named by parameter, such as list(alpha =",

@@ -36,6 +36,7 @@
 #'   [cl_hessian()]: its second derivatives
 #' - [cl_scan()], [cl_ode()]: recursions and differential equations, as one compiled loop
 #' - [cl_densities]: densities that such a function can use
+#' - [cl_stan()]: Stan programs as they are, with their data, as such densities
 #' - [cl_tmb()], [cl_sdreport()]: objectives written for RTMB, standard errors
 #' - [cl_log_sum_exp()], [cl_softmax()]: sums of exponentials
 #'

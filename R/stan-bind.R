@@ -1,0 +1,241 @@
+# A Stan program with its data: the functions that are made of its code.
+
+# The code of a checked program in both forms. Functions, blocks and densities that are not
+# available are refused here, when the program is read.
+stan_code <- function(program, drop = FALSE) {
+  definitions <- stan_definitions(program$functions)
+  ids <- new.env(parent = emptyenv())
+  ids$last <- 0L
+  plain <- list(traced = FALSE, functions = definitions, ids = ids)
+  traced <- list(traced = TRUE, functions = definitions, ids = ids, drop = drop)
+  functions <- function(cx, keep) {
+    keep <- keep & !vapply(definitions, function(f) is.null(f$body), NA)
+    code <- lapply(definitions[keep], stan_function_code, cx)
+    stats::setNames(code, vapply(definitions[keep], `[[`, "", "symbol"))
+  }
+  kind <- sub("^.*_", "", vapply(definitions, `[[`, "", "name"))
+  moves <- kind %in% c("lp", "jacobian")
+  list(cx = plain, traced_cx = traced,
+       plain_functions = functions(plain, rep(TRUE, length(definitions))),
+       traced_functions = functions(traced, !moves & kind != "rng"),
+       inner_functions = functions(traced, moves), # those that change the target
+       transformed_data = stan_statements(program$transformed_data, plain),
+       transformed = c(stan_statements(program$transformed_parameters, traced),
+                       stan_bound_checks(program$transformed_parameters, traced)),
+       model = stan_statements(program$model, traced),
+       outputs = c(stan_statements(program$transformed_parameters, plain),
+                   stan_statements(program$generated_quantities, plain)))
+}
+
+# Transformed parameters outside their declared bounds have density zero.
+stan_bound_checks <- function(statements, cx) {
+  code <- lapply(stan_declared(statements), function(d) {
+    c <- d$constraint
+    if (!identical(c$kind, "range")) return(NULL)
+    bound <- function(e, none) if (is.null(e)) none else stan_expr(e, cx)
+    stan_add_target(call("st_within", as.name(d$name), bound(c$lower, -Inf), bound(c$upper, Inf)),
+                    cx)
+  })
+  Filter(Negate(is.null), code)
+}
+
+stan_declared <- function(statements) Filter(function(s) s$kind == "decl", statements)
+
+# ---- binding -------------------------------------------------------------------------------------
+
+# The state of a bound model: an environment.
+bind_stan <- function(model, data) {
+  program <- model$program
+  code <- model$code
+  home <- new.env(parent = stan_library())
+  state <- new.env(parent = emptyenv())
+  state$model <- model
+  state$home <- home
+  state$data <- stan_data_list(data)
+  state$plain <- stan_functions_in(code$plain_functions, home)
+  state$traced <- stan_functions_in(code$traced_functions, home)
+  bind_stan_data(program$data, state$data, home, code$cx)
+  if (length(code$transformed_data) > 0L) {
+    run <- as.function(list(stan_watched(stan_braces(c(code$transformed_data, list(stan_values_of(
+      stan_declared(program$transformed_data))))))), envir = state$plain)
+    list2env(stan_caught(run(), model), envir = home)
+    stan_check_transformed(program$transformed_data, home, code$cx)
+  }
+  state$parameters <- stan_layout(stan_declared(program$parameters), home, code$cx)
+  state$dimension <- sum(vapply(state$parameters, function(p) length(p$index), 0L))
+  state
+}
+
+stan_functions_in <- function(functions, home) {
+  place <- new.env(parent = home)
+  for (name in names(functions)) assign(name, eval(functions[[name]], place), envir = place)
+  place
+}
+
+stan_values_of <- function(declarations) {
+  names <- vapply(declarations, `[[`, "", "name")
+  as.call(c(list(as.name("list")), stats::setNames(lapply(names, as.name), names)))
+}
+
+stan_check_transformed <- function(statements, home, cx) {
+  for (d in stan_declared(statements)) {
+    if (is.null(d$constraint) || d$constraint$kind %in% c("none", "offset")) next
+    size <- vapply(d$sizes, function(s) stan_eval(stan_expr(s, cx), home, d), 0)
+    spec <- stan_spec(d, size)
+    bounds <- stan_bounds(d$constraint, cx, home, d)
+    wrong <- do.call(stan_violation, c(list(home[[d$name]], spec$kind, spec),
+                                       bounds[intersect(names(bounds), c("lower", "upper"))]))
+    if (!is.null(wrong)) {
+      stan_abort(sprintf("transformed data '%s' %s", d$name, wrong), d$line, variable = d$name)
+    }
+  }
+}
+
+# For each parameter its shape and where its unconstrained numbers are.
+stan_layout <- function(declarations, home, cx) {
+  last <- 0
+  lapply(declarations, function(d) {
+    if (d$type$base == "tuple") stan_abort("parameters cannot be tuples yet", d$line)
+    size <- vapply(d$sizes, function(s) stan_eval(stan_expr(s, cx), home, d), 0)
+    spec <- stan_spec(d, size)
+    n <- prod(spec$outer) * spec$free
+    index <- last + seq_len(n)
+    last <<- last + n
+    list(name = d$name, size = size, spec = spec, index = index, constraint = d$constraint,
+         line = d$line, d = d)
+  })
+}
+
+# ---- functions of the unconstrained vector and of the parameters ---------------------------------
+
+stan_bound_parts <- function(p, cx) {
+  parts <- p$constraint[intersect(names(p$constraint), c("lower", "upper", "offset",
+                                                         "multiplier"))]
+  lapply(Filter(Negate(is.null), parts), stan_expr, cx)
+}
+
+# The statements that make parameters from the vector .u.
+stan_parameter_code <- function(parameters, cx) {
+  do.call(c, lapply(parameters, function(p) {
+    n <- length(p$index)
+    part <- if (n == 0L) quote(numeric()) else if (n == 1L) call("[[", quote(.u), p$index) else
+      call("[", quote(.u), call(":", p$index[1L], p$index[n]))
+    list(call("<-", quote(.line), as.double(p$line)),
+         call("<-", quote(.part), as.call(c(list(as.name("st_constrain"), part, p$spec),
+                                            stan_bound_parts(p, cx)))),
+         call("<-", as.name(p$name), quote(.part[[1L]])),
+         quote(.jacobian <- .jacobian + .part[[2L]]))
+  }))
+}
+
+stan_density_body <- function(code, first, result) {
+  define <- lapply(names(code$inner_functions), function(name) {
+    call("<-", as.name(name), code$inner_functions[[name]])
+  })
+  body <- stan_braces(c(list(quote(.target <- 0), quote(.jacobian <- 0)), define, first,
+                        code$transformed, code$model, list(result)))
+  call("tryCatch", stan_watched(body), cl_stan_reject = quote(function(e) -Inf))
+}
+
+# The log density as a function of the unconstrained vector, or of the parameters, to be traced.
+stan_vector_function <- function(state, code, jacobian = TRUE) {
+  body <- stan_density_body(code, stan_parameter_code(state$parameters, code$traced_cx),
+                            if (jacobian) quote(.target + .jacobian) else quote(.target))
+  as.function(c(alist(.u = ), body), envir = state$traced)
+}
+
+stan_named_function <- function(state, code) {
+  names <- vapply(state$parameters, `[[`, "", "name")
+  as.function(c(stats::setNames(rep(list(quote(expr = )), length(names)), names),
+                stan_density_body(code, list(), quote(.target))), envir = state$traced)
+}
+
+# The parameters of the vector .u, with transformed parameters and generated quantities.
+stan_output_function <- function(state, all = TRUE) {
+  code <- state$model$code
+  declared <- lapply(state$parameters, `[[`, "d")
+  if (all) declared <- c(declared, stan_outputs(state$model$program))
+  body <- stan_braces(c(list(quote(.target <- 0), quote(.jacobian <- 0)),
+                        stan_parameter_code(state$parameters, code$cx),
+                        if (all) code$outputs, list(stan_values_of(declared))))
+  as.function(c(alist(.u = ), stan_watched(body)), envir = state$plain)
+}
+
+stan_outputs <- function(program) {
+  c(stan_declared(program$transformed_parameters), stan_declared(program$generated_quantities))
+}
+
+# A compiled function of this package, for `f`; if that makes a decision that depends on parameters,
+# it is recorded again in each evaluation.
+stan_compiled <- function(f, point, model) {
+  quiet <- function(code) {
+    withCallingHandlers(code, statcl_message = function(m) invokeRestart("muffleMessage"),
+                        statcl_warning_unused = function(w) invokeRestart("muffleWarning"))
+  }
+  # Copies of functions would be compiled by R again and again.
+  if (requireNamespace("compiler", quietly = TRUE)) {
+    level <- compiler::enableJIT(0L)
+    on.exit(compiler::enableJIT(level))
+  }
+  g <- cl_gradient(f)
+  needs_values <- FALSE
+  tryCatch(quiet(do.call(g, point)), statcl_error_argument = function(e) {
+    if (!grepl("retrace", conditionMessage(e), fixed = TRUE)) {
+      stan_caught(quiet(do.call(g, point)), model)
+    }
+    needs_values <<- TRUE
+  }, error = function(e) stan_caught(quiet(do.call(g, point)), model))
+  if (!needs_values) return(g)
+  stan_say_retraced()
+  cl_gradient(f, retrace = TRUE)
+}
+
+stan_say_retraced <- function() {
+  if (!is.null(stan_known$said)) return(invisible())
+  stan_known$said <- TRUE
+  message(structure(list(message = paste("a condition of the program depends on parameters: the",
+                                         "program is recorded in each evaluation, which is slow",
+                                         "(this message appears once per session)\n"), call = NULL),
+                    class = c("statcl_message_stan", "statcl_message", "message", "condition")))
+}
+
+# ---- errors --------------------------------------------------------------------------------------
+
+# The value of `code`, which runs code of the program; an error names the line that it was in.
+stan_caught <- function(code, model) {
+  stan_known$line <- NA
+  withCallingHandlers(code, error = function(e) {
+    line <- stan_known$line
+    if (inherits(e, c("statcl_error_stan", "cl_stan_reject")) || is_foreign(e) || is.na(line)) {
+      return()
+    }
+    message <- stan_message(conditionMessage(e), conditionCall(e))
+    text <- if (line <= length(model$lines)) trimws(model$lines[line])
+    stan_abort(paste0(message, if (!is.null(text)) sprintf("\n  %s", text)), line, text = text,
+               parent = e)
+  })
+}
+
+# The body of a function that notes the line of an error.
+stan_watched <- function(body) {
+  call("withCallingHandlers", body, error = quote(function(e) stan_note_line()))
+}
+
+stan_note_line <- function() {
+  for (k in rev(seq_len(sys.nframe()))) {
+    found <- get0(".line", envir = sys.frame(k), inherits = FALSE)
+    if (is.numeric(found)) {
+      stan_known$line <- found
+      return(invisible())
+    }
+  }
+}
+
+# R's messages of subscripts in words of Stan.
+stan_message <- function(message, call) {
+  if (grepl("subscript out of bounds|subscript", message) && is.call(call)) {
+    while (is.call(call) && length(call) > 1L) call <- call[[2L]]
+    return(sprintf("an index of '%s' is out of bounds", as.character(call)[1L]))
+  }
+  sub("^'f' cannot be traced( at '[^']*')?: ", "", message)
+}

@@ -1,0 +1,234 @@
+# Checked Stan programs as R code. The reader (src/stan) gives trees with the type of each
+# expression; here an expression becomes an R call and a block a list of calls, in one of two forms:
+# `traced`, to be recorded by cl_gradient(), and plain, for transformed data and outputs of draws.
+#
+# Values: a number; a plain vector (vector, row_vector, array of numbers); else an array whose first
+# dimensions are those of the Stan array. Integers are doubles. Functions of the library have the
+# prefix "s." (R/stan-library.R), those of the program "u."; names that begin with a dot are ours.
+# A context `cx` has `traced`, `functions` (those of the program), `ids` (an environment that counts
+# names), `lp` (whether .target belongs to the function around), `inside` (in a function), `loop`.
+
+stan_rank <- function(type) {
+  type$depth + switch(type$base, vector = , row_vector = 1L, matrix = 2L, 0L)
+}
+
+is_scalar_type <- function(type) stan_rank(type) == 0L && type$base != "tuple"
+
+is_int_type <- function(type) type$base == "int" && type$depth == 0L
+
+# An error about the program, with its line.
+stan_abort <- function(message, line = NA, ..., call = NULL) {
+  text <- if (is.na(line)) message else sprintf("line %d: %s", as.integer(line), message)
+  statcl_abort("stan", text, line = line, ..., call = call)
+}
+
+# ---- expressions ---------------------------------------------------------------------------------
+
+stan_expr <- function(e, cx) {
+  switch(e$kind,
+    num = as.double(e$value),
+    str = e$value,
+    var = as.name(e$name),
+    call = stan_call(e, cx),
+    op = stan_operator(e, cx),
+    cond = stan_choice(e, cx),
+    index = stan_index_code(e, cx),
+    array = stan_array_code(e$args, cx),
+    rowvec = stan_array_code(e$args, cx),
+    tuple = as.call(c(list(as.name("list")), lapply(e$args, stan_expr, cx))),
+    tuple_get = call("[[", stan_expr(e$base, cx), as.double(e$i)),
+    stan_abort(sprintf("%s values are not available", switch(e$kind, imag = "complex", e$kind)),
+               e$line))
+}
+
+stan_exprs <- function(args, cx) lapply(args, stan_expr, cx)
+
+stan_array_code <- function(args, cx) {
+  scalar <- all(vapply(args, function(a) is_scalar_type(a$type), NA))
+  as.call(c(list(as.name(if (scalar) "c" else "stan_stack")), stan_exprs(args, cx)))
+}
+
+# A condition as `if` takes it; NaN counts as false.
+stan_test <- function(e, cx) {
+  code <- stan_expr(e, cx)
+  code <- if (is.call(code) && identical(code[[1L]], quote(`+`)) && identical(code[[3L]], 0)) {
+    code[[2L]] # a comparison as a number
+  } else {
+    call("!=", code, 0)
+  }
+  while (is.call(code) && identical(code[[1L]], quote(`(`))) code <- code[[2L]]
+  code
+}
+
+stan_if_test <- function(e, cx) call("isTRUE", stan_test(e, cx))
+
+stan_choice <- function(e, cx) {
+  test <- stan_test(e$args[[1L]], cx)
+  yes <- stan_expr(e$args[[2L]], cx)
+  no <- stan_expr(e$args[[3L]], cx)
+  if (!cx$traced) return(call("(", call("if", call("isTRUE", test), yes, no)))
+  call("stan_either", test, yes, no)
+}
+
+stan_op_names <- c(`==` = "==", `!=` = "!=", `<` = "<", `<=` = "<=", `>` = ">", `>=` = ">=")
+
+stan_operator <- function(e, cx) {
+  args <- stan_exprs(e$args, cx)
+  types <- lapply(e$args, `[[`, "type")
+  op <- e$op
+  if (op == "plus") return(args[[1L]])
+  if (op == "neg") return(call("(", call("-", args[[1L]])))
+  if (op == "not") return(call("+", call("(", call("==", args[[1L]], 0)), 0))
+  if (op == "t") return(stan_transpose(args[[1L]], types[[1L]]))
+  if (op %in% stan_op_names) return(call("+", call("(", call(op, args[[1L]], args[[2L]])), 0))
+  if (op %in% c("&&", "||")) {
+    tests <- lapply(e$args, stan_test, cx)
+    return(call("+", call("(", call(if (cx$traced) paste0("stan_", c(`&&` = "and", `||` = "or")[op])
+                                    else op, tests[[1L]], tests[[2L]])), 0))
+  }
+  stan_arithmetic(op, args, types, e$line)
+}
+
+stan_transpose <- function(x, type) if (stan_rank(type) == 2L) call("t", x) else x
+
+stan_arithmetic <- function(op, args, types, line) {
+  rank <- vapply(types, stan_rank, 0L)
+  ints <- all(vapply(types, is_int_type, NA))
+  x <- args[[1L]]
+  y <- args[[2L]]
+  if (op == "%/%" || op == "/" && ints) return(call("trunc", call("/", x, y)))
+  if (op == "%") return(call("stan_modulo", x, y))
+  if (op == "\\") return(call("s.mdivide_left", x, y))
+  if (op == "*" && min(rank) > 0L) return(stan_product(x, y, types))
+  if (op == "/" && rank[2L] == 2L && rank[1L] > 0L) return(call("s.mdivide_right", x, y))
+  op <- c(`+` = "+", `-` = "-", `*` = "*", `/` = "/", `^` = "^", `.*` = "*", `./` = "/",
+          `.^` = "^")[[op]]
+  if (min(rank) > 0L) return(call("stan_each", as.name(op), x, y))
+  call("(", call(op, x, y))
+}
+
+stan_product <- function(x, y, types) {
+  kinds <- paste(types[[1L]]$base, types[[2L]]$base)
+  switch(kinds,
+    `row_vector vector` = call("stan_dot", x, y),
+    `vector row_vector` = call("tcrossprod", x, y),
+    `matrix vector` = call("as.vector", call("%*%", x, y)),
+    `row_vector matrix` = call("as.vector", call("crossprod", y, x)),
+    call("%*%", x, y))
+}
+
+# ---- indices -------------------------------------------------------------------------------------
+
+# A call stan_pick(x, kept, i, j, ...): `kept` says which indices keep their dimension. Missing
+# indices are NULL, at the end too.
+stan_index_code <- function(e, cx) {
+  base <- stan_expr(e$base, cx)
+  rank <- stan_rank(e$base$type)
+  kinds <- vapply(e$indices, `[[`, "", "kind")
+  if (e$base$type$base == "tuple" && e$base$type$depth == 0L) {
+    stan_abort("a tuple has no index", e$line)
+  }
+  single <- c(kinds == "single", rep(FALSE, rank - length(kinds)))
+  parts <- c(lapply(e$indices, stan_index_part, cx), rep(list(NULL), rank - length(kinds)))
+  if (all(single) && rank < 3L) {
+    return(as.call(c(list(as.name(if (rank == 2L) "stan_at" else "stan_item"), base), parts)))
+  }
+  as.call(c(list(as.name("stan_pick"), base, single), parts))
+}
+
+stan_index_part <- function(i, cx) {
+  switch(i$kind,
+    all = NULL,
+    range = call("list", if (!is.null(i$lower)) stan_expr(i$lower, cx) else 1,
+                 if (!is.null(i$upper)) stan_expr(i$upper, cx)),
+    stan_expr(i$expr, cx))
+}
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+stan_call <- function(e, cx) {
+  args <- stan_exprs(e$args, cx)
+  if (isTRUE(e$user)) return(as.call(c(list(stan_user_name(e, cx)), args)))
+  name <- sub("_lupdf$", "_lpdf", sub("_lupmf$", "_lpmf", e$name))
+  if (name == "target") return(quote(.target))
+  if (cx$traced && name %in% c("log_mix") && length(args) == 3L) {
+    return(as.call(c(list(quote(s.log_mix)), args)))
+  }
+  if (grepl("^(integrate_ode|ode_)", name)) return(stan_ode_call(name, e, args, cx))
+  if (name %in% names(stan_higher_order)) return(stan_function_call(name, e, args, cx))
+  types <- lapply(e$args, `[[`, "type")
+  if (name %in% names(stan_operator_names)) {
+    return(stan_arithmetic(stan_operator_names[[name]], args, types, e$line))
+  }
+  name <- stan_variant(name, types)
+  row <- stan_library_row(name)
+  if (is.null(row)) {
+    stan_abort(sprintf("the function '%s' is not available%s", name, stan_nearest(name)), e$line)
+  }
+  stan_library_call(name, row, args, types)
+}
+
+# Functions that stand for operators.
+stan_operator_names <- c(add = "+", subtract = "-", multiply = "*", divide = "/",
+                         elt_multiply = ".*", elt_divide = "./")
+
+# The name of what a function does for these types, where R's values do not tell them apart.
+stan_variant <- function(name, types) {
+  is <- function(k, ...) types[[k]]$depth == 0L && types[[k]]$base %in% c(...)
+  row <- length(types) > 0L && is(1L, "row_vector")
+  switch(name,
+    rep_matrix = if (row) "rep_matrix_rows" else name,
+    to_matrix = if (row && length(types) == 1L) "to_matrix_row" else name,
+    size = if (types[[1L]]$depth > 0L) "size_array" else name,
+    to_array_1d = if (types[[1L]]$depth > 1L) "to_array_1d_rows" else name,
+    rows = if (row) "one" else name,
+    cols = if (is(1L, "vector")) "one" else name,
+    append_row = if (is(1L, "vector", "real", "int") && is(2L, "vector", "real", "int"))
+      "append_vector" else name,
+    append_col = if (is(1L, "row_vector", "real", "int") && is(2L, "row_vector", "real", "int"))
+      "append_vector" else name,
+    name)
+}
+
+# Densities of several values are sums; those of numbers need none.
+stan_library_call <- function(name, row, args, types) {
+  symbol <- as.name(paste0("s.", name))
+  if (!row$density) return(as.call(c(list(symbol), args)))
+  if (all(vapply(types, is_scalar_type, NA))) return(as.call(c(list(symbol), args)))
+  as.call(c(list(as.name("stan_total"), symbol), args))
+}
+
+stan_nearest <- function(name) {
+  known <- stan_library_names()
+  near <- known[order(utils::adist(name, known))][1:3]
+  near <- near[utils::adist(name, near) <= max(2, nchar(name) %/% 3)]
+  if (length(near) == 0L) return("")
+  sprintf(": did you mean %s?", paste(near, collapse = ", "))
+}
+
+# ---- functions of the program --------------------------------------------------------------------
+
+# The symbol of the function that a call refers to.
+stan_user_name <- function(e, cx) as.name(cx$functions[[e$fun]]$symbol)
+
+# The functions of the program, each with the symbol that stands for it.
+stan_definitions <- function(definitions) {
+  names <- vapply(definitions, `[[`, "", "name")
+  for (k in seq_along(definitions)) {
+    several <- sum(names == names[k]) > 1L
+    definitions[[k]]$symbol <- paste0("u.", names[k], if (several) paste0(".", k))
+  }
+  definitions
+}
+
+stan_function_code <- function(f, cx) {
+  cx$lp <- grepl("_(lp|jacobian)$", f$name)
+  cx$inside <- TRUE
+  args <- vapply(f$args, `[[`, "", "name")
+  formals <- as.pairlist(stats::setNames(rep(list(quote(expr = )), length(args)), args))
+  body <- stan_statements(list(f$body), cx)
+  if (f$type$base == "void") body <- c(body, list(quote(invisible(NULL))))
+  call("function", formals, stan_braces(body))
+}
+
+stan_braces <- function(statements) as.call(c(list(as.name("{")), statements))

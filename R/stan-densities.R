@@ -1,0 +1,338 @@
+# Log densities of Stan programs. `stan_densities`: one value for each element of the arguments, as
+# functions of R's or of R/density-table.R; cumulative ones as logarithms. `stan_totals`: one value,
+# of vectors, matrices and arrays of these.
+
+st_student <- function(y, nu, mu, sigma) stats::dt((y - mu) / sigma, nu, log = TRUE) - log(sigma)
+
+st_logit_binomial <- function(n, size, alpha) {
+  stats::dbinom(n, size, cl_inv_logit(alpha), log = TRUE)
+}
+
+stan_densities <- list(
+  normal_lpdf = function(y, mu, sigma) stats::dnorm(y, mu, sigma, log = TRUE),
+  std_normal_lpdf = function(y) stats::dnorm(y, log = TRUE),
+  cauchy_lpdf = function(y, mu, sigma) stats::dcauchy(y, mu, sigma, log = TRUE),
+  student_t_lpdf = function(y, nu, mu, sigma) st_student(y, nu, mu, sigma),
+  double_exponential_lpdf = function(y, mu, sigma) -log(2 * sigma) - abs(y - mu) / sigma,
+  logistic_lpdf = function(y, mu, sigma) stats::dlogis(y, mu, sigma, log = TRUE),
+  gumbel_lpdf = function(y, mu, beta) -log(beta) - (y - mu) / beta - exp(-(y - mu) / beta),
+  lognormal_lpdf = function(y, mu, sigma) stats::dlnorm(y, mu, sigma, log = TRUE),
+  chi_square_lpdf = function(y, nu) stats::dchisq(y, nu, log = TRUE),
+  inv_chi_square_lpdf = function(y, nu) {
+    -(0.5 * nu + 1) * log(y) - 0.5 / y - 0.5 * nu * log(2) - lgamma(0.5 * nu)
+  },
+  scaled_inv_chi_square_lpdf = function(y, nu, s) {
+    h <- 0.5 * nu
+    h * log(h) - lgamma(h) + nu * log(s) - (h + 1) * log(y) - h * s^2 / y
+  },
+  exponential_lpdf = function(y, beta) stats::dexp(y, beta, log = TRUE),
+  gamma_lpdf = function(y, alpha, beta) stats::dgamma(y, alpha, beta, log = TRUE),
+  inv_gamma_lpdf = function(y, alpha, beta) {
+    alpha * log(beta) - lgamma(alpha) - (alpha + 1) * log(y) - beta / y
+  },
+  weibull_lpdf = function(y, alpha, sigma) stats::dweibull(y, alpha, sigma, log = TRUE),
+  frechet_lpdf = function(y, alpha, sigma) {
+    log(alpha) - log(sigma) - (1 + alpha) * log(y / sigma) - (y / sigma)^(-alpha)
+  },
+  rayleigh_lpdf = function(y, sigma) log(y) - 2 * log(sigma) - 0.5 * (y / sigma)^2,
+  loglogistic_lpdf = function(y, alpha, beta) {
+    l <- beta * (log(y) - log(alpha))
+    log(beta) + l - log(y) - 2 * cl_log1p_exp(l)
+  },
+  pareto_lpdf = function(y, y_min, alpha) {
+    cl_ifelse(y >= y_min, log(alpha) + alpha * log(y_min) - (alpha + 1) * log(y), -Inf)
+  },
+  pareto_type_2_lpdf = function(y, mu, lambda, alpha) {
+    log(alpha) - log(lambda) - (alpha + 1) * log1p((y - mu) / lambda)
+  },
+  beta_lpdf = function(y, alpha, beta) stats::dbeta(y, alpha, beta, log = TRUE),
+  beta_proportion_lpdf = function(y, mu, kappa) {
+    stats::dbeta(y, mu * kappa, (1 - mu) * kappa, log = TRUE)
+  },
+  uniform_lpdf = function(y, alpha, beta) stats::dunif(y, alpha, beta, log = TRUE),
+  von_mises_lpdf = function(y, mu, kappa) {
+    kappa * cos(y - mu) - log(2 * pi) - st_log_bessel_i0(kappa)
+  },
+  skew_normal_lpdf = function(y, xi, omega, alpha) {
+    z <- (y - xi) / omega
+    log(2) + stats::dnorm(z, log = TRUE) - log(omega) + stats::pnorm(alpha * z, log.p = TRUE)
+  },
+  skew_double_exponential_lpdf = function(y, mu, sigma, tau) {
+    log(2) + log(tau) + log1p(-tau) - log(sigma) -
+      2 * cl_ifelse(y < mu, (1 - tau) * (mu - y), tau * (y - mu)) / sigma
+  },
+  exp_mod_normal_lpdf = function(y, mu, sigma, lambda) {
+    log(lambda) + lambda * (mu + 0.5 * lambda * sigma^2 - y) +
+      stats::pnorm((y - mu - lambda * sigma^2) / sigma, log.p = TRUE)
+  },
+  bernoulli_lpmf = function(y, theta) stats::dbinom(y, 1, theta, log = TRUE),
+  bernoulli_logit_lpmf = function(y, alpha) st_logit_binomial(y, 1, alpha),
+  binomial_lpmf = function(n, N, theta) stats::dbinom(n, N, theta, log = TRUE),
+  binomial_logit_lpmf = function(n, N, alpha) st_logit_binomial(n, N, alpha),
+  beta_binomial_lpmf = function(n, N, alpha, beta) {
+    lchoose(N, n) + lbeta(n + alpha, N - n + beta) - lbeta(alpha, beta)
+  },
+  beta_neg_binomial_lpmf = function(n, r, alpha, beta) {
+    lbeta(n + r, alpha + beta) - lbeta(r, alpha) + lgamma(n + beta) - lgamma(n + 1) - lgamma(beta)
+  },
+  hypergeometric_lpmf = function(n, N, a, b) lchoose(a, n) + lchoose(b, N - n) - lchoose(a + b, N),
+  discrete_range_lpmf = function(y, lower, upper) {
+    cl_ifelse((y >= lower) * (y <= upper), -log(upper - lower + 1), -Inf)
+  },
+  poisson_lpmf = function(n, lambda) stats::dpois(n, lambda, log = TRUE),
+  poisson_log_lpmf = function(n, alpha) stats::dpois(n, exp(alpha), log = TRUE),
+  neg_binomial_lpmf = function(n, alpha, beta) {
+    stats::dnbinom(n, alpha, beta / (1 + beta), log = TRUE)
+  },
+  neg_binomial_2_lpmf = function(n, mu, phi) stats::dnbinom(n, phi, mu = mu, log = TRUE),
+  neg_binomial_2_log_lpmf = function(n, eta, phi) stats::dnbinom(n, phi, mu = exp(eta), log = TRUE),
+  geometric_lpmf = function(n, theta) stats::dgeom(n, theta, log = TRUE),
+  # ---- cumulative
+  normal_lcdf = function(y, mu, sigma) stats::pnorm(y, mu, sigma, log.p = TRUE),
+  normal_lccdf = function(y, mu, sigma) stats::pnorm(y, mu, sigma, FALSE, TRUE),
+  std_normal_lcdf = function(y) stats::pnorm(y, log.p = TRUE),
+  std_normal_lccdf = function(y) stats::pnorm(y, lower.tail = FALSE, log.p = TRUE),
+  cauchy_lcdf = function(y, mu, sigma) stats::pcauchy(y, mu, sigma, log.p = TRUE),
+  cauchy_lccdf = function(y, mu, sigma) stats::pcauchy(y, mu, sigma, FALSE, TRUE),
+  student_t_lcdf = function(y, nu, mu, sigma) stats::pt((y - mu) / sigma, nu, log.p = TRUE),
+  student_t_lccdf = function(y, nu, mu, sigma) {
+    stats::pt((y - mu) / sigma, nu, lower.tail = FALSE, log.p = TRUE)
+  },
+  logistic_lcdf = function(y, mu, sigma) stats::plogis(y, mu, sigma, log.p = TRUE),
+  logistic_lccdf = function(y, mu, sigma) stats::plogis(y, mu, sigma, FALSE, TRUE),
+  gumbel_lcdf = function(y, mu, beta) -exp(-(y - mu) / beta),
+  gumbel_lccdf = function(y, mu, beta) log1m_exp(-exp(-(y - mu) / beta)),
+  double_exponential_lcdf = function(y, mu, sigma) {
+    z <- (y - mu) / sigma
+    cl_ifelse(z < 0, z - log(2), log1p(-0.5 * exp(-abs(z))))
+  },
+  double_exponential_lccdf = function(y, mu, sigma) {
+    z <- (y - mu) / sigma
+    cl_ifelse(z > 0, -z - log(2), log1p(-0.5 * exp(-abs(z))))
+  },
+  lognormal_lcdf = function(y, mu, sigma) stats::plnorm(y, mu, sigma, log.p = TRUE),
+  lognormal_lccdf = function(y, mu, sigma) stats::plnorm(y, mu, sigma, FALSE, TRUE),
+  chi_square_lcdf = function(y, nu) stats::pchisq(y, nu, log.p = TRUE),
+  chi_square_lccdf = function(y, nu) stats::pchisq(y, nu, lower.tail = FALSE, log.p = TRUE),
+  exponential_lcdf = function(y, beta) stats::pexp(y, beta, log.p = TRUE),
+  exponential_lccdf = function(y, beta) stats::pexp(y, beta, FALSE, TRUE),
+  gamma_lcdf = function(y, alpha, beta) stats::pgamma(y, alpha, beta, log.p = TRUE),
+  gamma_lccdf = function(y, alpha, beta) {
+    stats::pgamma(y, alpha, beta, lower.tail = FALSE, log.p = TRUE)
+  },
+  inv_gamma_lcdf = function(y, alpha, beta) {
+    stats::pgamma(1 / y, alpha, beta, lower.tail = FALSE, log.p = TRUE)
+  },
+  inv_gamma_lccdf = function(y, alpha, beta) stats::pgamma(1 / y, alpha, beta, log.p = TRUE),
+  weibull_lcdf = function(y, alpha, sigma) stats::pweibull(y, alpha, sigma, log.p = TRUE),
+  weibull_lccdf = function(y, alpha, sigma) stats::pweibull(y, alpha, sigma, FALSE, TRUE),
+  frechet_lcdf = function(y, alpha, sigma) -(y / sigma)^(-alpha),
+  frechet_lccdf = function(y, alpha, sigma) log1m_exp(-(y / sigma)^(-alpha)),
+  rayleigh_lcdf = function(y, sigma) log1m_exp(-0.5 * (y / sigma)^2),
+  rayleigh_lccdf = function(y, sigma) -0.5 * (y / sigma)^2,
+  pareto_lcdf = function(y, y_min, alpha) log1p(-(y_min / y)^alpha),
+  pareto_lccdf = function(y, y_min, alpha) alpha * (log(y_min) - log(y)),
+  beta_lcdf = function(y, alpha, beta) stats::pbeta(y, alpha, beta, log.p = TRUE),
+  beta_lccdf = function(y, alpha, beta) {
+    stats::pbeta(y, alpha, beta, lower.tail = FALSE, log.p = TRUE)
+  },
+  beta_proportion_lcdf = function(y, mu, kappa) {
+    stats::pbeta(y, mu * kappa, (1 - mu) * kappa, log.p = TRUE)
+  },
+  beta_proportion_lccdf = function(y, mu, kappa) {
+    stats::pbeta(y, mu * kappa, (1 - mu) * kappa, lower.tail = FALSE, log.p = TRUE)
+  },
+  uniform_lcdf = function(y, alpha, beta) stats::punif(y, alpha, beta, log.p = TRUE),
+  uniform_lccdf = function(y, alpha, beta) stats::punif(y, alpha, beta, FALSE, TRUE),
+  bernoulli_lcdf = function(y, theta) stats::pbinom(y, 1, theta, log.p = TRUE),
+  bernoulli_lccdf = function(y, theta) stats::pbinom(y, 1, theta, FALSE, TRUE),
+  binomial_lcdf = function(n, N, theta) stats::pbinom(n, N, theta, log.p = TRUE),
+  binomial_lccdf = function(n, N, theta) stats::pbinom(n, N, theta, FALSE, TRUE),
+  poisson_lcdf = function(n, lambda) stats::ppois(n, lambda, log.p = TRUE),
+  poisson_lccdf = function(n, lambda) stats::ppois(n, lambda, FALSE, TRUE),
+  neg_binomial_lcdf = function(n, alpha, beta) {
+    stats::pnbinom(n, alpha, beta / (1 + beta), log.p = TRUE)
+  },
+  neg_binomial_lccdf = function(n, alpha, beta) {
+    stats::pnbinom(n, alpha, beta / (1 + beta), lower.tail = FALSE, log.p = TRUE)
+  },
+  neg_binomial_2_lcdf = function(n, mu, phi) stats::pnbinom(n, phi, mu = mu, log.p = TRUE),
+  neg_binomial_2_lccdf = function(n, mu, phi) {
+    stats::pnbinom(n, phi, mu = mu, lower.tail = FALSE, log.p = TRUE)
+  })
+
+# The logarithm of I0: by its integral, whose trapezoidal sum converges geometrically.
+st_log_bessel_i0 <- function(k) {
+  if (is.numeric(k) && !is_traced(k)) return(log(besselI(k, 0, TRUE)) + k)
+  total <- 0
+  angles <- (seq_len(400) - 0.5) * pi / 400
+  for (a in angles) total <- total + exp(k * (cos(a) - 1))
+  k + log(total / 400)
+}
+
+# ---- of vectors and matrices ---------------------------------------------------------------------
+
+# Rows of observations.
+st_rows <- function(y) if (is.null(dim(y))) matrix(y, 1L) else y
+
+st_normal <- function(y, mu, ...) {
+  y <- st_rows(y)
+  mu <- st_rows(mu)
+  if (ncol(y) != ncol(mu)) {
+    stop(sprintf("sizes differ: %d and %d", ncol(y), ncol(mu)), call. = FALSE)
+  }
+  n <- max(nrow(y), nrow(mu))
+  if (nrow(y) < n) y <- y[rep(1L, n), , drop = FALSE]
+  if (nrow(mu) < n) mu <- mu[rep(1L, n), , drop = FALSE]
+  sum(dmvnorm_formula(y - mu, ..., log = TRUE))
+}
+
+st_dirichlet <- function(theta, alpha) {
+  sum((alpha - 1) * log(theta)) + lgamma(sum(alpha)) - sum(lgamma(alpha))
+}
+
+# f of each row of two arguments that may be arrays of vectors.
+st_by_row <- function(f, a, b) {
+  n <- max(if (is.null(dim(a))) 1L else nrow(a), if (is.null(dim(b))) 1L else nrow(b))
+  row <- function(x, i) if (is.null(dim(x))) x else x[i, ]
+  total <- 0
+  for (i in seq_len(n)) total <- total + f(row(a, i), row(b, i))
+  total
+}
+
+st_log_softmax <- function(x) x - cl_log_sum_exp(x)
+
+st_multinomial <- function(n, theta) {
+  sum(n * log(theta)) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
+}
+
+st_gamma_p <- function(p, a) {
+  0.25 * p * (p - 1) * log(pi) + sum(lgamma(a + 0.5 * (1 - seq_len(p))))
+}
+
+st_log_det_spd <- function(a) 2 * sum(log(diag(chol(st_square(a)))))
+
+st_square <- function(a) if (is.null(dim(a))) matrix(a, 1L, 1L) else a
+
+st_student_rows <- function(y, nu, mu, u) {
+  y <- st_rows(y)
+  d <- t(y) - if (is.null(dim(mu))) mu else t(mu)
+  k <- ncol(y)
+  z <- backsolve(u, d, transpose = TRUE)
+  n <- nrow(y)
+  n * (lgamma(0.5 * (nu + k)) - lgamma(0.5 * nu) - 0.5 * k * log(nu * pi) -
+         sum(log(diag(u)))) - 0.5 * (nu + k) * sum(log1p(colSums(z^2) / nu))
+}
+
+# The constant of the LKJ density of a correlation matrix of order k.
+st_lkj_constant <- function(eta, k) {
+  j <- seq_len(k - 1L)
+  value <- -0.25 * k * (k - 1) * log(pi)
+  for (i in j) {
+    value <- value + lgamma(eta + 0.5 * (k - 1)) - lgamma(eta + 0.5 * (k - 1 - i))
+  }
+  value
+}
+
+st_ordered <- function(y, eta, cuts, log_p) {
+  total <- 0
+  n <- max(length(y), length(eta))
+  if (is.null(dim(cuts))) {
+    return(sum(dordlogit_formula(rep_len(y, n), eta, cuts, log = TRUE)))
+  }
+  for (i in seq_len(n)) {
+    total <- total + dordlogit_formula(y[i], eta[i], cuts[i, ], log = TRUE)
+  }
+  total
+}
+
+st_ordered_probit <- function(y, eta, cuts) {
+  n <- length(cuts)
+  eta <- if (length(eta) == 1L) rep(eta, length(y)) else eta
+  total <- 0
+  for (i in seq_along(y)) {
+    k <- y[i]
+    total <- total + if (k == 1) stats::pnorm(cuts[1L] - eta[i], log.p = TRUE)
+      else if (k == n + 1) stats::pnorm(eta[i] - cuts[n], log.p = TRUE)
+      else log(stats::pnorm(cuts[k] - eta[i]) - stats::pnorm(cuts[k - 1] - eta[i]))
+  }
+  total
+}
+
+# Linear predictors of the GLM densities; alpha is a number or a vector.
+st_linear <- function(x, alpha, beta) {
+  if (is.null(dim(x))) x <- matrix(x, 1L)
+  alpha + as.vector(x %*% beta)
+}
+
+st_categorical <- function(y, log_p) {
+  if (is.null(dim(log_p))) return(sum(log_p[y]))
+  total <- 0
+  for (i in seq_along(y)) total <- total + log_p[i, y[i]]
+  total
+}
+
+stan_totals <- list(
+  multi_normal_lpdf = function(y, mu, Sigma) st_normal(y, mu, Sigma = Sigma),
+  multi_normal_cholesky_lpdf = function(y, mu, L) st_normal(y, mu, chol = L, lower = TRUE),
+  multi_normal_prec_lpdf = function(y, mu, Omega) st_normal(y, mu, precision = Omega),
+  multi_student_t_lpdf = function(y, nu, mu, Sigma) {
+    st_student_rows(y, nu, mu, chol(st_square(Sigma)))
+  },
+  multi_student_t_cholesky_lpdf = function(y, nu, mu, L) st_student_rows(y, nu, mu, t(L)),
+  multi_gp_lpdf = function(y, Sigma, w) {
+    u <- chol(st_square(Sigma))
+    z <- backsolve(u, t(y), transpose = TRUE)
+    -0.5 * sum(colSums(z^2) * w) + 0.5 * ncol(y) * sum(log(w)) -
+      nrow(y) * sum(log(diag(u))) - 0.5 * length(y) * log(2 * pi)
+  },
+  dirichlet_lpdf = function(theta, alpha) st_by_row(st_dirichlet, theta, alpha),
+  multinomial_lpmf = function(n, theta) st_by_row(st_multinomial, n, theta),
+  multinomial_logit_lpmf = function(n, beta) {
+    sum(n * st_log_softmax(beta)) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
+  },
+  categorical_lpmf = function(y, theta) st_categorical(y, log(theta)),
+  categorical_logit_lpmf = function(y, beta) {
+    if (is.null(dim(beta))) return(st_categorical(y, st_log_softmax(beta)))
+    st_categorical(y, t(apply(beta, 1L, st_log_softmax)))
+  },
+  ordered_logistic_lpmf = function(y, eta, c) st_ordered(y, eta, c),
+  ordered_probit_lpmf = function(y, eta, c) st_ordered_probit(y, eta, c),
+  wishart_lpdf = function(W, nu, S) dwishart_formula(st_square(W), nu, st_square(S), log = TRUE),
+  inv_wishart_lpdf = function(W, nu, S) {
+    k <- nrow(st_square(W))
+    0.5 * nu * st_log_det_spd(S) - 0.5 * (nu + k + 1) * st_log_det_spd(W) -
+      0.5 * sum(diag(solve(st_square(W), st_square(S)))) - 0.5 * nu * k * log(2) -
+      st_gamma_p(k, 0.5 * nu)
+  },
+  lkj_corr_lpdf = function(y, eta) {
+    (eta - 1) * st_log_det_spd(y) + st_lkj_constant(eta, nrow(st_square(y)))
+  },
+  lkj_corr_cholesky_lpdf = function(L, eta) {
+    if (length(L) == 1L) 0 else dlkj_formula(L, eta, log = TRUE)
+  },
+  normal_id_glm_lpdf = function(y, x, alpha, beta, sigma) {
+    sum(stats::dnorm(y, st_linear(x, alpha, beta), sigma, log = TRUE))
+  },
+  bernoulli_logit_glm_lpmf = function(y, x, alpha, beta) {
+    sum(st_logit_binomial(y, 1, st_linear(x, alpha, beta)))
+  },
+  binomial_logit_glm_lpmf = function(n, N, x, alpha, beta) {
+    sum(st_logit_binomial(n, N, st_linear(x, alpha, beta)))
+  },
+  poisson_log_glm_lpmf = function(y, x, alpha, beta) {
+    sum(stats::dpois(y, exp(st_linear(x, alpha, beta)), log = TRUE))
+  },
+  neg_binomial_2_log_glm_lpmf = function(y, x, alpha, beta, phi) {
+    sum(stats::dnbinom(y, phi, mu = exp(st_linear(x, alpha, beta)), log = TRUE))
+  },
+  categorical_logit_glm_lpmf = function(y, x, alpha, beta) {
+    if (is.null(dim(x))) x <- matrix(x, 1L)
+    eta <- sweep(x %*% beta, 2L, alpha, "+")
+    at <- cbind(seq_len(nrow(x)), rep_len(y, nrow(x)))
+    chosen <- eta[at[, 1L] + nrow(x) * (at[, 2L] - 1)]
+    sum(chosen) - sum(log(rowSums(exp(eta))))
+  },
+  ordered_logistic_glm_lpmf = function(y, x, beta, c) {
+    st_ordered(y, st_linear(x, 0, beta), c)
+  })

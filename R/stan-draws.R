@@ -1,0 +1,99 @@
+# Draws of Stan programs: names, bounds and values of parameters, transformed parameters and
+# generated quantities, for cl_sample() and its relatives (R/sample-own.R).
+
+as_density.cl_stan <- function(x) as_density(x(list()))
+
+as_density.cl_stan_density <- function(x) {
+  state <- environment(x)$.state
+  if (state$dimension == 0) {
+    stan_abort("the program has no parameters: there is nothing to sample", NA)
+  }
+  density <- stan_caught(stan_vector_density(state), state$model)
+  parameters <- lapply(state$parameters, `[[`, "d")
+  outputs <- stan_outputs(state$model$program)
+  structure(density, own = list(
+    names = stan_free_names(state$parameters),
+    drawn = stan_drawn(state, c(parameters, outputs), TRUE),
+    parameters = stan_drawn(state, parameters, FALSE),
+    free = function(init) stan_unconstrained_start(state, init),
+    plain = function(u) stan_vector_density(state, FALSE)(.u = u)))
+}
+
+# For each unconstrained number the name of the parameter.
+stan_free_names <- function(parameters) {
+  unlist(lapply(parameters, function(p) {
+    n <- length(p$index)
+    if (n == 0L) return(character())
+    if (length(p$size) == 0L) return(p$name)
+    names <- stan_element_names(p$name, p$size)
+    if (n == length(names)) {
+      if (length(p$size) > 1L && length(p$spec$outer) > 0L) {
+        names[st_order(p$spec$outer, p$spec$inner)] <- names
+      }
+      return(names)
+    }
+    sprintf("%s.%d", p$name, seq_len(n))
+  }))
+}
+
+stan_element_names <- function(name, size) {
+  if (length(size) == 0L) return(name)
+  if (prod(size) == 0) return(character())
+  if (length(size) == 1L) return(sprintf("%s[%d]", name, seq_len(size)))
+  sprintf("%s[%s]", name, apply(arrayInd(seq_len(prod(size)), size), 1L, paste, collapse = ","))
+}
+
+stan_drawn <- function(state, declarations, all) {
+  cx <- state$model$code$cx
+  last <- 0
+  names <- character()
+  arguments <- list()
+  bounds <- list()
+  for (d in declarations) {
+    size <- vapply(d$sizes, function(s) stan_eval(stan_expr(s, cx), state$home, d), 0)
+    n <- prod(size)
+    names <- c(names, stan_element_names(d$name, size))
+    arguments <- c(arguments, list(list(name = d$name, index = last + seq_len(n),
+                                        dim = if (length(size) > 1L) as.integer(size),
+                                        given = NULL)))
+    bounds <- c(bounds, list(stan_numeric_bounds(d, n, cx, state$home)))
+    last <- last + n
+  }
+  bounds <- do.call(rbind, c(list(matrix(0, 0L, 2L)), bounds))
+  dimnames(bounds) <- list(names, c("lower", "upper"))
+  list(names = names, arguments = arguments, bounds = bounds,
+       values = function(u, random) stan_draw_values(state, u, random, all, length(names)))
+}
+
+# Bounds that are data; -Inf and Inf for others.
+stan_numeric_bounds <- function(d, n, cx, home) {
+  kind <- if (is.null(d$constraint)) "none" else d$constraint$kind
+  of <- switch(kind, simplex = , column_stochastic = , row_stochastic = c(0, 1),
+               unit_vector = , cholesky_factor_corr = , corr_matrix = c(-1, 1),
+               positive_ordered = c(0, Inf), c(-Inf, Inf))
+  if (kind == "range") {
+    bound <- function(e, none) {
+      if (is.null(e)) return(none)
+      value <- tryCatch(as.double(eval(stan_expr(e, cx), home)), error = function(e) none)
+      if (length(value) %in% c(1L, n)) value else none
+    }
+    return(cbind(rep_len(bound(d$constraint$lower, -Inf), n),
+                 rep_len(bound(d$constraint$upper, Inf), n)))
+  }
+  matrix(of, n, 2L, byrow = TRUE)
+}
+
+# The numbers of draws in columns, for unconstrained vectors in columns.
+stan_draw_values <- function(state, u, random, all, rows) {
+  f <- stan_output_function(state, all)
+  if (all && !is.null(random)) {
+    ensure_generator()
+    old <- random_state()
+    on.exit(assign(".Random.seed", old, envir = globalenv()))
+    assign(".Random.seed", parallel::nextRNGSubStream(random), envir = globalenv())
+  }
+  values <- stan_caught(vapply(seq_len(ncol(u)), function(j) {
+    as.double(unlist(f(u[, j]), use.names = FALSE))
+  }, numeric(rows)), state$model)
+  matrix(values, rows)
+}

@@ -1,0 +1,61 @@
+# The terms of log densities that Stan drops from `~`: those of arguments that are all data. Each
+# row of the table is a function of the argument list `a` and of `k`: k(x, i, ...) is the sum of x
+# over all observations if the arguments i are data, else 0.
+
+stan_dropped <- function(value, root) {
+  if (!root %in% names(stan_terms)) return(value)
+  call <- value
+  if (identical(call[[1L]], quote(stan_total))) call <- call[-2L]
+  args <- as.list(call)[-1L]
+  if (identical(value[[1L]], quote(stan_total))) args <- as.list(value)[-(1:2)]
+  as.call(c(list(quote(stan_less_terms), value, root), args))
+}
+
+# `value` less its terms of data.
+stan_less_terms <- function(value, root, ...) {
+  a <- list(...)
+  plain <- !vapply(a, is_traced, NA)
+  if (all(plain)) return(0)
+  n <- max(lengths(a))
+  k <- function(x, ...) {
+    at <- c(...)
+    if (!all(plain[at])) return(0)
+    x <- x
+    if (length(x) == 1L) n * x else sum(x)
+  }
+  value - stan_terms[[root]](a, k)
+}
+
+stan_terms <- list(
+  normal = function(a, k) -k(log_sqrt_2pi) - k(log(a[[3L]]), 3L),
+  std_normal = function(a, k) -k(log_sqrt_2pi),
+  cauchy = function(a, k) -k(log(pi)) - k(log(a[[3L]]), 3L),
+  student_t = function(a, k) {
+    k(lgamma(0.5 * (a[[2L]] + 1)) - lgamma(0.5 * a[[2L]]) - 0.5 * log(a[[2L]]), 2L) -
+      k(0.5 * log(pi)) - k(log(a[[4L]]), 4L)
+  },
+  double_exponential = function(a, k) -k(log(2)) - k(log(a[[3L]]), 3L),
+  logistic = function(a, k) -k(log(a[[3L]]), 3L),
+  lognormal = function(a, k) -k(log_sqrt_2pi) - k(log(a[[3L]]), 3L) - k(log(a[[1L]]), 1L),
+  exponential = function(a, k) k(log(a[[2L]]), 2L),
+  gamma = function(a, k) {
+    k(a[[2L]] * log(a[[3L]]), 2L, 3L) - k(lgamma(a[[2L]]), 2L) +
+      k((a[[2L]] - 1) * log(a[[1L]]), 1L, 2L) - k(a[[3L]] * a[[1L]], 1L, 3L)
+  },
+  inv_gamma = function(a, k) {
+    k(a[[2L]] * log(a[[3L]]), 2L, 3L) - k(lgamma(a[[2L]]), 2L) -
+      k((a[[2L]] + 1) * log(a[[1L]]), 1L, 2L) - k(a[[3L]] / a[[1L]], 1L, 3L)
+  },
+  weibull = function(a, k) {
+    k(log(a[[2L]]), 2L) + k((a[[2L]] - 1) * log(a[[1L]]), 1L, 2L) -
+      k(a[[2L]] * log(a[[3L]]), 2L, 3L)
+  },
+  beta = function(a, k) {
+    k(lgamma(a[[2L]] + a[[3L]]), 2L, 3L) - k(lgamma(a[[2L]]), 2L) - k(lgamma(a[[3L]]), 3L) +
+      k((a[[2L]] - 1) * log(a[[1L]]), 1L, 2L) + k((a[[3L]] - 1) * log1p(-a[[1L]]), 1L, 3L)
+  },
+  uniform = function(a, k) -k(log(a[[3L]] - a[[2L]]), 2L, 3L),
+  poisson = function(a, k) -k(lgamma(a[[1L]] + 1), 1L),
+  poisson_log = function(a, k) -k(lgamma(a[[1L]] + 1), 1L),
+  binomial = function(a, k) k(lchoose(a[[2L]], a[[1L]]), 1L, 2L),
+  binomial_logit = function(a, k) k(lchoose(a[[2L]], a[[1L]]), 1L, 2L))

@@ -1,0 +1,349 @@
+# Functions of Stan programs that are not densities, by name: R functions of numbers and of traced
+# values (R/stan-library.R).
+
+st_log_sum_exp2 <- function(a, b) {
+  m <- pmax(a, b)
+  s <- cl_ifelse(is.finite(m), m, 0)
+  s + log(exp(a - s) + exp(b - s))
+}
+
+st_log_sum_exp <- function(x) if (length(x) == 0L) -Inf else cl_log_sum_exp(x)
+
+# log(exp(a) - exp(b)) for a >= b
+st_log_diff_exp <- function(a, b) a + log1m_exp(b - a)
+
+st_logit <- function(p) log(p) - log1p(-p)
+
+st_multiply_log <- function(x, y) cl_ifelse((x == 0) * (y == 0), 0, x * log(y))
+
+# Squared distances between rows of points, each divided by its length scale.
+st_distances <- function(x, y, rho) {
+  column <- function(v, k) if (is.null(dim(v))) v else v[, k]
+  d <- if (is.null(dim(x))) 1L else ncol(x)
+  total <- 0
+  for (k in seq_len(d)) {
+    r <- if (length(rho) == 1L) 1 else rho[k]
+    total <- total + outer(column(x, k), column(y, k), "-")^2 / r^2
+  }
+  if (length(rho) == 1L) total / rho^2 else total
+}
+
+# f(squared scaled distance) of points x, or of x and y: arguments (x, alpha, rho) or (x, y, alpha,
+# rho).
+st_covariance <- function(f, args) {
+  two <- length(args) == 4L
+  x <- args[[1L]]
+  y <- if (two) args[[2L]] else x
+  args[[2L + two]]^2 * f(st_distances(x, y, args[[3L + two]]))
+}
+
+# The square root, whose derivative at 0 counts as 0.
+st_root <- function(s) {
+  zero <- s == 0
+  cl_ifelse(zero, 0, sqrt(cl_ifelse(zero, 1, s)))
+}
+
+st_rep_array <- function(x, ...) {
+  size <- c(...)
+  if (length(x) == 1L && is.null(dim(x))) {
+    if (length(size) == 1L) return(rep(x, size))
+    return(array(x, size))
+  }
+  shape <- if (is.null(dim(x))) length(x) else dim(x)
+  array(rep(as.vector(x), each = prod(size)), c(size, shape))
+}
+
+st_append_array <- function(x, y) {
+  if (is.null(dim(x))) return(c(x, y))
+  rest <- dim(x)[-1L]
+  n <- c(nrow(x), nrow(y))
+  dim(x) <- c(n[1L], prod(rest))
+  dim(y) <- c(n[2L], prod(rest))
+  z <- rbind(x, y)
+  dim(z) <- c(sum(n), rest)
+  z
+}
+
+# Elements i of the first dimension.
+st_first <- function(x, i) {
+  if (is.null(dim(x))) return(stan_pick(x, FALSE, i))
+  shape <- dim(x)
+  dim(x) <- c(shape[1L], prod(shape[-1L]))
+  x <- x[i, , drop = FALSE]
+  dim(x) <- c(length(i), shape[-1L])
+  x
+}
+
+st_csr_times <- function(m, n, w, v, u, b) {
+  rows <- rep(seq_len(m), diff(u))
+  terms <- w * b[v]
+  total <- as.vector(rowsum(terms, factor(rows, seq_len(m)), reorder = FALSE))
+  if (length(total) == m) return(total)
+  present <- sort(unique(rows))
+  result <- rep(0, m)
+  result[present] <- total
+  result
+}
+
+st_to_matrix <- function(x, m = NULL, n = NULL, col_major = 1) {
+  if (is.null(m)) return(if (is.null(dim(x))) matrix(x, ncol = 1L) else x)
+  if (length(x) != m * n) stop("to_matrix(): the sizes differ", call. = FALSE)
+  matrix(as.vector(x), m, n, byrow = col_major == 0)
+}
+
+st_qr_sign <- function(a) {
+  f <- qr(a, LAPACK = FALSE)
+  sign <- ifelse(diag(qr.R(f)) < 0, -1, 1)
+  list(q = sweep(qr.Q(f), 2L, sign, "*"), r = sweep(qr.R(f), 1L, sign, "*"))
+}
+
+st_matrix_power <- function(a, n) {
+  result <- diag(nrow(a))
+  for (k in seq_len(n)) result <- result %*% a
+  result
+}
+
+st_matrix_exp <- function(a) {
+  k <- 10
+  a <- a / 2^k
+  n <- nrow(a)
+  term <- total <- diag(n)
+  for (i in 1:18) {
+    term <- term %*% a / i
+    total <- total + term
+  }
+  for (i in seq_len(k)) total <- total %*% total
+  total
+}
+
+st_choose_index <- function(v, x, order) order(x, decreasing = !order)
+
+# The eigenvalues in increasing order, as Stan has them.
+st_eigen <- function(a, vectors) {
+  f <- eigen(a, symmetric = TRUE)
+  n <- length(f$values)
+  if (!vectors) return(rev(f$values))
+  v <- f$vectors[, n:1, drop = FALSE]
+  v
+}
+
+st_hmm_marginal <- function(log_omega, gamma, rho) {
+  log_alpha <- log_omega[, 1L] + log(rho)
+  for (t in seq_len(ncol(log_omega))[-1L]) {
+    m <- max(log_alpha)
+    log_alpha <- log(as.vector(crossprod(gamma, exp(log_alpha - m)))) + m + log_omega[, t]
+  }
+  cl_log_sum_exp(log_alpha)
+}
+
+stan_functions <- list(
+  # ---- of each element
+  abs = abs, fabs = abs, exp = exp, log = function(x) log(x), sqrt = sqrt, cos = cos, sin = sin,
+  tan = tan, acos = acos, asin = asin, atan = atan, cosh = cosh, sinh = sinh, tanh = tanh,
+  acosh = acosh, asinh = asinh, atanh = atanh, expm1 = expm1, log1p = log1p,
+  log2 = function(x) if (missing(x)) log(2) else log2(x),
+  log10 = function(x) if (missing(x)) log(10) else log10(x),
+  floor = floor, ceil = ceiling, trunc = trunc, lgamma = lgamma, tgamma = gamma,
+  digamma = digamma, trigamma = trigamma,
+  round = function(x) trunc(x + 0.5 * sign(x)),
+  square = function(x) x^2, cbrt = function(x) sign(x) * abs(x)^(1 / 3), exp2 = function(x) 2^x,
+  inv = function(x) 1 / x, inv_sqrt = function(x) 1 / sqrt(x), inv_square = function(x) 1 / x^2,
+  inv_logit = function(x) cl_inv_logit(x), logit = st_logit,
+  log_inv_logit = function(x) -cl_log1p_exp(-x), log1m_inv_logit = function(x) -cl_log1p_exp(x),
+  log1m = function(x) log1p(-x), log1p_exp = function(x) cl_log1p_exp(x),
+  log1m_exp = function(x) log1m_exp(x), inv_cloglog = function(x) -expm1(-exp(x)),
+  erf = function(x) 2 * stats::pnorm(x * sqrt(2)) - 1,
+  erfc = function(x) 2 * stats::pnorm(-x * sqrt(2)),
+  Phi = function(x) stats::pnorm(x), inv_Phi = function(p) stats::qnorm(p),
+  Phi_approx = function(x) cl_inv_logit(0.07056 * x^3 + 1.5976 * x),
+  std_normal_log_qf = function(p) stats::qnorm(exp(p)), std_normal_qf = function(p) stats::qnorm(p),
+  step = function(x) cl_ifelse(x >= 0, 1, 0), int_step = function(x) (x > 0) + 0,
+  is_inf = function(x) is.infinite(x) + 0, is_nan = function(x) is.nan(x) + 0,
+  # ---- of two or more
+  pow = function(x, y) x^y, atan2 = function(y, x) cl_atan2(y, x), hypot = function(x, y)
+    sqrt(x^2 + y^2), fmin = function(x, y) pmin(x, y), fmax = function(x, y) pmax(x, y),
+  fdim = function(x, y) pmax(x - y, 0), fmod = function(x, y) x - y * trunc(x / y),
+  fma = function(x, y, z) x * y + z, ldexp = function(x, y) x * 2^y,
+  lbeta = function(a, b) lbeta(a, b), beta = function(a, b) exp(lbeta(a, b)),
+  choose = function(n, k) choose(n, k), lchoose = function(n, k) lchoose(n, k),
+  binomial_coefficient_log = function(n, k) lchoose(n, k),
+  lmgamma = function(n, x) st_gamma_p(n, x), lmultiply = st_multiply_log,
+  multiply_log = st_multiply_log, gamma_p = function(a, x) stats::pgamma(x, a),
+  gamma_q = function(a, x) stats::pgamma(x, a, lower.tail = FALSE),
+  inc_beta = function(a, b, x) stats::pbeta(x, a, b),
+  falling_factorial = function(x, n) exp(lgamma(x + 1) - lgamma(x - n + 1)),
+  rising_factorial = function(x, n) exp(lgamma(x + n) - lgamma(x)),
+  log_falling_factorial = function(x, n) lgamma(x + 1) - lgamma(x - n + 1),
+  log_rising_factorial = function(x, n) lgamma(x + n) - lgamma(x),
+  modified_bessel_second_kind = function(v, x) besselK(x, v),
+  log_modified_bessel_first_kind = function(v, x) log(besselI(x, v, TRUE)) + x,
+  modified_bessel_first_kind = function(v, x) besselI(x, v),
+  bessel_first_kind = function(v, x) besselJ(x, v),
+  bessel_second_kind = function(v, x) besselY(x, v),
+  logical_negation = function(x) (x == 0) + 0,
+  log_sum_exp = function(x, y) if (missing(y)) st_log_sum_exp(x) else st_log_sum_exp2(x, y),
+  log_diff_exp = st_log_diff_exp,
+  log_mix = function(theta, a, b) {
+    if (missing(b)) {
+      if (is.null(dim(a))) return(st_log_sum_exp(log(theta) + a))
+      total <- 0
+      for (i in seq_len(nrow(a))) total <- total + st_log_sum_exp(log(theta) + a[i, ])
+      return(total)
+    }
+    st_log_sum_exp2(log(theta) + a, log1p(-theta) + b)
+  },
+  # ---- constants
+  pi = function() pi, e = function() exp(1), sqrt2 = function() sqrt(2),
+  not_a_number = function() NaN, positive_infinity = function() Inf,
+  negative_infinity = function() -Inf, machine_precision = function() .Machine$double.eps,
+  get_lp = function() stop("get_lp() is not available: use target()", call. = FALSE),
+  # ---- reductions
+  sum = function(x) sum(x), prod = function(x) prod(x), mean = function(x) mean(x),
+  variance = function(x) if (length(x) < 2L) 0 else stats::var(as.vector(x)),
+  sd = function(x) if (length(x) < 2L) 0 else stats::sd(as.vector(x)),
+  max = function(x, y) if (missing(y)) max(x) else max(x, y),
+  min = function(x, y) if (missing(y)) min(x) else min(x, y),
+  norm1 = function(x) sum(abs(x)), norm2 = function(x) sqrt(sum(x^2)),
+  dot_self = function(x) sum(x^2), dot_product = function(x, y) stan_dot(x, y),
+  distance = function(x, y) sqrt(sum((x - y)^2)), squared_distance = function(x, y) sum((x - y)^2),
+  rows_dot_product = function(x, y) rowSums(st_rows(x) * st_rows(y)),
+  columns_dot_product = function(x, y) colSums(st_rows(x) * st_rows(y)),
+  rows_dot_self = function(x) rowSums(st_rows(x)^2),
+  columns_dot_self = function(x) colSums(st_rows(x)^2),
+  quantile = function(x, p) unname(stats::quantile(x, p)),
+  # ---- shapes
+  rows = function(x) if (is.null(dim(x))) length(x) else nrow(x),
+  cols = function(x) if (is.null(dim(x))) length(x) else ncol(x),
+  one = function(x) 1, num_elements = function(x) length(x), size = function(x) length(x),
+  size_array = function(x) if (is.null(dim(x))) length(x) else dim(x)[1L],
+  dims = function(x) if (is.null(dim(x))) length(x) else dim(x),
+  rep_vector = function(x, n) rep(x, n), rep_row_vector = function(x, n) rep(x, n),
+  rep_matrix = function(x, m, n) {
+    if (missing(n)) return(matrix(rep(x, m), length(x), m)) # columns are the vector
+    matrix(rep(x, m * n), m, n)
+  },
+  rep_matrix_rows = function(x, m) matrix(rep(x, each = m), m, length(x)),
+  rep_array = st_rep_array,
+  zeros_vector = function(n) rep(0, n), ones_vector = function(n) rep(1, n),
+  zeros_row_vector = function(n) rep(0, n), ones_row_vector = function(n) rep(1, n),
+  zeros_array = function(n) rep(0, n), ones_array = function(n) rep(1, n),
+  zeros_int_array = function(n) rep(0, n), ones_int_array = function(n) rep(1, n),
+  one_hot_vector = function(n, k) replace(rep(0, n), k, 1),
+  one_hot_row_vector = function(n, k) replace(rep(0, n), k, 1),
+  one_hot_array = function(n, k) replace(rep(0, n), k, 1),
+  one_hot_int_array = function(n, k) replace(rep(0, n), k, 1),
+  identity_matrix = function(n) diag(n),
+  linspaced_vector = function(n, a, b) seq(a, b, length.out = n),
+  linspaced_row_vector = function(n, a, b) seq(a, b, length.out = n),
+  linspaced_array = function(n, a, b) seq(a, b, length.out = n),
+  linspaced_int_array = function(n, a, b) a + (seq_len(n) - 1) * ((b - a) %/% max(1, n - 1)),
+  uniform_simplex = function(n) rep(1 / n, n),
+  to_vector = function(x) as.vector(x), to_row_vector = function(x) as.vector(x),
+  to_array_1d = function(x) as.vector(x), to_array_2d = function(x) x, to_matrix = st_to_matrix,
+  to_array_1d_rows = function(x) as.vector(aperm(x, rev(seq_along(dim(x))))),
+  to_matrix_row = function(x) matrix(x, nrow = 1L),
+  to_int = function(x) trunc(x),
+  head = function(x, n) st_first(x, seq_len(n)),
+  tail = function(x, n) st_first(x, (if (is.null(dim(x))) length(x) else nrow(x)) - n + seq_len(n)),
+  segment = function(x, i, n) st_first(x, i + seq_len(n) - 1),
+  reverse = function(x) st_first(x, rev(seq_len(if (is.null(dim(x))) length(x) else nrow(x)))),
+  append_array = st_append_array,
+  append_vector = function(x, y) c(x, y), append_row = function(x, y) rbind(x, y),
+  append_col = function(x, y) cbind(x, y),
+  row = function(x, i) stan_pick(x, c(TRUE, FALSE), i, NULL),
+  col = function(x, j) stan_pick(x, c(FALSE, TRUE), NULL, j),
+  sub_row = function(x, i, j, n) stan_pick(x, c(TRUE, FALSE), i, j + seq_len(n) - 1),
+  sub_col = function(x, i, j, n) stan_pick(x, c(FALSE, TRUE), i + seq_len(n) - 1, j),
+  block = function(x, i, j, m, n) {
+    stan_pick(x, c(FALSE, FALSE), i + seq_len(m) - 1, j + seq_len(n) - 1)
+  },
+  transpose = function(x) if (is.null(dim(x))) x else t(x),
+  diagonal = function(x) diag(x),
+  diag_matrix = function(x) if (length(x) == 1L) matrix(x, 1L, 1L) else diag(x),
+  add_diag = function(x, d) {
+    n <- nrow(x)
+    at <- seq_len(n) + n * (seq_len(n) - 1)
+    x[at] <- x[at] + d
+    x
+  },
+  symmetrize_from_lower_tri = function(x) {
+    n <- nrow(x)
+    i <- pmax(row(diag(n)), col(diag(n)))
+    j <- pmin(row(diag(n)), col(diag(n)))
+    matrix(x[i + n * (j - 1)], n, n)
+  },
+  # ---- orders, of data
+  sort_asc = function(x) sort(x), sort_desc = function(x) sort(x, decreasing = TRUE),
+  sort_indices_asc = function(x) order(x), sort_indices_desc = function(x) order(-x),
+  rank = function(x, i) sum(x < x[i]),
+  cumulative_sum = function(x) cumsum(x),
+  cumulative_prod = function(x) cumprod(x),
+  # ---- of vectors
+  softmax = function(x) cl_softmax(x), log_softmax = st_log_softmax,
+  # ---- matrices
+  multiply_lower_tri_self_transpose = function(x) tcrossprod(x * lower.tri(diag(nrow(x)), TRUE)),
+  crossprod = function(x) crossprod(x), tcrossprod = function(x) tcrossprod(x),
+  diag_pre_multiply = function(v, x) v * x, diag_post_multiply = function(x, v) t(t(x) * v),
+  quad_form = function(a, b) {
+    if (is.null(dim(b))) sum(b * as.vector(a %*% b)) else crossprod(b, a %*% b)
+  },
+  quad_form_sym = function(a, b) {
+    if (is.null(dim(b))) sum(b * as.vector(a %*% b)) else crossprod(b, a %*% b)
+  },
+  quad_form_diag = function(x, v) v * t(v * t(x)),
+  trace_quad_form = function(a, b) sum(b * (a %*% b)),
+  trace_gen_quad_form = function(d, a, b) sum(d * crossprod(b, a %*% b)),
+  trace = function(x) sum(diag(x)), trace_dot = function(x, y) sum(x * t(y)),
+  determinant = function(x) det(x),
+  log_determinant = function(x) as.vector(determinant(x)$modulus),
+  log_determinant_spd = function(x) 2 * sum(log(diag(chol(x)))),
+  inverse = function(x) solve(x), inverse_spd = function(x) chol2inv(chol(x)),
+  chol2inv = function(l) chol2inv(t(l)),
+  cholesky_decompose = function(x) t(chol(st_square(x))),
+  mdivide_left = function(a, b) solve(a, b), mdivide_right = function(b, a) {
+    if (is.null(dim(b))) solve(t(a), b) else t(solve(t(a), t(b)))
+  },
+  mdivide_left_tri_low = function(a, b) forwardsolve(a, b),
+  mdivide_right_tri_low = function(b, a) {
+    if (is.null(dim(b))) forwardsolve(a, b, transpose = TRUE) else
+      t(forwardsolve(a, t(b), transpose = TRUE))
+  },
+  mdivide_left_spd = function(a, b) solve(a, b),
+  mdivide_right_spd = function(b, a) if (is.null(dim(b))) solve(a, b) else t(solve(a, t(b))),
+  eigenvalues_sym = function(x) st_eigen(x, FALSE),
+  eigenvectors_sym = function(x) st_eigen(x, TRUE),
+  singular_values = function(x) svd(x)$d,
+  qr_thin_Q = function(x) st_qr_sign(x)$q, qr_thin_R = function(x) st_qr_sign(x)$r,
+  qr_Q = function(x) st_qr_sign(x)$q, qr_R = function(x) st_qr_sign(x)$r,
+  matrix_exp = st_matrix_exp, matrix_power = st_matrix_power,
+  scale_matrix_exp_multiply = function(t, a, b) st_matrix_exp(t * a) %*% b,
+  matrix_exp_multiply = function(a, b) st_matrix_exp(a) %*% b,
+  csr_matrix_times_vector = st_csr_times,
+  csr_to_dense_matrix = function(m, n, w, v, u) {
+    x <- matrix(0, m, n)
+    x[cbind(rep(seq_len(m), diff(u)), v)] <- w
+    x
+  },
+  # ---- covariance functions
+  gp_exp_quad_cov = function(...) st_covariance(function(s) exp(-0.5 * s), list(...)),
+  cov_exp_quad = function(...) st_covariance(function(s) exp(-0.5 * s), list(...)),
+  gp_matern32_cov = function(...) st_covariance(function(s) {
+    r <- sqrt(3) * st_root(s)
+    (1 + r) * exp(-r)
+  }, list(...)),
+  gp_matern52_cov = function(...) st_covariance(function(s) {
+    r <- sqrt(5) * st_root(s)
+    (1 + r + 5 / 3 * s) * exp(-r)
+  }, list(...)),
+  gp_exponential_cov = function(...) st_covariance(function(s) exp(-st_root(s)), list(...)),
+  gp_dot_prod_cov = function(x, y, sigma) {
+    if (missing(sigma)) {
+      sigma <- y
+      y <- x
+    }
+    sigma^2 + if (is.null(dim(x))) outer(x, y) else tcrossprod(x, y)
+  },
+  gp_periodic_cov = function(x, alpha, rho, p) {
+    alpha^2 * exp(-2 * sin(pi * abs(outer(x, x, "-")) / p)^2 / rho^2)
+  },
+  hmm_marginal = st_hmm_marginal)

@@ -1,0 +1,59 @@
+# The library of Stan programs: one table of functions, from R/stan-functions.R (mathematics),
+# R/stan-densities.R and R/stan-random.R. Their functions are copied to an environment of their own,
+# in which cl_gradient() replaces R's functions by those for traced values.
+
+# `density`: the value is a log density for each element, of which a program has the sum.
+stan_library_row <- function(name) {
+  tables <- stan_tables()
+  for (k in seq_along(tables)) {
+    f <- tables[[k]][[name]]
+    if (!is.null(f)) return(list(f = f, density = names(tables)[k] == "densities"))
+  }
+  NULL
+}
+
+stan_tables <- function() {
+  list(densities = stan_densities, totals = stan_totals, functions = stan_functions,
+       random = stan_random)
+}
+
+stan_library_names <- function() {
+  sort(c(unlist(lapply(stan_tables(), names), use.names = FALSE), stan_ode_names))
+}
+
+# The environment with the functions, as "s.<name>", and what they call by a name that begins with
+# "st_"; made once.
+stan_library <- function() {
+  if (!is.null(stan_known$library)) return(stan_known$library)
+  home <- new.env(parent = topenv())
+  own <- mget(ls(topenv(), pattern = "^st_"), envir = topenv())
+  own <- c(own, mget(c("corr_factor", "corr_factor_jacobian"), envir = topenv()))
+  all <- do.call(c, unname(stan_tables()))
+  names(all) <- paste0("s.", names(all))
+  for (name in names(c(own, all))) {
+    f <- c(own, all)[[name]]
+    if (is.function(f) && !is.primitive(f)) {
+      body(f) <- stan_unqualified(body(f), home)
+      environment(f) <- home
+    }
+    assign(name, f, envir = home)
+  }
+  stan_known$library <- home
+  home
+}
+
+stan_known <- new.env(parent = emptyenv())
+
+# stats::dnorm as dnorm, which cl_gradient() replaces at once, not at each call.
+stan_unqualified <- function(e, home) {
+  if (!is.call(e)) return(e)
+  if (identical(e[[1L]], quote(`::`))) {
+    name <- as.character(e[[3L]])
+    assign(name, get(name, envir = asNamespace(as.character(e[[2L]]))), envir = home)
+    return(e[[3L]])
+  }
+  for (k in seq_along(e)) {
+    if (is.call(e[[k]])) e[[k]] <- stan_unqualified(e[[k]], home)
+  }
+  e
+}

@@ -1,0 +1,286 @@
+# Statements of Stan programs as R code (R/stan-compile.R). Each that can fail is preceded by an
+# assignment of its line to `.line`, which errors name.
+
+stan_statements <- function(statements, cx) {
+  code <- list()
+  for (k in seq_along(statements)) {
+    s <- statements[[k]]
+    if (cx$traced && s$kind == "if" && is.null(cx$loop) && isTRUE(cx$inside)) {
+      early <- stan_early_return(s, statements[-seq_len(k)], cx)
+      if (!is.null(early)) return(c(code, early))
+    }
+    code <- c(code, stan_statement(s, cx))
+  }
+  code
+}
+
+stan_statement <- function(s, cx) {
+  code <- switch(s$kind,
+    block = return(stan_statements(s$body, cx)),
+    profile = return(stan_statements(stan_body(s$body), cx)),
+    decl = stan_declaration(s, cx),
+    assign = stan_assignment(s, cx),
+    target = list(stan_add_target(stan_sum_of(s$expr, cx), cx)),
+    jacobian = list(stan_add_jacobian(stan_sum_of(s$expr, cx), cx)),
+    sample = stan_sampling(s, cx),
+    `for` = stan_for(s, cx),
+    foreach = stan_foreach(s, cx),
+    `while` = list(call("while", stan_if_test(s$test, cx), stan_loop_body(s$body, cx))),
+    `if` = stan_if(s, cx),
+    `break` = list(quote(break)),
+    `continue` = list(quote(next)),
+    return = list(if (is.null(s$expr)) quote(return(invisible(NULL))) else
+      call("return", stan_expr(s$expr, cx))),
+    print = stan_print(s, cx),
+    reject = list(as.call(c(list(as.name("stan_reject")), stan_exprs(s$args, cx)))),
+    fatal_error = list(as.call(c(list(as.name("stan_fatal")), stan_exprs(s$args, cx)))),
+    call = list(stan_expr(s$call, cx)),
+    stan_abort(sprintf("the statement '%s' is not available", s$kind), s$line))
+  if (length(code) == 0L || s$kind %in% c("break", "continue")) return(code)
+  c(list(call("<-", quote(.line), as.double(s$line))), code)
+}
+
+# A body is one statement or a list of them.
+stan_body <- function(body) if (is.null(body$kind)) body else list(body)
+
+stan_loop_body <- function(body, cx) {
+  cx$loop <- TRUE
+  stan_braces(stan_statements(stan_body(body), cx))
+}
+
+stan_sum_of <- function(e, cx) {
+  code <- stan_expr(e, cx)
+  if (is_scalar_type(e$type)) code else call("sum", code)
+}
+
+# In functions *_lp() the target is that of the function around.
+stan_add_target <- function(value, cx) {
+  call(if (isTRUE(cx$lp)) "<<-" else "<-", quote(.target), call("+", quote(.target), value))
+}
+
+stan_add_jacobian <- function(value, cx) {
+  call(if (isTRUE(cx$lp)) "<<-" else "<-", quote(.jacobian), call("+", quote(.jacobian), value))
+}
+
+# ---- declarations and assignments ----------------------------------------------------------------
+
+stan_declaration <- function(s, cx) {
+  name <- as.name(s$name)
+  if (!is.null(s$init)) {
+    value <- stan_expr(s$init, cx)
+    if (length(s$sizes) > 0L) {
+      value <- as.call(c(list(as.name("stan_sized"), value), stan_exprs(s$sizes, cx)))
+    }
+    return(list(call("<-", name, value)))
+  }
+  if (s$type$base == "tuple") return(list(call("<-", name, stan_tuple_default(s$type))))
+  if (length(s$sizes) == 0L) return(list(call("<-", name, NaN)))
+  list(call("<-", name, as.call(c(list(as.name("stan_empty")), stan_exprs(s$sizes, cx)))))
+}
+
+stan_tuple_default <- function(type) {
+  parts <- lapply(type[[3L]], function(t) if (t$base == "tuple") stan_tuple_default(t) else NaN)
+  as.call(c(list(as.name("list")), parts))
+}
+
+stan_assignment <- function(s, cx) {
+  if (s$op != "=") {
+    op <- sub("=$", "", s$op)
+    s$rhs <- list(kind = "op", op = op, args = list(s$lhs, s$rhs), line = s$line,
+                  type = s$lhs$type)
+  }
+  if (s$lhs$kind == "tuple") {
+    parts <- lapply(seq_along(s$lhs$args), function(k) {
+      stan_assign_to(s$lhs$args[[k]], call("[[", quote(.tuple), as.double(k)), cx)
+    })
+    return(c(list(call("<-", quote(.tuple), stan_expr(s$rhs, cx))), parts))
+  }
+  list(stan_assign_to(s$lhs, stan_expr(s$rhs, cx), cx))
+}
+
+stan_assign_to <- function(lhs, value, cx) {
+  if (lhs$kind == "var") return(call("<-", as.name(lhs$name), value))
+  if (lhs$kind == "tuple_get") {
+    return(stan_assign_to(lhs$base, call("stan_put_part", stan_expr(lhs$base, cx),
+                                         as.double(lhs$i), value), cx))
+  }
+  # x[i][j] is x[i, j] if i is single
+  while (lhs$base$kind == "index") {
+    inner <- lhs$base
+    if (!all(vapply(inner$indices, `[[`, "", "kind") == "single")) {
+      return(stan_assign_to(inner, stan_put_code(stan_expr(inner, cx), lhs, value, cx), cx))
+    }
+    lhs$indices <- c(inner$indices, lhs$indices)
+    lhs$base <- inner$base
+  }
+  rank <- stan_rank(lhs$base$type)
+  single <- vapply(lhs$indices, `[[`, "", "kind") == "single"
+  if (lhs$base$kind == "var" && all(single) && length(single) == rank && !cx$traced) {
+    parts <- lapply(lhs$indices, stan_index_part, cx)
+    target <- as.call(c(list(as.name("[["), as.name(lhs$base$name)), parts))
+    return(call("{", as.call(c(list(as.name("stan_inside"), as.name(lhs$base$name)), parts)),
+                call("<-", target, value)))
+  }
+  stan_assign_to(lhs$base, stan_put_code(stan_expr(lhs$base, cx), lhs, value, cx), cx)
+}
+
+stan_put_code <- function(base, lhs, value, cx) {
+  rank <- stan_rank(lhs$base$type)
+  single <- vapply(lhs$indices, `[[`, "", "kind") == "single"
+  parts <- lapply(lhs$indices, stan_index_part, cx)
+  extra <- rep(list(NULL), rank - length(parts))
+  as.call(c(list(as.name("stan_put"), base, value, c(single, rep(FALSE, length(extra)))), parts,
+            extra))
+}
+
+# ---- sampling statements -------------------------------------------------------------------------
+
+stan_sampling <- function(s, cx) {
+  args <- c(list(s$lhs), s$args)
+  density <- function(name, args) {
+    e <- list(kind = "call", name = name, args = args, user = isTRUE(s$user), fun = s$fun,
+              line = s$line, type = list(base = "real", depth = 0L))
+    stan_call(e, cx)
+  }
+  value <- density(s$name, args)
+  if (isTRUE(cx$drop) && !isTRUE(s$user)) {
+    value <- stan_dropped(value, sub("_lp[dm]f$", "", s$name))
+  }
+  if (isTRUE(s$truncated)) {
+    root <- sub("_lp[dm]f$", "", s$name)
+    discrete <- grepl("_lpmf$", s$name)
+    tail <- function(kind, at) density(paste0(root, kind), c(list(at), s$args))
+    less <- function(at) { # the lower bound of a count belongs to its range
+      if (!discrete) return(at)
+      list(kind = "op", op = "-", args = list(at, list(kind = "num", value = 1, line = s$line,
+                                                       type = list(base = "int", depth = 0L))),
+           line = s$line, type = at$type)
+    }
+    norm <- if (is.null(s$upper)) tail("_lccdf", less(s$lower))
+            else if (is.null(s$lower)) tail("_lcdf", s$upper)
+            else call("s.log_diff_exp", tail("_lcdf", s$upper), tail("_lcdf", less(s$lower)))
+    count <- if (is_scalar_type(s$lhs$type)) norm else
+      call("*", call("length", stan_expr(s$lhs, cx)), norm)
+    value <- call("stan_truncated", value, count, stan_expr(s$lhs, cx),
+                  if (is.null(s$lower)) -Inf else stan_expr(s$lower, cx),
+                  if (is.null(s$upper)) Inf else stan_expr(s$upper, cx))
+  }
+  list(stan_add_target(value, cx))
+}
+
+# ---- loops and branches --------------------------------------------------------------------------
+
+stan_for <- function(s, cx) {
+  lanes <- stan_lanes(s, cx)
+  if (!is.null(lanes)) return(lanes)
+  list(call("for", as.name(s$var), call("stan_count", stan_expr(s$lower, cx),
+                                        stan_expr(s$upper, cx)), stan_loop_body(s$body, cx)))
+}
+
+stan_foreach <- function(s, cx) {
+  rank <- stan_rank(s$expr$type)
+  k <- as.name(paste0(".each_", s$var))
+  over <- as.name(paste0(".over_", s$var))
+  flat <- rank == 1L || s$expr$type$base == "matrix" && s$expr$type$depth == 0L
+  element <- if (flat) call("[[", over, k) else
+    as.call(c(list(as.name("stan_pick"), over, c(TRUE, rep(FALSE, rank - 1L)), k),
+              rep(list(NULL), rank - 1L)))
+  body <- stan_loop_body(s$body, cx)
+  body <- as.call(append(as.list(body), list(call("<-", as.name(s$var), element)), after = 1L))
+  count <- if (flat) call("length", over) else call("NROW", over)
+  list(call("<-", over, stan_expr(s$expr, cx)), call("for", k, call("seq_len", count), body))
+}
+
+stan_if <- function(s, cx) {
+  yes <- stan_braces(stan_statements(stan_body(s$yes), cx))
+  no <- if (!is.null(s$no)) stan_braces(stan_statements(stan_body(s$no), cx))
+  plain <- function(test) {
+    if (is.null(no)) call("if", test, yes) else call("if", test, yes, no)
+  }
+  if (!cx$traced) return(list(plain(stan_if_test(s$test, cx))))
+  changed <- stan_merged(s, cx)
+  if (is.null(changed)) return(list(plain(stan_if_test(s$test, cx))))
+  # Both branches are computed if the condition depends on parameters.
+  cx$ids$last <- cx$ids$last + 1L
+  test <- as.name(sprintf(".test_%d", cx$ids$last))
+  old <- as.name(sprintf(".old_%d", cx$ids$last))
+  kept <- as.call(c(list(as.name("list")), lapply(changed, as.name)))
+  names(kept) <- c("", changed)
+  back <- lapply(changed, function(v) call("<-", as.name(v), call("[[", old, v)))
+  merge <- lapply(changed, function(v) {
+    call("<-", as.name(v), call("stan_either", test, call("[[", old, v), as.name(v)))
+  })
+  both <- stan_braces(c(
+    list(call("<-", old, kept)), as.list(yes)[-1L],
+    list(call("<-", quote(.yes), kept)), back,
+    list(call("<-", old, quote(.yes))),
+    if (!is.null(no)) as.list(no)[-1L], merge))
+  list(call("<-", test, stan_test(s$test, cx)),
+       call("if", call("is_traced_condition", test), both, plain(call("isTRUE", test))))
+}
+
+# The variables that the branches change, if both can be computed and then merged: they have no
+# jumps. Locals of the branches are not among them.
+stan_merged <- function(s, cx) {
+  found <- character()
+  pure <- TRUE
+  local <- character()
+  walk <- function(s) {
+    if (is.null(s)) return()
+    if (is.null(s$kind)) return(invisible(lapply(s, walk)))
+    switch(s$kind,
+      block = lapply(s$body, walk),
+      profile = walk(s$body),
+      decl = local <<- c(local, s$name),
+      assign = {
+        lhs <- s$lhs
+        while (lhs$kind %in% c("index", "tuple_get")) lhs <- lhs$base
+        if (lhs$kind == "tuple") pure <<- FALSE else found <<- c(found, lhs$name)
+      },
+      target = , sample = found <<- c(found, ".target"),
+      `for` = {
+        local <<- c(local, s$var)
+        walk(s$body)
+      },
+      `if` = {
+        walk(s$yes)
+        walk(s$no)
+      },
+      print = NULL,
+      pure <<- FALSE)
+  }
+  walk(s$yes)
+  walk(s$no)
+  if (!pure || isTRUE(cx$lp)) return(NULL)
+  setdiff(unique(found), local)
+}
+
+# In a function: `if (c) return a;` and what follows, as a choice between the two results.
+stan_early_return <- function(s, rest, cx) {
+  ends <- function(b) {
+    b <- stan_flat(b)
+    length(b) > 0L && b[[length(b)]]$kind == "return" && !is.null(b[[length(b)]]$expr)
+  }
+  if (!ends(s$yes) || isTRUE(cx$lp)) return(NULL)
+  no <- c(if (!is.null(s$no)) stan_flat(s$no), rest)
+  if (!ends(no)) {
+    last <- if (length(no) > 0L) no[[length(no)]]
+    if (is.null(last) || last$kind != "if" || is.null(last$no)) return(NULL)
+  }
+  as_function <- function(statements) {
+    call("function", NULL, stan_braces(stan_statements(statements, cx)))
+  }
+  list(call("<-", quote(.line), as.double(s$line)),
+       call("return", call("stan_branch", stan_test(s$test, cx), as_function(stan_flat(s$yes)),
+                           as_function(no))))
+}
+
+stan_flat <- function(b) {
+  b <- stan_body(b)
+  do.call(c, c(list(list()), lapply(b, function(s) if (s$kind == "block") s$body else list(s))))
+}
+
+stan_print <- function(s, cx) {
+  if (cx$traced) return(list())
+  list(as.call(c(list(as.name("stan_show")), stan_exprs(s$args, cx))))
+}

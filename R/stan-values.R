@@ -1,0 +1,361 @@
+# What the code of Stan programs (R/stan-compile.R) computes with: elements of values, on both sides
+# of assignments, shapes and choices, for numbers and traced values.
+
+# ---- elements ------------------------------------------------------------------------------------
+
+# x[i]
+stan_item <- function(x, i) {
+  if (is_traced(i)) refuse_index()
+  n <- length(x)
+  if (is.na(i) || i < 1 || i > n) stan_outside(substitute(x), i, n)
+  if (is_traced(x)) place(trace_operand(x), i) else x[[i]]
+}
+
+# x[i, j]
+stan_at <- function(x, i, j) {
+  d <- dim(x)
+  if (is_traced(i) || is_traced(j)) refuse_index()
+  if (is.na(i) || i < 1 || i > d[1L]) stan_outside(substitute(x), i, d[1L])
+  if (is.na(j) || j < 1 || j > d[2L]) stan_outside(substitute(x), j, d[2L])
+  if (is_traced(x)) place(trace_operand(x), i + d[1L] * (j - 1)) else x[[i, j]]
+}
+
+# An element of a plain vector; `[[<-` would make it longer.
+stan_inside <- function(x, ...) {
+  d <- if (is.null(dim(x))) length(x) else dim(x)
+  for (k in seq_len(...length())) {
+    i <- ...elt(k)
+    if (is.na(i) || i < 1 || i > d[k]) stan_outside(substitute(x), i, d[k])
+  }
+}
+
+stan_outside <- function(x, i, n) {
+  name <- x
+  while (is.call(name)) name <- name[[2L]]
+  stop(sprintf("index %s of '%s' is out of bounds: it has %s element%s", format(i),
+               as.character(name), format(n), if (n == 1) "" else "s"), call. = FALSE)
+}
+
+# The positions in an array with these dimensions, counted from 1, and the number of indices along
+# each. NULL is a whole dimension, a list the bounds of a range.
+stan_positions <- function(dims, parts, name) {
+  at <- 0
+  stride <- 1
+  counts <- integer(length(dims))
+  for (k in seq_along(dims)) {
+    i <- parts[[k]]
+    n <- dims[k]
+    if (is.null(i)) {
+      i <- seq_len(n)
+    } else {
+      if (is.list(i)) i <- stan_count(i[[1L]], if (is.null(i[[2L]])) n else i[[2L]])
+      if (is_traced(i)) refuse_index()
+      out <- i < 1 | i > n | is.na(i)
+      if (any(out)) stan_outside(name, i[out][1L], n)
+    }
+    counts[k] <- length(i)
+    step <- (i - 1) * stride
+    at <- if (length(at) == 1L || length(step) == 1L) at + step else
+      rep(at, times = length(step)) + rep(step, each = length(at))
+    stride <- stride * n
+  }
+  list(at = at + 1, counts = counts)
+}
+
+# x[i, j, ...]; `single`: which indices drop their dimension.
+stan_pick <- function(x, single, ...) {
+  dims <- if (is.null(dim(x))) length(x) else dim(x)
+  found <- stan_positions(dims, list(...), substitute(x))
+  shape <- found$counts[!single]
+  stan_elements(x, found$at, if (length(shape) > 1L) shape)
+}
+
+# The elements at these positions in a shape; NULL: a vector.
+stan_elements <- function(x, at, shape = NULL) {
+  if (!is_traced(x)) {
+    x <- x[at]
+    if (!is.null(shape)) dim(x) <- shape
+    return(x)
+  }
+  x <- trace_operand(x)
+  n <- length(at)
+  if (n == 0L) return(no_elements(shape))
+  from <- .subset2(x, "from")
+  at <- as.integer(at)
+  if (is.null(from)) {
+    id <- .subset2(x, "id")
+    id <- if (n == 1L) take(id, at) else take_present(id, at, .subset2(x, "dim"))
+    return(traced(id, n, shape))
+  }
+  from <- from[at]
+  index <- .subset2(x, "index")[at]
+  if (all(from == from[1L])) return(traced(take(from[1L], index), n, shape))
+  traced(0L, n, shape, from, index)
+}
+
+# x with x[i, j, ...] = value.
+stan_put <- function(x, value, single, ...) {
+  dims <- if (is.null(dim(x))) length(x) else dim(x)
+  found <- stan_positions(dims, list(...), substitute(x))
+  n <- length(found$at)
+  if (length(value) != n) {
+    stop(sprintf("%d elements are assigned to %d", length(value), n), call. = FALSE)
+  }
+  stan_place(x, found$at, value)
+}
+
+stan_place <- function(x, at, value) {
+  if (!is_traced(x) && !is_traced(value)) {
+    x[at] <- value
+    return(x)
+  }
+  if (length(at) == 0L) return(x)
+  dims <- dim(x)
+  old <- stan_sources(x)
+  new <- stan_sources(value)
+  if (length(at) == length(old$from) && is.null(dims) && all(at == seq_along(old$from))) {
+    return(as.vector(value))
+  }
+  old$from[at] <- new$from
+  old$index[at] <- new$index
+  traced(0L, length(old$from), dims, old$from, old$index)
+}
+
+# For each element its node and its place there. Elements that are not assigned yet, NaN, are the
+# number NaN, not missing data.
+stan_sources <- function(x) {
+  if (!is_traced(x)) {
+    lost <- is.na(x)
+    if (all(lost)) {
+      from <- rep(tracing$tape$add_number(NaN), length(x))
+      return(list(from = from, index = rep(1L, length(x))))
+    }
+    data <- trace_operand(as.vector(replace(x, lost, 0)))
+    from <- rep(data$id, length(x))
+    index <- if (length(x) == 1L) 1L else seq_along(x)
+    from[lost] <- if (any(lost)) tracing$tape$add_number(NaN)
+    index[lost] <- 1L
+    return(list(from = from, index = index))
+  }
+  x <- trace_operand(x)
+  from <- .subset2(x, "from")
+  if (!is.null(from)) return(list(from = from, index = .subset2(x, "index")))
+  n <- .subset2(x, "n")
+  list(from = rep(.subset2(x, "id"), n), index = seq_len(n))
+}
+
+# A tuple with another part.
+stan_put_part <- function(x, i, value) {
+  x[[i]] <- value
+  x
+}
+
+# ---- shapes --------------------------------------------------------------------------------------
+
+stan_count <- function(from, to) {
+  if (is_traced(from) || is_traced(to)) refuse_index()
+  if (to < from) numeric() else seq(from, to)
+}
+
+stan_empty <- function(...) {
+  size <- stan_sizes(...)
+  if (length(size) == 1L) rep(NaN, size) else array(NaN, size)
+}
+
+stan_sizes <- function(...) {
+  size <- c(...)
+  if (is_traced(size)) trace_stop("a size cannot depend on parameters")
+  if (anyNA(size) || any(size < 0)) {
+    stop(sprintf("a size is %s", format(min(size))), call. = FALSE)
+  }
+  size
+}
+
+# The value of a declaration, if it has the declared sizes.
+stan_sized <- function(value, ...) {
+  size <- stan_sizes(...)
+  have <- if (is.null(dim(value))) length(value) else dim(value)
+  if (length(have) != length(size) || any(have != size)) {
+    if (prod(size) == 0 && length(value) == 0L) return(stan_empty(...))
+    stop(sprintf("a value of size %s is assigned to a variable of size %s",
+                 paste(have, collapse = " x "), paste(size, collapse = " x ")), call. = FALSE)
+  }
+  value
+}
+
+# {a, b, ...} of vectors or arrays: the first dimension counts them.
+stan_stack <- function(...) {
+  values <- list(...)
+  if (is.list(values[[1L]])) return(values)
+  each <- if (is.null(dim(values[[1L]]))) length(values[[1L]]) else dim(values[[1L]])
+  if (any(lengths(values) != prod(each))) {
+    stop("the parts of an array differ in size", call. = FALSE)
+  }
+  n <- length(values)
+  all <- if (any(vapply(values, is_traced, NA))) combine_traced(lapply(values, as.vector)) else
+    unlist(values)
+  stan_elements(all, as.vector(t(matrix(seq_len(n * prod(each)), prod(each), n))), c(n, each))
+}
+
+# ---- arithmetic ----------------------------------------------------------------------------------
+
+stan_same_size <- function(x, y) {
+  if (length(x) != length(y)) {
+    stop(sprintf("sizes differ: %d and %d", length(x), length(y)), call. = FALSE)
+  }
+}
+
+stan_each <- function(op, x, y) {
+  stan_same_size(x, y)
+  op(x, y)
+}
+
+stan_dot <- function(x, y) {
+  stan_same_size(x, y)
+  sum(x * y)
+}
+
+stan_modulo <- function(x, y) x - y * trunc(x / y)
+
+# The sum of the log densities of several values.
+stan_total <- function(f, ...) {
+  n <- 1L
+  for (k in seq_len(...length())) {
+    m <- length(...elt(k))
+    if (m == 0L) return(0)
+    if (m != 1L && n != 1L && m != n) {
+      stop(sprintf("sizes differ: %d and %d", n, m), call. = FALSE)
+    }
+    if (m != 1L) n <- m
+  }
+  sum(f(...))
+}
+
+stan_truncated <- function(value, norm, y, lower, upper) {
+  inside <- (y >= lower) * (y <= upper)
+  if (!is_traced(inside)) return(if (all(inside == 1)) value - norm else -Inf)
+  value - norm + sum(log(inside))
+}
+
+# ---- choices -------------------------------------------------------------------------------------
+
+# `yes` or `no`; of a traced condition both, by element.
+stan_either <- function(test, yes, no) {
+  if (!is_traced(test)) return(if (isTRUE(test != 0)) yes else no)
+  if (identical(yes, no)) return(yes)
+  if (is.list(yes)) return(Map(stan_either, list(test), yes, no))
+  trace_apply("ifelse", test, yes, no)
+}
+
+# The same for the results of functions.
+stan_branch <- function(test, yes, no) stan_either(test, yes(), no())
+
+is_traced_condition <- function(test) is_traced(test)
+
+stan_and <- function(a, b) {
+  if (!is_traced(a)) return(if (isTRUE(a != 0)) b else FALSE)
+  a * b
+}
+
+stan_or <- function(a, b) {
+  if (!is_traced(a)) return(if (isTRUE(a != 0)) TRUE else b)
+  1 - (1 - a) * (1 - b)
+}
+
+# ---- messages ------------------------------------------------------------------------------------
+
+stan_text <- function(...) {
+  parts <- lapply(list(...), function(x) {
+    if (is_traced(x)) return("<value>")
+    if (is.character(x)) return(x)
+    if (length(x) == 1L) return(format(x))
+    paste0("[", paste(format(x, trim = TRUE), collapse = ","), "]")
+  })
+  paste(unlist(parts), collapse = "")
+}
+
+stan_show <- function(...) cat(stan_text(...), "\n", sep = "")
+
+# Stops an evaluation: the point has density zero.
+stan_reject <- function(...) {
+  stop(structure(list(message = stan_text(...), call = NULL),
+                 class = c("cl_stan_reject", "error", "condition")))
+}
+
+stan_fatal <- function(...) {
+  stop(structure(list(message = paste("fatal_error:", stan_text(...)), call = NULL),
+                 class = c("cl_stan_fatal", "error", "condition")))
+}
+
+# ---- all iterations of a loop at once (R/stan-lanes.R) -------------------------------------------
+
+# The positions of x[i, j, ...] for vectors of indices, of which those of length one are the same in
+# all lanes.
+stan_lane_positions <- function(dims, parts, name) {
+  at <- 1
+  stride <- 1
+  for (k in seq_along(dims)) {
+    i <- parts[[k]]
+    if (is_traced(i)) refuse_index()
+    out <- i < 1 | i > dims[k] | is.na(i)
+    if (any(out)) stan_outside(name, i[out][1L], dims[k])
+    at <- at + (i - 1) * stride
+    stride <- stride * dims[k]
+  }
+  at
+}
+
+stan_lane_pick <- function(x, ...) {
+  dims <- if (is.null(dim(x))) length(x) else dim(x)
+  stan_elements(x, stan_lane_positions(dims, list(...), substitute(x)))
+}
+
+stan_lane_put <- function(x, value, ...) {
+  dims <- if (is.null(dim(x))) length(x) else dim(x)
+  at <- stan_lane_positions(dims, list(...), substitute(x))
+  if (length(value) == 1L && length(at) > 1L) value <- rep_value(value, length(at))
+  stan_place(x, at, value)
+}
+
+rep_value <- function(x, n) if (is_traced(x)) stan_elements(x, rep(1L, n)) else rep(x, n)
+
+# The sum over n lanes of a value that may be the same in all.
+stan_lane_sum <- function(x, n) if (length(x) == 1L) x * n else sum(x)
+
+stan_lane_mask <- function(test, n) rep_len(!is.na(test) & test != 0, n)
+
+# The lanes of a branch: a number that is the same in all, elements, or rows.
+stan_lane_part <- function(x, chosen) {
+  if (length(dim(x)) == 2L) return(stan_pick(x, c(FALSE, FALSE), which(chosen), NULL))
+  if (length(x) == 1L) x else stan_elements(x, which(chosen))
+}
+
+stan_lane_merge <- function(old, chosen, new) {
+  n <- length(chosen)
+  if (length(dim(new)) == 2L) {
+    at <- which(rep(chosen, ncol(new)))
+    return(stan_place(old, at, as.vector(new)))
+  }
+  if (length(old) == 1L) old <- rep_value(old, n)
+  if (length(new) == 1L) new <- rep_value(new, sum(chosen))
+  stan_place(old, which(chosen), new)
+}
+
+# A vector that is the same in all n lanes as a matrix.
+stan_lane_repeat <- function(x, n) stan_elements(x, rep(seq_along(x), each = n), c(n, length(x)))
+
+st_lane_log_sum_exp <- function(x) cl_log_sum_exp(x, 1)
+
+st_lane_dot_self <- function(x) rowSums(x^2)
+
+st_lane_softmax <- function(x) cl_softmax(x, 1)
+
+st_lane_log_softmax <- function(x) x - cl_log_sum_exp(x, 1)
+
+st_lane_categorical_lpmf <- function(y, theta) {
+  log(stan_elements(theta, seq_along(y) + length(y) * (y - 1)))
+}
+
+st_lane_categorical_logit_lpmf <- function(y, beta) {
+  stan_elements(beta, seq_along(y) + length(y) * (y - 1)) - cl_log_sum_exp(beta, 1)
+}

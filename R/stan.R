@@ -1,0 +1,263 @@
+# cl_stan(): Stan programs as log densities.
+
+#' Stan programs
+#'
+#' Reads a Stan program. Calling the result with data gives the log density of its model, with
+#' gradient, for [cl_sample()] and everything else that takes a log density. No C++ compiler is
+#' needed: the program is recorded as a plain R function is by [cl_gradient()], and runs on the
+#' engine in use.
+#'
+#' `model <- cl_stan("model.stan")` reads and checks a program; an error names the line. `b <-
+#' model(data)` binds data, checks them against the declarations, and computes transformed data.
+#' `cl_sample(b)` samples, and so does `cl_sample(model, data = data)` at once. Starts are uniform
+#' between -2 and 2 on the unconstrained scale unless `init` names parameters. Draws have Stan's
+#' names, such as `theta[1,2]`, and include transformed parameters and generated quantities, which R
+#' computes for each draw.
+#'
+#' A bound model is called with all parameters by name, or with a list of them, on their own scale:
+#' `b(mu = 1, tau = 2)` is the log density without the Jacobian determinants of constraints, with
+#' the attribute `"gradient"`. Statements `y ~ f(...)` count with their constants; `drop = TRUE`
+#' leaves out those that Stan leaves out where the distribution's parameters are data. Further
+#' elements are
+#' - `b$unconstrained(u, jacobian = TRUE)`: the same for the unconstrained vector, as samplers use
+#'   it;
+#' - `b$constrain(u)`: the list of parameters; `b$free(parameters)`: the vector back;
+#' - `b$dimension`: its length; `b$data`: the data.
+#'
+#' @section The language:
+#' Blocks, types, constraints, indices on both sides of assignments, loops and branches, functions
+#' with overloads and recursion, `~`, `target +=`, truncation, `print`, `reject` and `fatal_error`.
+#' Conditions that depend on parameters are evaluated by computing both branches and choosing; where
+#' that is impossible (loops that end by such a condition), the program is recorded again in each
+#' evaluation, which a message says once. Parts of a loop whose iterations do not depend on each
+#' other are computed for all of them at once.
+#'
+#' A function of the library that is not available is an error when the program is read. Not there
+#' yet are complex numbers, tuples as data or parameters, stiff solvers (`ode_bdf` and
+#' `integrate_ode_bdf` use the Runge-Kutta method of [cl_ode()]), algebraic solvers,
+#' `integrate_1d`, `ode_adjoint`, eigenvalues of parameters, `wiener` and `gaussian_dlm_obs`.
+#' @param file The name of a file with a Stan program.
+#' @param code The program as text, instead of a file.
+#' @param include Folders in which `#include` looks for files.
+#' @param x,object A model or a bound model.
+#' @param ... For `update()`: new data by name, which replace those of the same name. Otherwise not
+#'   used.
+#' @return A function of class `"cl_stan"`: `model(data)`, where `data` is a named list, an
+#'   environment, or the name of a file of JSON or of R's [dump()] format. Arrays of numbers are
+#'   vectors or arrays; arrays of vectors and matrices are arrays whose first dimensions are those
+#'   of the array, as for rstan. Its value has class `"cl_stan_density"`.
+#' @section Errors:
+#' `statcl_error_stan`, with field `line`, for programs that cannot be read, for data that do not
+#' fit their declarations (field `variable`), and for errors in evaluations.
+#' @seealso [cl_sample()], [cl_gradient()]
+#' @export
+#' @examples
+#' model <- cl_stan(code = "
+#'   data {
+#'     int<lower=0> J;
+#'     vector[J] y;
+#'     vector<lower=0>[J] sigma;
+#'   }
+#'   parameters {
+#'     real mu;
+#'     real<lower=0> tau;
+#'     vector[J] z;
+#'   }
+#'   transformed parameters {
+#'     vector[J] theta = mu + tau * z;
+#'   }
+#'   model {
+#'     mu ~ normal(0, 5);
+#'     tau ~ cauchy(0, 5);
+#'     z ~ std_normal();
+#'     y ~ normal(theta, sigma);
+#'   }")
+#' model
+#' b <- model(list(J = 8, y = c(28, 8, -3, 7, -1, 1, 18, 12),
+#'                 sigma = c(15, 10, 16, 11, 9, 11, 10, 18)))
+#' b(mu = 1, tau = 2, z = numeric(8))
+#' fit <- cl_sample(b, chains = 2, warmup = 200, iter = 200, seed = 1)
+#' summary(fit, parameters = c("mu", "tau", "theta"))
+cl_stan <- function(file = NULL, code = NULL, include = NULL) {
+  if (is.null(file) == is.null(code)) abort_argument("file", "give 'file' or 'code'")
+  if (!is.null(file)) {
+    if (!is.character(file) || length(file) != 1L || is.na(file)) {
+      abort_argument("file", "'file' must be the name of a file")
+    }
+    if (!file.exists(file)) abort_argument("file", sprintf("there is no file '%s'", file))
+    code <- paste(readLines(file, warn = FALSE), collapse = "\n")
+    if (is.null(include)) include <- dirname(file)
+  }
+  if (!is.character(code) || anyNA(code)) abort_argument("code", "'code' must be text")
+  code <- paste(code, collapse = "\n")
+  program <- read_stan(code, file, include)
+  stan_model(program, strsplit(code, "\n", fixed = TRUE)[[1L]])
+}
+
+read_stan <- function(code, file, include) {
+  .Call(r_stan_read, code, if (is.null(file)) "code" else file, as.character(include))
+}
+
+# The model of a checked program.
+stan_model <- function(program, lines = character()) {
+  known <- new.env(parent = environment(stan_model))
+  known$program <- program
+  known$lines <- lines
+  known$code <- stan_code(program)
+  model <- function(data = list()) new_stan_density(bind_stan(parent.env(environment()), data))
+  environment(model) <- known
+  structure(model, class = c("cl_stan", "function"))
+}
+
+# ---- bound models --------------------------------------------------------------------------------
+
+new_stan_density <- function(state) {
+  state$density <- NULL
+  state$unconstrained <- function(u, jacobian = TRUE, drop = FALSE) {
+    if (!is.numeric(u) || length(u) != state$dimension) {
+      abort_argument("u", sprintf("'u' must be a vector of length %d", as.integer(state$dimension)))
+    }
+    value <- stan_caught(stan_vector_density(state, jacobian, drop)(.u = as.double(u)), state$model)
+    attr(value, "gradient") <- unlist(attr(value, "gradient"), use.names = FALSE)
+    value
+  }
+  state$constrain <- function(u) {
+    stan_caught(stan_plain_parameters(state)(as.double(u)), state$model)
+  }
+  state$free <- function(parameters) stan_unconstrained_start(state, parameters)
+  b <- function(..., drop = FALSE) stan_value(.state, list(...), drop)
+  environment(b) <- list2env(list(.state = state, stan_value = stan_value), parent = topenv())
+  structure(b, class = c("cl_stan_density", "function"))
+}
+
+#' @export
+`$.cl_stan_density` <- function(x, name) environment(x)$.state[[name]]
+
+# The compiled density of the unconstrained vector, one for each choice.
+stan_vector_density <- function(state, jacobian = TRUE, drop = FALSE) {
+  key <- paste0("vector", jacobian, drop)
+  if (is.null(state[[key]])) {
+    if (state$dimension == 0) stan_abort("the program has no parameters", NA)
+    code <- if (drop) stan_code(state$model$program, TRUE) else state$model$code
+    f <- stan_vector_function(state, code, jacobian)
+    state[[key]] <- stan_compiled(f, list(.u = rep(0.1, state$dimension)), state$model)
+  }
+  state[[key]]
+}
+
+stan_value <- function(state, given, drop) {
+  names <- vapply(state$parameters, `[[`, "", "name")
+  if (length(given) == 1L && is.list(given[[1L]]) && !identical(base::names(given), names)) {
+    given <- given[[1L]]
+  }
+  missing <- setdiff(names, base::names(given))
+  if (length(missing) > 0L) {
+    abort_argument(missing[1L], sprintf("the parameter '%s' is missing", missing[1L]))
+  }
+  other <- setdiff(base::names(given), names)
+  if (length(other) > 0L) {
+    abort_argument(other[1L], sprintf("the model has no parameter '%s': its parameters are %s",
+                                      other[1L], paste(names, collapse = ", ")))
+  }
+  point <- lapply(state$parameters, function(p) stan_shaped(given[[p$name]], p))
+  names(point) <- names
+  key <- paste0("named", drop)
+  if (is.null(state[[key]])) {
+    code <- if (drop) stan_code(state$model$program, TRUE) else state$model$code
+    state[[key]] <- stan_compiled(stan_named_function(state, code), point, state$model)
+  }
+  stan_caught(do.call(state[[key]], point), state$model)
+}
+
+# A parameter's value in its shape.
+stan_shaped <- function(x, p) {
+  n <- prod(p$size)
+  if (!is.numeric(x) || length(x) != n) {
+    abort_argument(p$name, sprintf("'%s' must have %s, not %s", p$name,
+                                   count_of(n, "element"), describe(x)))
+  }
+  x <- as.double(x)
+  if (length(p$size) > 1L) dim(x) <- p$size
+  x
+}
+
+# The unconstrained vector of a list of parameters; those that it has not are at zero there.
+stan_unconstrained_start <- function(state, parameters) {
+  if (is.numeric(parameters) && length(parameters) == state$dimension) {
+    return(as.double(parameters))
+  }
+  if (!is.list(parameters)) {
+    abort_argument("init", paste("'init' must be a named list of parameters, or a vector on the",
+                                 "unconstrained scale"))
+  }
+  u <- numeric(state$dimension)
+  frame <- new.env(parent = state$plain)
+  for (p in state$parameters) {
+    bounds <- stan_bounds(p$constraint, state$model$code$cx, frame, p$d)
+    x <- parameters[[p$name]]
+    if (!is.null(x)) {
+      x <- stan_shaped(x, p)
+      free <- suppressWarnings(do.call(stan_free, c(list(x, p$spec), bounds)))
+      if (length(free) != length(p$index) || !all(is.finite(free))) {
+        abort_argument("init", sprintf("'init' has a value of '%s' outside of its constraint",
+                                       p$name))
+      }
+      u[p$index] <- free
+    }
+    assign(p$name, do.call(st_constrain, c(list(u[p$index], p$spec), bounds))[[1L]], envir = frame)
+  }
+  u
+}
+
+stan_plain_parameters <- function(state) {
+  if (is.null(state$inside)) state$inside <- stan_output_function(state, FALSE)
+  state$inside
+}
+
+# ---- methods -------------------------------------------------------------------------------------
+
+stan_declaration_text <- function(d, size = NULL) {
+  text <- function(s) paste(deparse(stan_expr(s, list(traced = FALSE))), collapse = "")
+  sizes <- if (is.null(size)) vapply(d$sizes, text, "") else format(size, trim = TRUE)
+  base <- d$type$base
+  if (!is.null(d$constraint) && !d$constraint$kind %in% c("none", "range", "offset")) {
+    base <- sub("stochastic", "stochastic_matrix", d$constraint$kind)
+  }
+  paste0(base, " ", d$name, if (length(sizes) > 0L) sprintf("[%s]", paste(sizes, collapse = ", ")))
+}
+
+#' @rdname cl_stan
+#' @export
+print.cl_stan <- function(x, ...) {
+  program <- environment(x)$program
+  show <- function(title, statements) {
+    text <- vapply(stan_declared(statements), stan_declaration_text, "")
+    if (length(text) > 0L) writeLines(strwrap(paste0(title, ": ", paste(text, collapse = "; ")),
+                                              exdent = 2L))
+  }
+  cat("<cl_stan> Stan program\n")
+  show("data", program$data)
+  show("parameters", program$parameters)
+  show("transformed parameters", program$transformed_parameters)
+  show("generated quantities", program$generated_quantities)
+  invisible(x)
+}
+
+#' @rdname cl_stan
+#' @export
+print.cl_stan_density <- function(x, ...) {
+  state <- environment(x)$.state
+  cat(sprintf("<cl_stan_density> log density of a Stan program, %s on the unconstrained scale\n",
+              count_of(state$dimension, "number")))
+  text <- vapply(state$parameters, function(p) stan_declaration_text(p$d, p$size), "")
+  if (length(text) > 0L) writeLines(strwrap(paste0("parameters: ", paste(text, collapse = "; ")),
+                                            exdent = 2L))
+  invisible(x)
+}
+
+#' @rdname cl_stan
+#' @export
+update.cl_stan_density <- function(object, ...) {
+  state <- environment(object)$.state
+  new_stan_density(bind_stan(state$model, utils::modifyList(state$data, list(...))))
+}

@@ -1,0 +1,109 @@
+# Reads, binds and differentiates the programs of a copy of posteriordb, and prints a table:
+#   Rscript bench/posteriordb.R FOLDER [PATTERN] [sample] [rstan]
+# FOLDER is posterior_database of a clone of stan-dev/posteriordb, PATTERN a regular expression of
+# names of programs. Columns: seconds to read, to bind and to the first gradient; the relative error
+# of the derivative along a random direction against differences; milliseconds of a gradient.
+# "rstan": differences of the log density between two points against those of rstan, which compiles
+# the program for a minute. "sample": draws against the reference draws of the posterior, in units
+# of the standard error, where STATCL_REFERENCE names the folder with the summaries.
+suppressMessages(library(statcl))
+arguments <- commandArgs(TRUE)
+folder <- arguments[1L]
+pattern <- if (length(arguments) > 1L) arguments[2L] else "."
+checks <- arguments[-(1:2)]
+
+files <- list.files(file.path(folder, "posteriors"), "json$", full.names = TRUE)
+posteriors <- lapply(files, function(f) {
+  utils::modifyList(jsonlite::fromJSON(f), list(id = sub("[.]json$", "", basename(f))))
+})
+program_of <- vapply(posteriors, `[[`, "", "model_name")
+if (!"sample" %in% checks) posteriors <- posteriors[!duplicated(program_of)]
+wanted <- function(p) any(grepl(pattern, c(p$id, p$model_name), perl = TRUE))
+posteriors <- Filter(wanted, posteriors)
+
+read_data <- function(name) {
+  zip <- file.path(folder, "data", "data", paste0(name, ".json.zip"))
+  file <- utils::unzip(zip, exdir = tempfile("data"))
+  on.exit(unlink(dirname(file), recursive = TRUE))
+  jsonlite::fromJSON(file)
+}
+
+seconds <- function(code) system.time(code)[["elapsed"]]
+
+# The relative error of the derivative along a direction.
+slope_error <- function(f, u) {
+  v <- stats::rnorm(length(u))
+  v <- v / sqrt(sum(v^2))
+  slope <- sum(attr(f(u), "gradient") * v)
+  best <- Inf
+  for (h in 10^-(2:6)) {
+    at <- function(k) as.vector(f(u + k * h * v))
+    d <- (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
+    error <- abs(d - slope) / max(1, abs(slope))
+    if (is.finite(error)) best <- min(best, error)
+  }
+  best
+}
+
+run_one <- function(p) {
+  row <- list(program = p$model_name, read = NA, bind = NA, first = NA, error = NA, ms = NA,
+              value = NA, note = "")
+  file <- file.path(folder, "models", "stan", paste0(p$model_name, ".stan"))
+  setTimeLimit(elapsed = 120)
+  on.exit(setTimeLimit(elapsed = Inf))
+  tryCatch({
+    data <- read_data(p$data_name)
+    row$read <- seconds(model <- cl_stan(file))
+    row$bind <- seconds(b <- model(data))
+    set.seed(1)
+    for (try in 1:20) {
+      u <- stats::runif(b$dimension, -1, 1) / try
+      took <- seconds(value <- b$unconstrained(u))
+      if (try == 1L) row$first <- took
+      if (all(is.finite(c(value, attr(value, "gradient"))))) break
+    }
+    row$value <- as.vector(value)
+    row$error <- slope_error(b$unconstrained, u)
+    took <- seconds(for (k in 1:3) b$unconstrained(u + k / 1000)) / 3
+    n <- max(1, min(200, round(0.2 / max(took, 1e-5))))
+    row$ms <- 1000 * seconds(for (k in seq_len(n)) b$unconstrained(u + k / 1000)) / n
+    if ("rstan" %in% checks) row$note <- against_rstan(p, file, data, b, u)
+    if ("sample" %in% checks) row$note <- against_draws(p, b)
+  }, error = function(e) row$note <<- sub("\n.*", "", conditionMessage(e)))
+  row
+}
+
+against_rstan <- function(p, file, data, b, u) {
+  fit <- suppressWarnings(rstan::stan(file, data = data, chains = 0, refresh = 0))
+  other <- u + 0.1
+  theirs <- vapply(list(u, other), function(u) rstan::log_prob(fit, u, gradient = FALSE), 0)
+  ours <- vapply(list(u, other), function(u) as.vector(b$unconstrained(u)), 0)
+  g <- rstan::grad_log_prob(fit, u)
+  sprintf("rstan: value %.1e, gradient %.1e", abs(diff(theirs) - diff(ours)) / abs(diff(theirs)),
+          max(abs(g - attr(b$unconstrained(u), "gradient"))) / max(abs(g)))
+}
+
+against_draws <- function(p, b) {
+  reference <- file.path(Sys.getenv("STATCL_REFERENCE"), paste0(p$id, ".json"))
+  if (!file.exists(reference)) return("no reference draws")
+  reference <- jsonlite::fromJSON(reference)
+  took <- seconds(fit <- suppressWarnings(cl_sample(b, seed = 1, refresh = 0)))
+  table <- summary(fit)
+  table <- table[match(names(reference$reference), table$parameter), ]
+  want <- do.call(rbind, reference$reference)
+  z <- abs(table$mean - want[, 1]) / sqrt(table$mcse^2 + want[, 2]^2 / want[, 3])
+  sprintf("means within %.1f standard errors, sd within %.1f%%, rhat %.3f, %d divergent, %.1f s",
+          max(z), 100 * max(abs(table$sd / want[, 2] - 1)), max(table$rhat),
+          sum(fit$diagnostics$divergent), took)
+}
+
+results <- lapply(posteriors, function(p) {
+  row <- run_one(p)
+  cat(sprintf("%-45s %6.2f %6.2f %7.2f %9.1e %9.3f %14.7g %s\n", row$program, row$read, row$bind,
+              row$first, row$error, row$ms, row$value, row$note))
+  row
+})
+reads <- vapply(results, function(r) !is.na(r$read), NA)
+right <- vapply(results, function(r) isTRUE(r$error < 1e-6), NA)
+cat(sprintf("%d programs: %d read, %d evaluated with the right derivative\n", length(results),
+            sum(reads), sum(right)))

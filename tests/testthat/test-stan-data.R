@@ -1,0 +1,64 @@
+# Data of Stan programs, and errors.
+
+fault_of <- function(code) tryCatch(code, statcl_error = identity)
+
+test_that("data are read from lists, environments and files", {
+  m <- cl_stan(code = "data { int N; array[N] int k; vector[N] y; matrix[2, N] x;
+    array[2, N] real a; array[2] vector[N] v; array[0] int e; real r; }
+    parameters { real b; }
+    model { target += b * (sum(k) + sum(y) + sum(x) + sum(a[1]) + sum(v[2]) + r); }")
+  d <- list(N = 3, k = 1:3, y = c(0.5, 1, 2), x = matrix(1:6, 2), a = matrix(7:12, 2),
+            v = matrix(1:6 / 2, 2), r = -1)
+  want <- with(d, sum(k) + sum(y) + sum(x) + sum(a[1, ]) + sum(v[2, ]) + r)
+  expect_equal(as.vector(m(d)(b = 1)), want)
+  expect_equal(as.vector(m(list2env(d))(b = 1)), want)
+  file <- tempfile(fileext = ".R")
+  dump(names(d), file, envir = list2env(d))
+  expect_equal(as.vector(m(file)(b = 1)), want)
+  json <- tempfile(fileext = ".json")
+  writeLines('{"N": 3, "k": [1, 2, 3], "y": [0.5, 1, 2.0e0], "x": [[1,3,5],[2,4,6]], "r": -1,
+    "a": [[7, 9, 11], [8, 10, 12]], "v": [[0.5, 1.5, 2.5], [1, 2, 3]], "e": []}', json)
+  expect_equal(as.vector(m(json)(b = 1)), want)
+  b <- update(m(d), r = 5)
+  expect_equal(as.vector(b(b = 1)), want + 6)
+})
+
+test_that("faults of data name the variable", {
+  m <- cl_stan(code = "data { int<lower=1> N; vector<lower=0>[N] y; simplex[2] s; }
+    parameters { real b; } model { b ~ normal(0, 1); }")
+  good <- list(N = 2, y = c(1, 2), s = c(0.5, 0.5))
+  fault <- function(...) {
+    e <- fault_of(m(utils::modifyList(good, list(...))))
+    expect_s3_class(e, "statcl_error_stan")
+    c(e$variable, conditionMessage(e))
+  }
+  expect_match(fault(y = NULL)[2], "data 'y' is missing")
+  expect_match(fault(y = 1:3)[2], "data 'y' has the size 3, but must have 2")
+  expect_match(fault(y = c(1, -1))[2], "is -1, but must be at least 0")
+  expect_match(fault(N = 1.5)[2], "whole numbers")
+  expect_match(fault(N = 0)[2], "at least 1")
+  expect_match(fault(s = c(0.5, 0.6))[2], "not a simplex")
+  expect_match(fault(y = c("a", "b"))[2], "must be numeric")
+  expect_equal(fault(y = c(1, NA))[1], "y")
+})
+
+test_that("errors name the line", {
+  line_of <- function(code) {
+    e <- fault_of(code)
+    expect_s3_class(e, "statcl_error_stan")
+    e$line
+  }
+  program <- "parameters {\n real a;\n}\nmodel {\n a ~ %s;\n}"
+  expect_equal(line_of(cl_stan(code = sprintf(program, "norml(0, 1)"))), 5)
+  expect_equal(line_of(cl_stan(code = sprintf(program, "wiener(1, 1, 1, 1)"))), 5)
+  out <- cl_stan(code = "data {\n int N;\n}\nparameters {\n vector[3] a;\n}\nmodel {\n target += 1;
+  target += a[N];\n}")
+  e <- fault_of(out(list(N = 4))(a = 1:3))
+  expect_equal(e$line, 9)
+  expect_match(conditionMessage(e), "'a' is out of bounds")
+  wrong <- cl_stan(code = "data { int N; }\ntransformed data {\n vector[N] z;\n z[N + 1] = 2;\n}
+  parameters { real a; }")
+  expect_equal(line_of(wrong(list(N = 2))), 4)
+  e <- fault_of(out(list(N = 1))(b = 1))
+  expect_match(conditionMessage(e), "the parameter 'a' is missing")
+})

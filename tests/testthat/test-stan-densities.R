@@ -1,0 +1,267 @@
+# Distributions of Stan programs: `y ~ name(arguments)` with values of data and parameters, against
+# R's functions or formulas of the Stan functions reference.
+
+real <- "real y;"
+positive <- "real<lower=0> y;"
+
+# name, arguments with their types, the point, and the log density of the point.
+continuous <- list(
+  normal = list("real y; real m; real<lower=0> s;", "m, s", list(y = 0.3, m = 1, s = 2),
+                function(y, m, s) dnorm(y, m, s, log = TRUE)),
+  std_normal = list("real y;", "", list(y = 0.7), function(y) dnorm(y, log = TRUE)),
+  cauchy = list("real y; real m; real<lower=0> s;", "m, s", list(y = 0.3, m = 1, s = 2),
+                function(y, m, s) dcauchy(y, m, s, log = TRUE)),
+  student_t = list("real y; real<lower=0> n; real m; real<lower=0> s;", "n, m, s",
+                   list(y = 0.3, n = 4.5, m = 1, s = 2),
+                   function(y, n, m, s) dt((y - m) / s, n, log = TRUE) - log(s)),
+  double_exponential = list("real y; real m; real<lower=0> s;", "m, s",
+                            list(y = 0.3, m = 1, s = 2),
+                            function(y, m, s) -log(2 * s) - abs(y - m) / s),
+  logistic = list("real y; real m; real<lower=0> s;", "m, s", list(y = 0.3, m = 1, s = 2),
+                  function(y, m, s) dlogis(y, m, s, log = TRUE)),
+  gumbel = list("real y; real m; real<lower=0> s;", "m, s", list(y = 0.3, m = 1, s = 2),
+                function(y, m, s) -log(s) - (y - m) / s - exp(-(y - m) / s)),
+  lognormal = list("real<lower=0> y; real m; real<lower=0> s;", "m, s",
+                   list(y = 0.3, m = 1, s = 2), function(y, m, s) dlnorm(y, m, s, log = TRUE)),
+  chi_square = list("real<lower=0> y; real<lower=0> n;", "n", list(y = 0.8, n = 3.5),
+                    function(y, n) dchisq(y, n, log = TRUE)),
+  inv_chi_square = list("real<lower=0> y; real<lower=0> n;", "n", list(y = 0.8, n = 3.5),
+                        function(y, n) dchisq(1 / y, n, log = TRUE) - 2 * log(y)),
+  scaled_inv_chi_square = list("real<lower=0> y; real<lower=0> n; real<lower=0> s;", "n, s",
+                               list(y = 0.8, n = 3.5, s = 1.3), function(y, n, s) {
+                                 dgamma(1 / y, n / 2, n * s^2 / 2, log = TRUE) - 2 * log(y)
+                               }),
+  exponential = list("real<lower=0> y; real<lower=0> b;", "b", list(y = 0.8, b = 1.7),
+                     function(y, b) dexp(y, b, log = TRUE)),
+  gamma = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
+               list(y = 0.8, a = 2.2, b = 1.7), function(y, a, b) dgamma(y, a, b, log = TRUE)),
+  inv_gamma = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
+                   list(y = 0.8, a = 2.2, b = 1.7),
+                   function(y, a, b) dgamma(1 / y, a, b, log = TRUE) - 2 * log(y)),
+  weibull = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
+                 list(y = 0.8, a = 2.2, b = 1.7), function(y, a, b) dweibull(y, a, b, log = TRUE)),
+  frechet = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
+                 list(y = 0.8, a = 2.2, b = 1.7),
+                 function(y, a, b) dweibull(1 / y, a, 1 / b, log = TRUE) - 2 * log(y)),
+  rayleigh = list("real<lower=0> y; real<lower=0> s;", "s", list(y = 0.8, s = 1.7),
+                  function(y, s) dweibull(y, 2, s * sqrt(2), log = TRUE)),
+  loglogistic = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
+                     list(y = 0.8, a = 2.2, b = 1.7),
+                     function(y, a, b) dlogis(log(y), log(a), 1 / b, log = TRUE) - log(y)),
+  pareto = list("real<lower=0> y; real<lower=0> m; real<lower=0> a;", "m, a",
+                list(y = 2.5, m = 1.2, a = 1.7),
+                function(y, m, a) dexp(log(y / m), a, log = TRUE) - log(y)),
+  pareto_type_2 = list("real<lower=0> y; real m; real<lower=0> l; real<lower=0> a;", "m, l, a",
+                       list(y = 2.5, m = 0.3, l = 1.2, a = 1.7),
+                       function(y, m, l, a) log(a / l) - (a + 1) * log(1 + (y - m) / l)),
+  beta = list("real<lower=0, upper=1> y; real<lower=0> a; real<lower=0> b;", "a, b",
+              list(y = 0.3, a = 2.2, b = 1.7), function(y, a, b) dbeta(y, a, b, log = TRUE)),
+  beta_proportion = list("real<lower=0, upper=1> y; real<lower=0, upper=1> m; real<lower=0> k;",
+                         "m, k", list(y = 0.3, m = 0.4, k = 5),
+                         function(y, m, k) dbeta(y, m * k, (1 - m) * k, log = TRUE)),
+  uniform = list("real y; real a; real b;", "a, b", list(y = 0.3, a = -1, b = 2),
+                 function(y, a, b) dunif(y, a, b, log = TRUE)),
+  von_mises = list("real y; real m; real<lower=0> k;", "m, k", list(y = 0.3, m = 0.5, k = 2),
+                   function(y, m, k) k * cos(y - m) - log(2 * pi * besselI(k, 0))),
+  skew_normal = list("real y; real m; real<lower=0> s; real a;", "m, s, a",
+                     list(y = 0.3, m = 1, s = 2, a = -0.7), function(y, m, s, a) {
+                       log(2) + dnorm(y, m, s, log = TRUE) + pnorm(a * (y - m) / s, log.p = TRUE)
+                     }),
+  skew_double_exponential = list("real y; real m; real<lower=0> s; real<lower=0, upper=1> t;",
+                                 "m, s, t", list(y = 0.3, m = 1, s = 2, t = 0.3),
+                                 function(y, m, s, t) {
+                                   log(2 * t * (1 - t) / s) -
+                                     2 / s * ((1 - t) * (y < m) * (m - y) + t * (y > m) * (y - m))
+                                 }),
+  exp_mod_normal = list("real y; real m; real<lower=0> s; real<lower=0> l;", "m, s, l",
+                        list(y = 0.3, m = 1, s = 2, l = 0.7), function(y, m, s, l) {
+                          log(integrate(function(z) dnorm(y - z, m, s) * dexp(z, l), 0, Inf,
+                                        rel.tol = 1e-12)$value)
+                        }))
+
+test_that("densities of numbers and vectors", {
+  each_case <- function(name) {
+    row <- continuous[[name]]
+    model <- sprintf("y ~ %s(%s);", name, row[[2]])
+    check_stan_case(stan_case(row[[1]], model, row[[3]],
+                              function(p) do.call(row[[4]], p)), name)
+  }
+  for (name in names(continuous)) each_case(name)
+  # a vector of data, with one parameter as a vector
+  y <- c(0.2, 1.1, 2.3)
+  for (name in c("normal", "cauchy", "gamma", "student_t")) {
+    row <- continuous[[name]]
+    point <- row[[3]][-1]
+    first <- names(point)[1]
+    point[[first]] <- point[[first]] + c(0, 0.5, 1)
+    declared <- sub(sprintf("real(<[^>]*>)? %s;", first), sprintf("vector\\1[3] %s;", first),
+                    sub("real(<[^>]*>)? y;", "", row[[1]]))
+    check_stan_case(stan_case(declared, sprintf("y ~ %s(%s);", name, row[[2]]), point,
+                              function(p) sum(do.call(row[[4]], c(list(y), p))),
+                              "vector[3] y;", list(y = y)), name)
+  }
+})
+
+discrete <- list(
+  bernoulli = list("real<lower=0, upper=1> p;", "p", list(p = 0.3), c(0, 1, 1),
+                   function(y, p) dbinom(y, 1, p, log = TRUE)),
+  bernoulli_logit = list("real a;", "a", list(a = 0.3), c(0, 1, 1),
+                         function(y, a) dbinom(y, 1, plogis(a), log = TRUE)),
+  binomial = list("real<lower=0, upper=1> p;", "9, p", list(p = 0.3), c(0, 4, 9),
+                  function(y, p) dbinom(y, 9, p, log = TRUE)),
+  binomial_logit = list("real a;", "9, a", list(a = 0.3), c(0, 4, 9),
+                        function(y, a) dbinom(y, 9, plogis(a), log = TRUE)),
+  beta_binomial = list("real<lower=0> a; real<lower=0> b;", "9, a, b", list(a = 1.5, b = 2.5),
+                       c(0, 4, 9),
+                       function(y, a, b) lchoose(9, y) + lbeta(y + a, 9 - y + b) - lbeta(a, b)),
+  poisson = list("real<lower=0> l;", "l", list(l = 2.5), c(0, 4, 9),
+                 function(y, l) dpois(y, l, log = TRUE)),
+  poisson_log = list("real a;", "a", list(a = 0.9), c(0, 4, 9),
+                     function(y, a) dpois(y, exp(a), log = TRUE)),
+  neg_binomial = list("real<lower=0> a; real<lower=0> b;", "a, b", list(a = 1.5, b = 0.5),
+                      c(0, 4, 9), function(y, a, b) dnbinom(y, a, b / (1 + b), log = TRUE)),
+  neg_binomial_2 = list("real<lower=0> m; real<lower=0> f;", "m, f", list(m = 2.5, f = 0.5),
+                        c(0, 4, 9), function(y, m, f) dnbinom(y, f, mu = m, log = TRUE)),
+  neg_binomial_2_log = list("real e; real<lower=0> f;", "e, f", list(e = 0.8, f = 0.5),
+                            c(0, 4, 9),
+                            function(y, e, f) dnbinom(y, f, mu = exp(e), log = TRUE)),
+  categorical = list("simplex[3] t;", "t", list(t = c(0.2, 0.3, 0.5)), c(1, 3, 2),
+                     function(y, t) log(t[y])),
+  categorical_logit = list("vector[3] b;", "b", list(b = c(0.2, -0.3, 0.5)), c(1, 3, 2),
+                           function(y, b) b[y] - log(sum(exp(b)))),
+  ordered_logistic = list("real e; ordered[2] c;", "e, c", list(e = 0.2, c = c(-0.3, 0.5)),
+                          c(1, 3, 2), function(y, e, c) {
+                            log(diff(c(0, plogis(c - e), 1))[y])
+                          }),
+  ordered_probit = list("real e; ordered[2] c;", "e, c", list(e = 0.2, c = c(-0.3, 0.5)),
+                        c(1, 3, 2), function(y, e, c) log(diff(c(0, pnorm(c - e), 1))[y])))
+
+test_that("probabilities of counts and categories", {
+  for (name in names(discrete)) {
+    row <- discrete[[name]]
+    density <- function(p) sum(do.call(row[[5]], c(list(row[[4]]), p)))
+    values <- list(N = 3, y = row[[4]])
+    check_stan_case(stan_case(row[[1]], sprintf("y ~ %s(%s);", name, row[[2]]), row[[3]], density,
+                              "int N; array[N] int y;", values), name)
+    # one after another
+    loop <- sprintf("for (n in 1:N) target += %s_lpmf(y[n] | %s);", name, row[[2]])
+    check_stan_case(stan_case(row[[1]], loop, row[[3]], density, "int N; array[N] int y;", values),
+                    paste(name, "in a loop"))
+  }
+})
+
+cumulative <- list(
+  normal = list(c(0.3, 1, 2), function(q, m, s, ...) pnorm(q, m, s, ...)),
+  cauchy = list(c(0.3, 1, 2), function(q, m, s, ...) pcauchy(q, m, s, ...)),
+  logistic = list(c(0.3, 1, 2), function(q, m, s, ...) plogis(q, m, s, ...)),
+  student_t = list(c(0.3, 4, 1, 2), function(q, n, m, s, ...) pt((q - m) / s, n, ...)),
+  lognormal = list(c(0.3, 1, 2), function(q, m, s, ...) plnorm(q, m, s, ...)),
+  exponential = list(c(0.3, 2), function(q, b, ...) pexp(q, b, ...)),
+  gamma = list(c(0.8, 2, 1.5), function(q, a, b, ...) pgamma(q, a, b, ...)),
+  inv_gamma = list(c(0.8, 2, 1.5), function(q, a, b, lower.tail, ...) {
+    pgamma(1 / q, a, b, lower.tail = !lower.tail, ...)
+  }),
+  weibull = list(c(0.8, 2, 1.5), function(q, a, b, ...) pweibull(q, a, b, ...)),
+  beta = list(c(0.3, 2, 1.5), function(q, a, b, ...) pbeta(q, a, b, ...)),
+  gumbel = list(c(0.3, 1, 2), function(q, m, s, lower.tail, ...) {
+    p <- exp(-exp(-(q - m) / s))
+    log(if (lower.tail) p else 1 - p)
+  }))
+
+test_that("distribution functions", {
+  for (name in names(cumulative)) {
+    row <- cumulative[[name]]
+    x <- row[[1]]
+    names <- c("q", "a", "b", "c")[seq_along(x)]
+    for (lower in c(TRUE, FALSE)) {
+      model <- sprintf("target += %s_%s(q | %s);", name, if (lower) "lcdf" else "lccdf",
+                       paste(names[-1], collapse = ", "))
+      check_stan_case(stan_case(paste(sprintf("real<lower=0> %s;", names), collapse = " "), model,
+                                as.list(stats::setNames(x, names)), function(p) {
+                                  do.call(row[[2]], c(unname(p), list(lower.tail = lower,
+                                                                     log.p = TRUE)))
+                                }), paste(name, lower))
+    }
+  }
+})
+
+test_that("truncation", {
+  check_stan_case(stan_case("real m; real<lower=0> s;", "y ~ normal(m, s) T[0, 3];",
+                            list(m = 1, s = 2), function(p) {
+                              dnorm(1.4, p$m, p$s, log = TRUE) -
+                                log(pnorm(3, p$m, p$s) - pnorm(0, p$m, p$s))
+                            }, "real y;", list(y = 1.4)), "both")
+  check_stan_case(stan_case("real<lower=0> s;", "s ~ cauchy(0, 2.5) T[0, ];", list(s = 1.3),
+                            function(p) dcauchy(p$s, 0, 2.5, log = TRUE) + log(2)), "lower")
+  check_stan_case(stan_case("real<lower=0> l;", "for (i in 1:3) y[i] ~ poisson(l) T[1, ];",
+                            list(l = 1.3), function(p) {
+                              sum(dpois(c(1, 2, 5), p$l, log = TRUE) - ppois(0, p$l, FALSE, TRUE))
+                            }, "array[3] int y;", list(y = c(1, 2, 5))), "counts")
+})
+
+test_that("densities of vectors and matrices", {
+  S <- matrix(c(2, 0.5, 0.3, 0.5, 1.5, 0.2, 0.3, 0.2, 1), 3)
+  y <- c(0.3, -1, 0.7)
+  normal <- function(y, m, S) {
+    z <- y - m
+    -0.5 * sum(z * solve(S, z)) - 0.5 * as.vector(determinant(2 * pi * S)$modulus)
+  }
+  flat <- function(f) structure(f, flat = TRUE) # moves of a symmetric matrix are not free
+  check_stan_case(stan_case("vector[3] m;", "y ~ multi_normal(m, S);", list(m = c(1, 0, -1)),
+                            function(p) normal(y, p$m, S), "vector[3] y; matrix[3, 3] S;",
+                            list(y = y, S = S)), "multi_normal")
+  check_stan_case(stan_case("vector[3] m;", "y ~ multi_normal_prec(m, S);", list(m = c(1, 0, -1)),
+                            function(p) normal(y, p$m, solve(S)), "vector[3] y; matrix[3, 3] S;",
+                            list(y = y, S = S)), "multi_normal_prec")
+  check_stan_case(stan_case("vector[3] m; cholesky_factor_cov[3] L;",
+                            "y ~ multi_normal_cholesky(m, L);",
+                            list(m = c(1, 0, -1), L = t(chol(S))),
+                            flat(function(p) normal(y, p$m, tcrossprod(p$L))), "vector[3] y;",
+                            list(y = y)), "multi_normal_cholesky")
+  Y <- rbind(y, y + 1)
+  check_stan_case(stan_case("vector[3] m;", "y ~ multi_normal(m, S);", list(m = c(1, 0, -1)),
+                            function(p) normal(y, p$m, S) + normal(y + 1, p$m, S),
+                            "array[2] vector[3] y; matrix[3, 3] S;", list(y = Y, S = S)), "rows")
+  check_stan_case(stan_case("real<lower=0> n; vector[3] m;", "y ~ multi_student_t(n, m, S);",
+                            list(n = 4, m = c(1, 0, -1)), function(p) {
+                              z <- y - p$m
+                              lgamma((p$n + 3) / 2) - lgamma(p$n / 2) - 1.5 * log(p$n * pi) -
+                                0.5 * log(det(S)) -
+                                0.5 * (p$n + 3) * log(1 + sum(z * solve(S, z)) / p$n)
+                            }, "vector[3] y; matrix[3, 3] S;", list(y = y, S = S)), "student")
+  check_stan_case(stan_case("simplex[3] t; vector<lower=0>[3] a;", "t ~ dirichlet(a);",
+                            list(t = c(0.2, 0.3, 0.5), a = c(1, 2, 3)), function(p) {
+                              lgamma(sum(p$a)) - sum(lgamma(p$a)) + sum((p$a - 1) * log(p$t))
+                            }), "dirichlet")
+  check_stan_case(stan_case("simplex[3] t;", "y ~ multinomial(t);", list(t = c(0.2, 0.3, 0.5)),
+                            function(p) lgamma(8) - lgamma(3) - lgamma(6) +
+                              sum(c(2, 0, 5) * log(p$t)), "array[3] int y;",
+                            list(y = c(2, 0, 5))), "multinomial")
+  wishart <- function(W, n, S) {
+    k <- nrow(W)
+    0.5 * (n - k - 1) * log(det(W)) - 0.5 * sum(diag(solve(S, W))) - 0.5 * n * k * log(2) -
+      0.5 * n * log(det(S)) - k * (k - 1) / 4 * log(pi) - sum(lgamma((n + 1 - 1:k) / 2))
+  }
+  check_stan_case(stan_case("cov_matrix[3] W;", "W ~ wishart(5, S);", list(W = S + diag(3)),
+                            flat(function(p) wishart(p$W, 5, S)), "matrix[3, 3] S;",
+                            list(S = S)), "wishart")
+  check_stan_case(stan_case("cov_matrix[3] W;", "W ~ inv_wishart(5, S);", list(W = S + diag(3)),
+                            flat(function(p) {
+                              wishart(solve(p$W), 5, solve(S)) - 4 * log(det(p$W))
+                            }), "matrix[3, 3] S;", list(S = S)), "inv_wishart")
+  lkj <- function(eta, k) { # log of the normalising constant
+    j <- seq_len(k - 1)
+    sum((2 * eta - 2 + k - j) * (k - j)) * log(2) +
+      sum((k - j) * (2 * lgamma(eta + (k - j - 1) / 2) - lgamma(2 * eta + k - j - 1)))
+  }
+  R <- cov2cor(S)
+  check_stan_case(stan_case("corr_matrix[3] R; real<lower=0> e;", "R ~ lkj_corr(e);",
+                            list(R = R, e = 1.7), flat(function(p) {
+                              (p$e - 1) * log(det(p$R)) - lkj(p$e, 3)
+                            })), "lkj_corr")
+  check_stan_case(stan_case("cholesky_factor_corr[3] L;", "L ~ lkj_corr_cholesky(1.7);",
+                            list(L = t(chol(R))), flat(function(p) {
+                              d <- diag(p$L)
+                              sum((3 - 2:3 + 2 * 0.7) * log(d[2:3])) - lkj(1.7, 3)
+                            })), "lkj_corr_cholesky")
+})

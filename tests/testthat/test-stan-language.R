@@ -1,0 +1,161 @@
+# The language of Stan programs: types, operators, indices, loops, branches and functions, each
+# against an R function of the same density.
+
+test_that("operators of vectors and matrices", {
+  A <- matrix(c(2, 0.5, -0.3, 0.7, 1.5, 0.2), 3)
+  S <- crossprod(A) + diag(2)
+  check <- function(model, density, name = model) {
+    check_stan_case(stan_case("vector[2] b; row_vector[3] r;", model,
+                              list(b = c(0.5, -1), r = c(0.2, 0.3, -0.4)), density,
+                              "matrix[3, 2] A; matrix[2, 2] S; int k; int l;",
+                              list(A = A, S = S, k = 7, l = -2)), name)
+  }
+  check("target += sum(A * b);", function(p) sum(A %*% p$b))
+  check("target += r * A * b;", function(p) sum(p$r * A %*% p$b))
+  check("target += sum(b * r);", function(p) sum(outer(p$b, p$r)))
+  check("target += sum(square(r * A));", function(p) sum((p$r %*% A)^2))
+  check("target += sum(S \\ b);", function(p) sum(solve(S, p$b)))
+  check("target += sum(b' / S);", function(p) sum(solve(t(S), p$b)))
+  check("target += sum(b .* b ./ (1 + square(b)));", function(p) sum(p$b^2 / (1 + p$b^2)))
+  check("target += sum(A' .* rep_matrix(b, 3)) + sum(2 - r);",
+        function(p) sum(t(A) * p$b) + sum(2 - p$r))
+  check("target += (k / l) * b[1] + (k % 4) * b[2] + k %/% l;",
+        function(p) -3 * p$b[1] + 3 * p$b[2] - 3)
+  check("target += b[1]^2 - pow(r[1], 3) + (-b[2])^k;",
+        function(p) p$b[1]^2 - p$r[1]^3 + (-p$b[2])^7)
+  check("target += (k > 3 && l < 0) * b[1] + !(k == 7 || l == 1) * b[2];", function(p) p$b[1])
+  check("vector[2] c = b; c += b; c *= 3; c[1] -= 1; c ./= b; target += sum(c .* b);",
+        function(p) sum(6 * p$b) - 1)
+})
+
+test_that("indices on both sides", {
+  x <- matrix(1:12 / 10, 3)
+  check <- function(model, density, name = model) {
+    check_stan_case(stan_case("vector[4] b; matrix[3, 4] m; array[2, 3] vector[2] a;", model,
+                              list(b = c(0.5, -1, 2, 0.1), m = x - 0.3,
+                                   a = array(1:12 / 7, c(2, 3, 2))), density,
+                              "matrix[3, 4] x; array[3] int i; array[2, 2] int t;",
+                              list(x = x, i = c(3, 1, 3), t = matrix(c(1, 3, 2, 4), 2))), name)
+  }
+  check("target += sum(b[2:3]) + 2 * b[4] + sum(b[:2]) + sum(b[3:]) + sum(b[:]);",
+        function(p) sum(p$b[2:3]) + 2 * p$b[4] + 2 * sum(p$b))
+  check("target += dot_product(b[i], b[i]) + b[i[2]];", function(p) sum(p$b[c(3, 1, 3)]^2) + p$b[1])
+  check("target += m[2, 3] * b[1] + m[2] * b + sum(m[:, 2]) + sum(m[i, 2:3]);", function(p) {
+    p$m[2, 3] * p$b[1] + sum(p$m[2, ] * p$b) + sum(p$m[, 2]) + sum(p$m[c(3, 1, 3), 2:3])
+  })
+  check("target += a[1, 2][2] * b[1] + a[2, 3, 1] + sum(a[2, 1]) + dot_self(to_vector(a[1][3]));",
+        function(p) p$a[1, 2, 2] * p$b[1] + p$a[2, 3, 1] + sum(p$a[2, 1, ]) + sum(p$a[1, 3, ]^2))
+  check("target += b[t[1, 2]] * b[t[2, 1]] + sum(b[t[2]]);",
+        function(p) p$b[2] * p$b[3] + p$b[3] + p$b[4])
+  check("vector[4] c = rep_vector(1, 4); c[2] = b[1]; c[3:4] = b[1:2]; target += dot_self(c);",
+        function(p) 1 + p$b[1]^2 + sum(p$b[1:2]^2))
+  check(paste("matrix[3, 4] n = x; n[2] = b'; n[1, 3] = b[2]; n[:, 1] = b[2:4];",
+              "n[{1, 3}, 2:3] = m[1:2, 1:2]; target += sum(square(n));"), function(p) {
+                n <- x
+                n[2, ] <- p$b
+                n[1, 3] <- p$b[2]
+                n[, 1] <- p$b[2:4]
+                n[c(1, 3), 2:3] <- p$m[1:2, 1:2]
+                sum(n^2)
+              })
+  check("array[2] vector[3] v; v[1] = b[1:3]; v[2] = {b[1], b[2], 2.5}[{3, 2, 1}][1] * b[2:4];
+         target += sum(v[1] .* v[2]);", function(p) sum(2.5 * p$b[1:3] * p$b[2:4]))
+  check("array[2, 2] real q = {{b[1], b[2]}, {b[3], 4}}; target += q[1, 2] * q[2, 1] + sum(q[2]);",
+        function(p) p$b[2] * p$b[3] + p$b[3] + 4)
+  check("matrix[2, 2] q = [[b[1], b[2]], [b[3], 4]]; target += q[1, 2] * q[2, 1] + q[2] * b[1:2];",
+        function(p) p$b[2] * p$b[3] + p$b[3] * p$b[1] + 4 * p$b[2])
+})
+
+test_that("loops, of which some are computed at once", {
+  y <- c(0.3, 1.2, -0.7, 2, 0.1, 0.5)
+  g <- c(1, 2, 1, 3, 2, 2)
+  check <- function(model, density, name = model) {
+    check_stan_case(stan_case("vector[3] a; real<lower=0> s;", model,
+                              list(a = c(0.5, -1, 2), s = 1.3), density,
+                              "int N; vector[N] y; array[N] int g; matrix[N, 2] x;",
+                              list(N = 6, y = y, g = g, x = cbind(1, y))), name)
+  }
+  plain <- function(p) sum(dnorm(y, p$a[g], p$s, log = TRUE))
+  check("for (n in 1:N) y[n] ~ normal(a[g[n]], s);", plain)
+  check("for (n in 1:N) { real m = a[g[n]]; target += normal_lpdf(y[n] | m, s); }", plain)
+  check("vector[N] m; for (n in 1:N) m[n] = a[g[n]]; y ~ normal(m, s);", plain)
+  check("real m; for (n in 1:N) { m = a[g[n]]; y[n] ~ normal(m, s); }", plain)
+  check("int n = 0; while (1) { n += 1; if (n > N) break; y[n] ~ normal(a[g[n]], s); }", plain)
+  check("for (n in 1:(2 * N)) { if (n > N) continue; y[n] ~ normal(a[g[n]], s); }", plain)
+  check("for (v in y) v ~ normal(a[1], s);", function(p) sum(dnorm(y, p$a[1], p$s, log = TRUE)))
+  check("for (n in 1:N) if (g[n] == 1) y[n] ~ normal(a[1], s); else if (g[n] == 2)
+         target += -square(y[n] - a[2]); else target += s;", function(p) {
+           sum(dnorm(y[g == 1], p$a[1], p$s, log = TRUE)) - sum((y[g == 2] - p$a[2])^2) + p$s
+         })
+  check("for (n in 1:N) { real m = s; if (g[n] == 1) m = a[1]; target += m * y[n]; }",
+        function(p) sum(ifelse(g == 1, p$a[1], p$s) * y))
+  check("vector[N] f; f[1] = a[1]; for (n in 2:N) f[n] = 0.5 * f[n - 1] + y[n] * s;
+         target += sum(square(f));", function(p) {
+           f <- numeric(6)
+           f[1] <- p$a[1]
+           for (n in 2:6) f[n] <- 0.5 * f[n - 1] + y[n] * p$s
+           sum(f^2)
+         })
+  mixture <- function(p) {
+    sum(log(0.3 * dnorm(y, p$a[1], p$s) + 0.7 * dnorm(y, p$a[2], p$s)))
+  }
+  check("for (n in 1:N) target += log_mix(0.3, normal_lpdf(y[n] | a[1], s),
+         normal_lpdf(y[n] | a[2], s));", mixture)
+  check("for (n in 1:N) { vector[2] l = log([0.3, 0.7]');
+         for (k in 1:2) l[k] += normal_lpdf(y[n] | a[k], s); target += log_sum_exp(l); }", mixture)
+  check("array[2] real l; for (n in 1:N) { l[1] = log(0.3) + normal_lpdf(y[n] | a[1], s);
+         l[2] = log(0.7) + normal_lpdf(y[n] | a[2], s); target += log_sum_exp(l); }", mixture)
+  check("for (n in 1:N) y[n] ~ normal(x[n] * a[1:2], s);",
+        function(p) sum(dnorm(y, cbind(1, y) %*% p$a[1:2], p$s, log = TRUE)))
+  check("matrix[N, 2] m; for (n in 1:N) for (k in 1:2) m[n, k] = x[n, k] * a[k];
+         target += sum(exp(m));", function(p) sum(exp(t(t(cbind(1, y)) * p$a[1:2]))))
+  check("real t = 0; for (n in 1:N) t += a[g[n]] * y[n]; target += square(t);",
+        function(p) sum(p$a[g] * y)^2)
+  check("for (i in 1:0) target += a[i];", function(p) 0)
+})
+
+test_that("branches that depend on parameters", {
+  check <- function(model, point, density, functions = "") {
+    check_stan_case(stan_case("real a; real b;", model, point, density, functions = functions),
+                    model)
+  }
+  for (a in c(-0.5, 0.8)) {
+    point <- list(a = a, b = 0.3)
+    check("target += a > 0 ? a * b : exp(a);", point,
+          function(p) if (p$a > 0) p$a * p$b else exp(p$a))
+    check("real c = 1; if (a > 0) { c = a * b; target += b; } else c = b; target += c;", point,
+          function(p) if (p$a > 0) p$a * p$b + p$b else p$b)
+    check("if (a > 0 && b > 0) target += log(a); else if (a < -1) target += 3; target += a * b;",
+          point, function(p) (if (p$a > 0) log(p$a) else 0) + p$a * p$b)
+    check("target += f(a) * b;", point,
+          function(p) if (p$a > 0) p$a^2 * p$b else -3 * p$a * p$b,
+          "real f(real x) { if (x > 0) return x^2; return -3 * x; }")
+  }
+})
+
+test_that("functions of the program", {
+  check_stan_case(stan_case("real a; vector[2] v;",
+                            "target += f(a) + f(v) + fib(7) * a; add_lp(a);",
+                            list(a = 0.4, v = c(1, 2)), function(p) {
+                              p$a^2 + sum(p$v) * 2 + 13 * p$a - p$a^3
+                            }, functions = "
+    real f(real x) { return x^2; }
+    real f(vector x) { return 2 * sum(x); }
+    int fib(int n) { if (n < 3) return 1; return fib(n - 1) + fib(n - 2); }
+    void add_lp(real a) { target += -a^3; }"), "overloads, recursion, _lp")
+  check_stan_case(stan_case("real<lower=0> r; array[2] real y;", "y ~ steep(r);
+    target += steep_lupdf(y[1] | r);", list(r = 1.4, y = c(0.3, 0.5)), function(p) {
+      g <- function(y) log(p$r) - p$r * y
+      sum(g(p$y)) + g(p$y[1])
+    }, functions = "
+    real steep_lpdf(array[] real y, real r) { real s = 0; for (v in y) s += log(r) - r * v;
+      return s; }
+    real steep_lpdf(real y, real r) { return log(r) - r * y; }"), "_lpdf")
+})
+
+test_that("reject, transformed data, jacobian and print", {
+  b <- cl_stan(code = "data { int N; } transformed data { vector[N] z; for (n in 1:N) z[n] = n^2; }
+    parameters { real a; } model { if (N > 3) reject(\"N is \", N); target += a * sum(z); }")
+  expect_equal(as.vector(b(list(N = 3))(a = 2)), 28)
+  expect_identical(as.vector(b(list(N = 4))(a = 2)), -Inf)
+})

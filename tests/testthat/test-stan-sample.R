@@ -1,0 +1,73 @@
+# Sampling Stan programs.
+
+schools <- "data { int J; vector[J] y; vector<lower=0>[J] sigma; }
+  parameters { real mu; real<lower=0> tau; vector[J] z; }
+  transformed parameters { vector[J] theta = mu + tau * z; }
+  model { mu ~ normal(0, 5); tau ~ cauchy(0, 5); z ~ std_normal(); y ~ normal(theta, sigma); }
+  generated quantities { vector[J] log_lik; matrix[2, 2] m = [[mu, tau], [1, 2]];
+    array[J] real rep = normal_rng(theta, sigma);
+    for (j in 1:J) log_lik[j] = normal_lpdf(y[j] | theta[j], sigma[j]); }"
+data <- list(J = 8, y = c(28, 8, -3, 7, -1, 1, 18, 12), sigma = c(15, 10, 16, 11, 9, 11, 10, 18))
+
+test_that("a program is sampled as a plain R function is", {
+  m <- cl_stan(code = schools)
+  b <- m(data)
+  quiet <- function(code) suppressWarnings(code)
+  fit <- quiet(cl_sample(b, chains = 2, warmup = 100, iter = 50, seed = 1, refresh = 0))
+  expect_identical(dim(fit$draws), c(50L, 2L, 38L))
+  names <- dimnames(fit$draws)[[3]]
+  expect_identical(names[c(1, 2, 3, 11, 19, 27, 28, 31)],
+                   c("mu", "tau", "z[1]", "theta[1]", "log_lik[1]", "m[1,1]", "m[2,1]", "rep[1]"))
+  draws <- as.matrix(fit)
+  expect_equal(draws[, "theta[3]"], draws[, "mu"] + draws[, "tau"] * draws[, "z[3]"])
+  expect_equal(draws[, "log_lik[2]"], dnorm(8, draws[, "theta[2]"], 10, log = TRUE))
+  f <- cl_gradient(function(u) {
+    tau <- exp(u[2])
+    z <- u[3:10]
+    dnorm(u[1], 0, 5, log = TRUE) + dcauchy(tau, 0, 5, log = TRUE) + u[2] +
+      sum(dnorm(z, log = TRUE)) + sum(dnorm(data$y, u[1] + tau * z, data$sigma, log = TRUE))
+  })
+  short <- function(f, ...) {
+    as.matrix(quiet(cl_sample(f, ..., chains = 2, warmup = 20, iter = 3, seed = 1, refresh = 0)))
+  }
+  expect_equal(unname(short(f, numeric(10), start = "random")[, 1]), unname(short(b)[, "mu"]),
+               tolerance = 1e-4)
+  again <- quiet(cl_sample(m, data = data, chains = 2, warmup = 100, iter = 50, seed = 1,
+                           refresh = 0))
+  expect_identical(again$draws, fit$draws)
+  expect_identical(rownames(fit$bounds)[fit$bounds[, 1] == 0], "tau")
+  expect_equal(mean(cl_generate(fit, function(mu, m) m[1, 1] - mu)), 0)
+  more <- quiet(cl_sample(b, fit, chains = 1, warmup = 20, iter = 20, seed = 1, refresh = 0))
+  expect_identical(dim(more$draws), c(20L, 1L, 38L))
+})
+
+test_that("modes and approximations", {
+  b <- cl_stan(code = "data { int N; vector[N] y; } parameters { real m; real<lower=0> s; }
+    model { y ~ normal(m, s); } generated quantities { real v = s^2; }")(
+      list(N = 10, y = (1:10) / 3))
+  mode <- cl_optimise(b, list(m = 1, s = 1))
+  s <- sqrt(mean(((1:10) / 3 - 5.5 / 3)^2))
+  expect_equal(coef(mode), c(m = 5.5 / 3, s = s), tolerance = 1e-6)
+  expect_equal(unname(sqrt(diag(vcov(mode)))), s / sqrt(c(10, 20)), tolerance = 1e-4)
+  x <- cl_laplace(b, seed = 1, draws = 50)
+  expect_identical(dimnames(x$draws)[[3]], c("m", "s", "v"))
+  expect_equal(x$draws[, 1, "v"], x$draws[, 1, "s"]^2)
+})
+
+test_that("the sampler calibrates a program", {
+  m <- cl_stan(code = "data { int N; array[N] int y; } parameters { real<lower=0> l; }
+    model { l ~ exponential(1); y ~ poisson(l); }")
+  simulate <- function() {
+    l <- rexp(1)
+    list(parameters = list(l = l), data = list(N = 3, y = rpois(3, l)))
+  }
+  result <- suppressWarnings(cl_calibrate(simulate, m, replicates = 3, draws = 9, warmup = 100,
+                                          seed = 1))
+  expect_identical(nrow(result$ranks), 3L)
+})
+
+test_that("printing", {
+  m <- cl_stan(code = schools)
+  expect_output(print(m), "parameters: real mu; real tau; vector z\\[J\\]")
+  expect_output(print(m(data)), "10 numbers")
+})
