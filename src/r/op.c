@@ -35,7 +35,7 @@ void r_op_init(void) {
 
 scl_status r_op_find(SEXP string, unsigned *out) {
   for (unsigned k = 0; k < SCL_OPERATION_COUNT; k++) {
-    if (op_string[k] == string && scl_operations[k].rule != NULL) {
+    if (op_string[k] == string) {
       *out = k;
       return SCL_OK;
     }

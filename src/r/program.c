@@ -91,21 +91,13 @@ static scl_status read_table(SEXP nodes, node_table *t) {
   return SCL_OK;
 }
 
-/* The row with this name. */
-static scl_status find_row(SEXP name, unsigned *out) {
-  for (*out = 0; *out < SCL_OPERATION_COUNT; ++*out) {
-    if (strcmp(scl_operations[*out].name, CHAR(name)) == 0) return SCL_OK;
-  }
-  return scl_fail_argument("nodes", "there is no operation '%.40s'", CHAR(name));
-}
-
 /* The kind of a node, and of APPLY and REDUCE the operation: scl_op, scl_reduction. */
 static scl_status find_kind(SEXP name, SEXP of, scl_value_kind *kind, unsigned *op) {
   unsigned row;
-  SCL_TRY(find_row(name, &row));
+  SCL_TRY(r_op_find(name, &row));
   *kind = scl_operations[row].kind;
   if (*kind == SCL_VALUE_APPLY || *kind == SCL_VALUE_REDUCE) {
-    SCL_TRY(find_row(of, &row));
+    SCL_TRY(r_op_find(of, &row));
     if (scl_operations[row].kind != *kind) return bad_nodes();
   }
   *op = row >= SCL_FIRST_REDUCTION ? row - SCL_FIRST_REDUCTION : row;
