@@ -46,7 +46,8 @@ bool test_small(void);
 bool test_quick(void);
 
 /* Whether a case of a suite that takes turns is run today (STATCL_TEST_TURN): on a device one of
- * `rounds` each time that the suite has its turn; all of them on the host and without a turn. */
+ * `rounds` each time that the suite has its turn; all of them on the host and without a turn. The
+ * case has random numbers of its own; after a loop of such cases test_seed() does the same. */
 bool test_turn(const scl_context *ctx, size_t item, size_t rounds);
 
 /* Folder of the kernel sources: STATCL_KERNELS, else that of the source tree. */

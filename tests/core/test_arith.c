@@ -342,6 +342,7 @@ void test_arith(scl_context *ctx) {
       check_op(ctx, (scl_op)op, 9, 9, (scl_view)(view / 4), (scl_view)(view % 4));
     }
   }
+  test_seed(1);
   check_views(ctx);
   for (size_t s = 0; s < SHAPES; s++) {
     check_scaling(ctx, shape[s][0], shape[s][1], SCL_GENERAL);

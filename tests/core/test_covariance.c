@@ -235,6 +235,7 @@ void test_covariance(scl_context *ctx) {
       check_inputs(ctx, makers[j], shapes[i][0], 0, 1 + i % 4);
     }
   }
+  test_seed(1);
   check_matrix(ctx, test_kernel_mixed, test_small() ? 20 : 300, 20, 35);
   check_adjoint(ctx, test_kernel_mixed, 40, 0, 35); /* more derivatives than one launch has */
   check_adjoint(ctx, test_kernel_composed, 20, 0, 15);

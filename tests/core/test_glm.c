@@ -445,6 +445,7 @@ void test_glm(scl_context *ctx) {
   check_few(ctx);
   check_layouts(ctx);
   check_predictors(ctx);
+  test_seed(1);
   check_many_cuts(ctx);
   check_families();
   check_response(ctx);

@@ -288,6 +288,7 @@ void test_program_pass(scl_context *ctx) {
     check_not_finite(ctx);
     check_data(ctx);
     check_vectors(ctx);
+    test_seed(1);
     check_derivatives(ctx);
   }
   set_pass(before != NULL ? before : "");
