@@ -218,7 +218,7 @@ traced_det <- function(x, ...) {
   parts$sign * exp(parts$modulus)
 }
 
-# The node of an LU factor in the layout of src/ops/lu.h, followed by log |det| and the sign.
+# The node of an LU factor in the layout of src/ops/lu.c, followed by log |det| and the sign.
 lu_factor <- function(a, n) {
   size <- n * (n + 1L) + 2L
   record("lu", "", node_of(trace_operand(a)), n, size)

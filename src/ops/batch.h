@@ -35,7 +35,7 @@ scl_status scl_batch_inverse(const scl_mat *a, size_t n, size_t batch, bool cofa
 scl_status scl_batch_chol(const scl_mat *a, size_t n, size_t batch, bool upper,
                           scl_batch_report *report, scl_mat **out);
 
-/* Reverse mode of the lower factors: scl_chol_adjoint() of each. A zero on a diagonal is reported
+/* Reverse mode of the lower factors: CHOL_ADJOINT of each. A zero on a diagonal is reported
  * in the status. */
 scl_status scl_batch_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, size_t n, size_t batch,
                                   scl_batch_report *report, scl_mat **out);
