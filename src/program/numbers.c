@@ -25,6 +25,10 @@ bool scl_is_number_group(const scl_compiling *c, const scl_group *g) {
   return true;
 }
 
+static int readers_of(const scl_compiling *c, int v) {
+  return c->first_reader[v + 1] - c->first_reader[v];
+}
+
 /* Whether a value, or a view of it, is read outside of the group. */
 static bool is_stored(const scl_compiling *c, int v, int group) {
   if (c->lowered.holder[v] >= 0) return true;
@@ -73,10 +77,13 @@ static scl_status add_value(numbering *w, int v) {
   scl_number_step *s = &w->n->step[w->n->steps++];
   s->op = value->kind == SCL_VALUE_COPY ? (unsigned)SCL_OP_COUNT : value->op;
   for (int k = 0; k < value->operands; k++) {
-    s->arg[k] = register_of(w, scl_tape_operand(t, v, k), &status);
+    const int x = scl_tape_operand(t, v, k);
+    s->arg[k] = register_of(w, x, &status);
+    if ((s->arg[k] & SCL_REGISTER_KIND) == SCL_REGISTER_OTHER && readers_of(c, x) == 1)
+      s->only |= 1u << k;
   }
   c->list_of[v] = w->list;
-  c->uses[v] = c->first_reader[v + 1] - c->first_reader[v];
+  c->uses[v] = readers_of(c, v);
   if (is_stored(c, v, w->group)) {
     if (status == SCL_OK) status = scl_storage_make(c, v);
     s->to = c->step[v] = place_of(w, v, &status);

@@ -156,8 +156,8 @@ static void check_numbers(scl_context *ctx, unsigned op, double *memory, scl_blo
   double constant = memory[2], found;
   const int other = SCL_REGISTER_OTHER | 2;
   const scl_number_step step[] = {
-      {SCL_OP_COUNT, other, {SCL_REGISTER_CONSTANT, 0, 0}},
-      {op, SCL_REGISTER_PLACE | 1, {SCL_REGISTER_PLACE, other, SCL_REGISTER_CONSTANT}}};
+      {SCL_OP_COUNT, other, {SCL_REGISTER_CONSTANT, 0, 0}, 0},
+      {op, SCL_REGISTER_PLACE | 1, {SCL_REGISTER_PLACE, other, SCL_REGISTER_CONSTANT}, 0}};
   scl_numbers numbers = {.steps = 2, .places = 2, .constants = 1, .others = 3};
   numbers.step = (scl_number_step *)step;
   numbers.place = (scl_number_place *)place;
@@ -187,6 +187,31 @@ static void check_numbers(scl_context *ctx, unsigned op, double *memory, scl_blo
   CHECK(memory[52] == memory[20] + memory[22] + memory[23]);
 }
 
+/* Two operations, of which the second alone reads the first one's result, as either operand. */
+static void check_pairs(scl_context *ctx, double *memory, scl_block all) {
+  const scl_number_place place[] = {
+      {all.buffer, 0}, {all.buffer, 1}, {all.buffer, 2}, {all.buffer, 3}};
+  const int other = SCL_REGISTER_OTHER;
+  for (unsigned op = 0; op < SCL_OP_COUNT * SCL_OP_COUNT * 2; op++) {
+    const unsigned first = op / 2 / SCL_OP_COUNT, second = op / 2 % SCL_OP_COUNT, at = op % 2;
+    scl_number_step step[] = {{first, other, {0, 1, 1}, 0}, {second, 3, {2, 2, 2}, 1u << at}};
+    if (scl_op_arity((scl_op)second) <= (int)at) continue;
+    step[1].arg[at] = other;
+    scl_numbers numbers = {.steps = 2, .places = 4, .others = 1, .step = step};
+    numbers.place = (scl_number_place *)place;
+    const scl_repeat part = {.numbers = &numbers};
+    struct scl_ready_plan *ready = NULL;
+    int taken = 0;
+    REQUIRE_OK(ctx->engine->expr_ready(ctx, 1, &part, &taken, &ready));
+    ctx->engine->expr_repeat(ready);
+    ctx->engine->expr_forget(ready);
+    const double t = scl_op_value((scl_op)first, memory[0], memory[1], memory[1]);
+    const double c = memory[2], a = at == 0 ? t : c, b = at == 1 ? t : c;
+    const double want = scl_op_value((scl_op)second, a, b, c);
+    CHECK(memcmp(&want, &memory[3], sizeof want) == 0 || (want != want && memory[3] != memory[3]));
+  }
+}
+
 static void check_all_numbers(scl_context *ctx) {
   static const double start[] = {0.0, 0.0, -1.5, 0.25, 3.0, 1.0, NAN};
   static const double index[CHOSEN] = {3, 0, 2, 2, 1}, begins[] = {0, 2, 2, 5};
@@ -205,6 +230,11 @@ static void check_all_numbers(scl_context *ctx) {
       memcpy(memory + 40, order, sizeof order);
       check_numbers(ctx, op, memory, all);
     }
+  }
+  for (int k = 0; k < 3; k++) {
+    test_fill(memory, 4);
+    if (k > 0) memory[k] = 0.0;
+    check_pairs(ctx, memory, all);
   }
   scl_buffer_release(all.buffer);
 }

@@ -61,43 +61,67 @@ static void run_blocks(scl_host_blocks *r) {
 /* ---- moved elements ------------------------------------------------------------------------- */
 
 static void gather(const scl_host_code *s) {
-  for (size_t k = 0; k < s[1].count; k++) s->to[k] = s->a[(size_t)s->b[k]];
+  for (size_t k = 0; k < s->count; k++) s->to[k] = s->a[(size_t)s->b[k]];
 }
 
 static void sum_groups(const scl_host_code *s) {
   size_t i = (size_t)s->b[0];
-  for (size_t k = 0; k < s[1].count; k++) {
+  for (size_t k = 0; k < s->count; k++) {
     const size_t end = (size_t)s->b[k + 1];
     double sum = 0.0;
-    for (; i < end; i++) sum += s->a[(size_t)s[1].a[i]];
+    for (; i < end; i++) sum += s->a[(size_t)s->c[i]];
     s->to[k] = sum;
   }
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
+static int first_of(unsigned op) {
+  switch (op) {
+#define FIRST(NAME, ...)                                                                           \
+  case SCL_OP_##NAME:                                                                              \
+    return SCL_FIRST_##NAME;
+    SCL_CODE_FIRSTS(FIRST)
+#undef FIRST
+  default:
+    return -1;
+  }
+}
+
+/* Sums and products of two numbers do not depend on their order. */
+static int second_of(unsigned op, int place) {
+  if (op == SCL_OP_ADD || op == SCL_OP_MUL) place = 0;
+  switch (2 * op + (unsigned)place) {
+#define SECOND(NAME, where, ...)                                                                   \
+  case 2 * SCL_OP_##NAME + where:                                                                  \
+    return SCL_SECOND_##NAME##_##where;
+    SCL_CODE_SECONDS(SECOND, )
+#undef SECOND
+  default:
+    return -1;
+  }
+}
+
+unsigned scl_host_code_pair(unsigned first, unsigned second, int place) {
+  const int f = first_of(first), s = second_of(second, place);
+  return f < 0 || s < 0 ? 0 : (unsigned)(SCL_CODE_PAIR + f * SCL_SECOND_COUNT + s);
+}
+
 /* The frequent operations are here for speed; all others, and the meaning of each, are in
  * kernels/include/elementwise.def. */
 #define FREQUENT(CASE)                                                                             \
-  CASE(ADD, a + b)                                                                                 \
-  CASE(SUB, a - b)                                                                                 \
-  CASE(MUL, a *b)                                                                                  \
-  CASE(DIV, a / b)                                                                                 \
-  CASE(TIMES, a == 0.0 ? 0.0 : a * b)                                                              \
+  SCL_CODE_FIRSTS(CASE)                                                                            \
   CASE(OVER, a == 0.0 ? 0.0 : a / b)                                                               \
   CASE(GT, isnan(a) || isnan(b) ? a + b : a > b ? 1.0 : 0.0)                                       \
+  CASE(GE, isnan(a) || isnan(b) ? a + b : a >= b ? 1.0 : 0.0)                                      \
   CASE(EQ, isnan(a) || isnan(b) ? a + b : a == b ? 1.0 : 0.0)                                      \
-  CASE(NEG, -a)                                                                                    \
-  CASE(ABS, fabs(a))                                                                               \
-  CASE(SQUARE, a *a)                                                                               \
+  CASE(PMAX, isnan(a) ? a : isnan(b) ? b : fmax(a, b))                                             \
+  CASE(SIGN, a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : fabs(a))                                             \
   CASE(SQRT, sqrt(a))                                                                              \
   CASE(EXP, exp(a))                                                                                \
   CASE(LOG, log(a))                                                                                \
-  CASE(LOG1P, log1p(a))
-
-void scl_host_code_run(const scl_host_code *s, int entries) {
-  for (const scl_host_code *end = s + entries; s < end; s++) {
-    switch (s->op) {
+  CASE(LOG1P, log1p(a))                                                                            \
+  CASE(IFELSE, isnan(a) ? a : a != 0.0 ? b : *s->c)
 #define CASE(NAME, expression)                                                                     \
   case SCL_OP_##NAME: {                                                                            \
     const double a = *s->a, b = *s->b;                                                             \
@@ -105,27 +129,38 @@ void scl_host_code_run(const scl_host_code *s, int entries) {
     *s->to = expression;                                                                           \
     break;                                                                                         \
   }
+#define PAIR(NAME, place, second, FIRST, first)                                                    \
+  case SCL_CODE_PAIR + SCL_FIRST_##FIRST *SCL_SECOND_COUNT + SCL_SECOND_##NAME##_##place: {        \
+    const double a = *s->a, b = *s->b, c = *s->c, t = first;                                       \
+    (void)b, (void)c;                                                                              \
+    *s->to = second;                                                                               \
+    break;                                                                                         \
+  }
+#define PAIRS(NAME, first) SCL_CODE_SECONDS(PAIR, NAME, first)
+
+/* A pair rounds twice. */
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("fp-contract=off")))
+#endif
+void scl_host_code_run(const scl_host_code *s, int entries) {
+  for (const scl_host_code *end = s + entries; s < end; s++) {
+    switch (s->op) {
       FREQUENT(CASE)
-#undef CASE
-    case SCL_OP_IFELSE:
-      *s->to = isnan(*s->a) ? *s->a : *s->a != 0.0 ? *s->b : *s[1].a;
-      s++;
-      break;
+      SCL_CODE_FIRSTS(PAIRS)
     case SCL_CODE_COPY:
       *s->to = *s->a;
       break;
     case SCL_CODE_THREE:
-      *s->to = scl_op_value((scl_op)s[1].op, *s->a, *s->b, *s[1].a);
-      s++;
+      *s->to = scl_op_value((scl_op)s->count, *s->a, *s->b, *s->c);
       break;
     case SCL_CODE_BLOCKS:
       run_blocks(s->blocks);
       break;
     case SCL_CODE_GATHER:
-      gather(s++);
+      gather(s);
       break;
     case SCL_CODE_SUMS:
-      sum_groups(s++);
+      sum_groups(s);
       break;
     default:
       *s->to = scl_op_value((scl_op)s->op, *s->a, *s->b, 0.0);

@@ -34,28 +34,65 @@ typedef struct {
   scl_host_total total[SCL_PLAN_OUTPUTS];
 } scl_host_blocks;
 
-/* *to = op(*a, *b), or what follows; of an IFELSE the third operand is `a` of the next entry. */
+/* *to = op(*a, *b, *c), or what follows. */
 typedef struct {
-  size_t op;
+  uint32_t op, count;
   double *to;
   union {
     const double *a;
     scl_host_blocks *blocks;
   };
-  union {
-    const double *b;
-    size_t count;
-  };
+  const double *b, *c;
 } scl_host_code;
+
+/* Two operations whose intermediate result nothing else reads, t = first(*a, *b) and
+ * *to = second(t, *c). */
+#define SCL_CODE_FIRSTS(EACH)                                                                      \
+  EACH(ADD, a + b)                                                                                 \
+  EACH(SUB, a - b)                                                                                 \
+  EACH(MUL, a *b)                                                                                  \
+  EACH(DIV, a / b)                                                                                 \
+  EACH(TIMES, a == 0.0 ? 0.0 : a * b)                                                              \
+  EACH(SQUARE, a *a)                                                                               \
+  EACH(NEG, -a)                                                                                    \
+  EACH(ABS, fabs(a))
+/* By the operation, and whether t is its first operand. */
+#define SCL_CODE_SECONDS(EACH, ...)                                                                \
+  EACH(ADD, 0, t + c, __VA_ARGS__)                                                                 \
+  EACH(SUB, 0, t - c, __VA_ARGS__)                                                                 \
+  EACH(SUB, 1, c - t, __VA_ARGS__)                                                                 \
+  EACH(MUL, 0, t *c, __VA_ARGS__)                                                                  \
+  EACH(DIV, 0, t / c, __VA_ARGS__)                                                                 \
+  EACH(DIV, 1, c / t, __VA_ARGS__)                                                                 \
+  EACH(TIMES, 0, t == 0.0 ? 0.0 : t * c, __VA_ARGS__)                                              \
+  EACH(TIMES, 1, c == 0.0 ? 0.0 : c * t, __VA_ARGS__)                                              \
+  EACH(SQUARE, 0, t *t, __VA_ARGS__)                                                               \
+  EACH(NEG, 0, -t, __VA_ARGS__)                                                                    \
+  EACH(SQRT, 0, sqrt(t), __VA_ARGS__)                                                              \
+  EACH(EXP, 0, exp(t), __VA_ARGS__)
+enum {
+#define FIRST(NAME, ...) SCL_FIRST_##NAME,
+  SCL_CODE_FIRSTS(FIRST) SCL_FIRST_COUNT
+#undef FIRST
+};
+enum {
+#define SECOND(NAME, place, ...) SCL_SECOND_##NAME##_##place,
+  SCL_CODE_SECONDS(SECOND, ) SCL_SECOND_COUNT
+#undef SECOND
+};
 
 enum {
   SCL_CODE_COPY = SCL_OP_COUNT, /* *to = *a */
-  SCL_CODE_THREE,  /* the operation and its third operand are those of the next entry */
-  SCL_CODE_BLOCKS, /* the elements of a plan */
-  SCL_CODE_GATHER, /* to[k] = a[b[k]]; `count` of the next entry says for how many k */
-  SCL_CODE_SUMS    /* to[k] = the sum of a[i] for i from b[k] to before b[k + 1] in the list `a`
-                      of the next entry, which has the `count` too */
+  SCL_CODE_THREE,               /* an operation of three operands: number `count` */
+  SCL_CODE_BLOCKS,              /* the elements of a plan */
+  SCL_CODE_GATHER,              /* to[k] = a[b[k]], for `count` k */
+  SCL_CODE_SUMS,                /* to[k] = the sum of a[c[i]] for i from b[k] to before b[k + 1] */
+  SCL_CODE_PAIR                 /* + first SCL_SECOND_COUNT + second */
 };
+
+/* The code of a pair; 0: there is none. `place`: of the first one's result among the operands of
+ * the second. */
+unsigned scl_host_code_pair(unsigned first, unsigned second, int place);
 
 /* Runs these entries. */
 void scl_host_code_run(const scl_host_code *code, int entries);

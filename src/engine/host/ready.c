@@ -82,17 +82,45 @@ static void emit(struct scl_ready_plan *r, scl_host_code entry) {
   r->code[r->entries++] = entry;
 }
 
-/* *to = op(arg[0], ...). */
-static void emit_op(struct scl_ready_plan *r, unsigned op, double *to, const double *const *arg) {
+static bool is_plain(const scl_host_code *e) {
+  return e->op <= SCL_CODE_THREE || e->op >= SCL_CODE_PAIR;
+}
+
+/* Operand `place` of this entry is a number that nothing else reads: if one of the last entries
+ * computes it, both may become one. False if not. */
+static bool emit_pair(struct scl_ready_plan *r, scl_host_code e, int place) {
+  const double *t = place == 0 ? e.a : e.b;
+  int k = r->entries - 1;
+  while (k >= 0 && r->entries - k < FEW_ROWS && is_plain(&r->code[k]) && r->code[k].to != t) k--;
+  if (k < 0 || r->code[k].to != t) return false;
+  const scl_host_code first = r->code[k];
+  const unsigned op = scl_host_code_pair(first.op, e.op, place);
+  bool may = op != 0 && is_plain(&first);
+  for (int i = k + 1; i < r->entries; i++) {
+    may = may && r->code[i].to != first.a && r->code[i].to != first.b;
+  }
+  if (!may) return false;
+  memmove(r->code + k, r->code + k + 1, (size_t)(r->entries - 1 - k) * sizeof e);
+  const double *c = place == 0 ? e.b : e.a;
+  r->code[r->entries - 1] = (scl_host_code){op, 0, e.to, {first.a}, first.b, c};
+  return true;
+}
+
+/* *to = op(arg[0], ...); `only` as in scl_number_step. */
+static void emit_op(struct scl_ready_plan *r, unsigned op, double *to, const double *const *arg,
+                    unsigned only) {
   const int operands = scl_op_operands(op);
-  const double *b = operands > 1 ? arg[1] : arg[0];
   const bool apart = operands > 2 && op != SCL_OP_IFELSE;
-  emit(r, (scl_host_code){.op = apart ? SCL_CODE_THREE : op, .to = to, .a = arg[0], .b = b});
-  if (operands > 2) emit(r, (scl_host_code){.op = op, .a = arg[2]});
+  const scl_host_code e = {apart ? SCL_CODE_THREE : op, op, to, {arg[0]}, arg[operands > 1],
+                           arg[operands > 2 ? 2 : 0]};
+  for (int k = 0; k < operands && k < 2; k++) {
+    if ((only >> k & 1) != 0 && emit_pair(r, e, k)) return;
+  }
+  emit(r, e);
 }
 
 static void emit_copy(struct scl_ready_plan *r, double *to, const double *from) {
-  emit_op(r, SCL_CODE_COPY, to, &from);
+  emit_op(r, SCL_CODE_COPY, to, &from, 0);
 }
 
 /* ---- plans ---------------------------------------------------------------------------------- */
@@ -132,6 +160,7 @@ typedef struct {
   const double *number[SCL_PLAN_STEPS]; /* which is here */
   bool moves[SCL_PLAN_STEPS];
   int16_t slot[SCL_PLAN_STEPS];
+  int uses[SCL_PLAN_STEPS];
   double *block;
   size_t stride;
 } making;
@@ -172,6 +201,25 @@ static void end_blocks(making *m) {
   m->blocks = next;
 }
 
+static unsigned only_uses(const making *m, unsigned op, const uint16_t *step) {
+  unsigned only = 0;
+  for (int k = 0; k < scl_op_operands(op); k++) {
+    const bool computed = m->p->step[step[k]].kind == SCL_STEP_APPLY;
+    const bool once = m->p->m == 1 || m->array[step[k]] != NULL; /* by each element, or by one */
+    if (computed && once && m->uses[step[k]] == 1) only |= 1u << k;
+  }
+  return only;
+}
+
+static void find_uses(making *m) {
+  for (int s = 0; s < m->p->body; s++) {
+    const scl_step *step = &m->p->step[s];
+    if (step->kind != SCL_STEP_APPLY) continue;
+    for (int k = 0; k < scl_op_arity((scl_op)step->op); k++) m->uses[step->arg[k]]++;
+  }
+  for (int k = 0; k < m->p->outputs; k++) m->uses[m->p->output[k].step] += 2;
+}
+
 /* op for each of few elements. */
 static void emit_each(making *m, unsigned op, const uint16_t *step, double *to) {
   end_blocks(m);
@@ -181,7 +229,7 @@ static void emit_each(making *m, unsigned op, const uint16_t *step, double *to) 
       const double *array = m->array[step[k]];
       arg[k] = array != NULL ? array + i : m->number[step[k]];
     }
-    emit_op(m->r, op, to + i, arg);
+    emit_op(m->r, op, to + i, arg, only_uses(m, op, step));
   }
 }
 
@@ -198,7 +246,7 @@ static void add_number(making *m, int step) {
   double *to = m->p->m == 1 ? output_of(m, step) : NULL;
   if (to == NULL) to = take_numbers(m->r, 1);
   for (int k = 0; k < scl_op_arity((scl_op)s->op); k++) arg[k] = m->number[s->arg[k]];
-  emit_op(m->r, s->op, to, arg);
+  emit_op(m->r, s->op, to, arg, only_uses(m, s->op, s->arg));
   m->number[step] = to;
 }
 
@@ -286,6 +334,7 @@ static void add_plan(struct scl_ready_plan *r, const scl_plan *p) {
   if (r->failed) return;
   m.blocks->rows = p->m;
   m.blocks->loop = loop;
+  find_uses(&m);
   for (int s = 0; s < p->body; s++) add_step(&m, s);
   for (int k = 0; k < p->outputs; k++) add_output(&m, &p->output[k]);
   end_blocks(&m);
@@ -296,7 +345,7 @@ static void add_plan(struct scl_ready_plan *r, const scl_plan *p) {
 static void add_numbers(struct scl_ready_plan *r, const scl_numbers *n) {
   double *constant = take_numbers(r, (size_t)n->constants);
   if (r->failed) return;
-  memcpy(constant, n->constant, (size_t)n->constants * sizeof *constant);
+  for (int k = 0; k < n->constants; k++) constant[k] = n->constant[k];
   for (int k = 0; k < n->steps; k++) {
     const scl_number_step *s = &n->step[k];
     double *at[4];
@@ -309,7 +358,7 @@ static void add_numbers(struct scl_ready_plan *r, const scl_numbers *n) {
                   : ((scl_host_buffer *)place->buffer)->data + place->at;
     }
     const double *arg[] = {at[1], at[2], at[3]};
-    emit_op(r, s->op, at[0], arg);
+    emit_op(r, s->op, at[0], arg, s->only);
   }
 }
 
@@ -327,10 +376,11 @@ static void add_part(struct scl_ready_plan *r, const scl_repeat *part) {
   } else {
     const bool sums = part->call == SCL_REPEAT_GROUP_SUMS;
     emit(r, (scl_host_code){.op = sums ? SCL_CODE_SUMS : SCL_CODE_GATHER,
+                            .count = (uint32_t)part->dst.nrow,
                             .to = scl_host_at(part->dst),
                             .a = scl_host_at(part->src),
-                            .b = scl_host_at(part->index)});
-    emit(r, (scl_host_code){.a = scl_host_at(part->order), .count = part->dst.nrow});
+                            .b = scl_host_at(part->index),
+                            .c = scl_host_at(part->order)});
   }
 }
 

@@ -17,6 +17,7 @@ enum {
 typedef struct {
   unsigned op; /* scl_op, or SCL_OP_COUNT: a copy of arg[0] */
   int to, arg[3];
+  unsigned only; /* bit k: arg[k] is a result that nothing else reads */
 } scl_number_step;
 
 typedef struct {
