@@ -42,18 +42,11 @@ static scl_view copy_view(scl_copy kind, scl_shape a) {
 }
 
 scl_status scl_copy_as(scl_copy kind, const scl_mat *a, scl_mat **out) {
-  if (kind == SCL_COPY_MIRROR_LOWER || kind == SCL_COPY_MIRROR_UPPER) {
-    SCL_TRY(scl_require_square(a, "a"));
-  }
-  bool transposed = kind == SCL_COPY_TRANSPOSED;
-  scl_mat *r;
-  SCL_TRY(scl_mat_create(a->ctx, transposed ? a->ncol : a->nrow, transposed ? a->nrow : a->ncol,
-                         copy_view(kind, scl_shape_of(a)), &r));
-  scl_status status = SCL_OK;
-  if (!scl_is_empty(r)) {
-    status = scl_engine_of(r)->copy(r->ctx, kind, scl_mat_block(a), scl_mat_block(r));
-  }
-  return scl_give(status, r, out);
+  const scl_call call = {.operation = SCL_OPERATION_COPY_AS,
+                         .count = 1,
+                         .operand = {{SCL_A_MATRIX, scl_shape_of(a), 0.0}},
+                         .attribute = {kind}};
+  return scl_call_compute(&call, &a, out);
 }
 
 /* Copies a block into a part of dst. */

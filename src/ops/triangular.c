@@ -16,22 +16,15 @@ static scl_status require_length(scl_tri_form form, scl_shape l, scl_shape b,
                            form.side == SCL_LEFT ? "rows" : "columns", have);
 }
 
-static scl_status solve_blocks(scl_context *ctx, scl_tri_form form, scl_block l, scl_block b,
-                               scl_block x) {
-  SCL_TRY(ctx->engine->copy(ctx, SCL_COPY, b, x));
-  return ctx->engine->trsm(ctx, form.side, triangle(form.upper),
-                           form.transpose ? SCL_TRANS : SCL_NO_TRANS, l, x);
-}
-
-/* op(L)^-1 applied to a copy of b; everything is checked. */
-static scl_status solve_form(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out) {
-  scl_mat *r;
-  SCL_TRY(scl_mat_create(b->ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
-  scl_status status = SCL_OK;
-  if (!scl_is_empty(r)) {
-    status = solve_blocks(r->ctx, form, scl_mat_block(l), scl_mat_block(b), scl_mat_block(r));
-  }
-  return scl_give(status, r, out);
+/* op(L)^-1 applied to b; everything is checked. */
+static scl_status solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out) {
+  const scl_mat *const operand[] = {l, b};
+  const scl_call call = {
+      .operation = SCL_OPERATION_TRI_SOLVE,
+      .count = 2,
+      .operand = {{SCL_A_MATRIX, scl_shape_of(l), 0.0}, {SCL_A_MATRIX, scl_shape_of(b), 0.0}},
+      .attribute = {form.upper, form.transpose, form.side == SCL_RIGHT}};
+  return scl_call_compute(&call, operand, out);
 }
 
 /* The last computed element of a solution: a zero on the diagonal, by which an unknown before it
@@ -81,7 +74,7 @@ scl_status scl_tri_solve_adjoint(scl_tri_form form, const scl_mat *l, const scl_
   scl_mat *b = NULL, *t = NULL;
   scl_status status;
   SCL_GO(scl_checks_diagonal(&checks, l, "l"));
-  SCL_GO(solve_form(transposed, l, x_adj, &b));
+  SCL_GO(solve(transposed, l, x_adj, &b));
   if (l_adj != NULL) SCL_GO(factor_adjoint(form, l, x, b, &t));
   SCL_GO(scl_checks_end(&checks, l->ctx, status));
   if (l_adj != NULL) *l_adj = scl_mat_retain(t);
@@ -124,7 +117,10 @@ scl_status scl_tri_solve_forward(const scl_call *call, const scl_mat *const *ope
 
 scl_status scl_tri_solve_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
                              scl_block dst) {
-  return solve_blocks(ctx, form_of(call), operand[0], operand[1], dst);
+  const scl_tri_form form = form_of(call);
+  SCL_TRY(ctx->engine->copy(ctx, SCL_COPY, operand[1], dst));
+  return ctx->engine->trsm(ctx, form.side, triangle(form.upper),
+                           form.transpose ? SCL_TRANS : SCL_NO_TRANS, operand[0], dst);
 }
 
 scl_status scl_tri_inverse_rule(const scl_call *call, scl_shape *out) {
