@@ -61,7 +61,7 @@ row_of <- function(name, folder) {
 }
 
 given <- commandArgs(TRUE)
-names <- sub("\\.R$", "", grep("-.*\\.R$", list.files(here), value = TRUE))
+names <- tools$posterior_names(here)
 if (length(given) > 1) names <- grep(given[2], names, value = TRUE)
 cat("| posterior | quantities | NUTS | Laplace | Pathfinder | VI | VI, rank 5 | mode |\n")
 cat("|---|---:|---|---|---|---|---|---|\n")

@@ -1,16 +1,24 @@
 # Samples the posteriors of this folder and compares them with reference draws:
 #   Rscript tests/posteriors/run.R FOLDER [PATTERN] [ITERATIONS]
 # FOLDER has a JSON file for each: data and, for each parameter, mean, standard deviation and number
-# of the reference draws. Each file here is a function of the data; its value has the log density,
-# initial values, transforms, where other quantities are compared their function `report`, and
-# where there are other modes far away a smaller `jitter` of initial values.
+# of the reference draws. Each file here with the name of one is a function of the data; its value
+# has the log density, initial values, transforms, where other quantities are compared their function
+# `report`, and where there are other modes far away a smaller `jitter` of initial values.
+# regressions.R has all others.
 
-posterior_path <- function(name, here) file.path(here, paste0(name, ".R"))
+value_of <- function(file, here) source(file.path(here, file), local = new.env())$value
+
+posterior_names <- function(here) {
+  sort(c(sub("\\.R$", "", grep("-.*\\.R$", list.files(here), value = TRUE)),
+         names(environment(value_of("regressions.R", here))$regressions)))
+}
 
 load_posterior <- function(name, folder, here) {
   read <- getExportedValue("jsonlite", "fromJSON")
   file <- read(file.path(folder, paste0(name, ".json")))
-  model <- eval(parse(posterior_path(name, here), keep.source = FALSE)[[1]])(file$data)
+  own <- paste0(name, ".R")
+  model <- if (file.exists(file.path(here, own))) value_of(own, here)(file$data) else
+    value_of("regressions.R", here)(name, file$data)
   reference <- do.call(rbind, lapply(file$reference, unlist))
   c(model, list(name = name, reference = reference))
 }
@@ -81,7 +89,7 @@ if (sys.nframe() == 0L) {
   library(statcl)
   given <- commandArgs(TRUE)
   here <- dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
-  names <- sub("\\.R$", "", grep("-.*\\.R$", list.files(here), value = TRUE))
+  names <- posterior_names(here)
   if (length(given) > 1) names <- grep(given[2], names, value = TRUE)
   iter <- if (length(given) > 2) as.numeric(given[3]) else 2500
   for (name in names) {
