@@ -1,31 +1,5 @@
 # Vecchia's approximation, held against a plain version of it in R and against exact processes.
 
-vecchia_graph <- statcl:::vecchia_graph
-
-scattered <- function(n, p, seed = 1) {
-  set.seed(seed)
-  x <- matrix(stats::runif(n * p), n, dimnames = list(NULL, letters[seq_len(p)]))
-  list(x = x, y = sin(6 * x[, 1L]) + rowSums(x) + 0.1 * stats::rnorm(n))
-}
-
-# The log density by its definition: each observation given its neighbours, with a known mean.
-plain_vecchia <- function(y, covariance, graph) {
-  total <- 0
-  for (i in seq_along(y)) {
-    own <- graph$order[i]
-    near <- graph$order[stats::na.omit(graph$neighbours[, i])]
-    mean <- 0
-    variance <- covariance[own, own]
-    if (length(near) > 0L) {
-      weights <- solve(covariance[near, near], covariance[near, own])
-      mean <- sum(weights * y[near])
-      variance <- variance - sum(weights * covariance[near, own])
-    }
-    total <- total + stats::dnorm(y[own], mean, sqrt(variance), log = TRUE)
-  }
-  total
-}
-
 # Maximin order and nearest earlier neighbours by looking at all points.
 plain_order <- function(x) {
   distance <- as.matrix(stats::dist(x))^2
@@ -45,18 +19,9 @@ plain_neighbours <- function(x, m) {
   }, integer(m))
 }
 
-kernels <- list(
-  matern32 = k_matern32(sd = 1.3, lengthscale = c(0.3, 0.5)),
-  matern52 = k_matern52(sd = 0.7, lengthscale = 0.4),
-  exp_quad = k_exp_quad(lengthscale = 0.2),
-  exponential = k_exponential(lengthscale = 0.7),
-  sum = k_matern32(lengthscale = 0.3, columns = 1) + k_periodic(period = 0.4, columns = 2) +
-    k_white(sd = 0.3),
-  product = k_rational_quadratic(alpha = 0.7) * k_matern52(columns = 2) + k_linear(sd = 0.5))
-
 test_that("the order is maximin, and neighbours are the nearest earlier points", {
   for (p in c(1L, 2L, 5L)) {
-    d <- scattered(300L, p, seed = p)
+    d <- scattered(300L, p)
     f <- with_cl(cl_gp_likelihood(d$y, d$x, k_matern32(), approx = "vecchia", neighbours = 7),
                  engine = "host")
     graph <- vecchia_graph(f)
@@ -73,7 +38,7 @@ test_that("the order is maximin, and neighbours are the nearest earlier points",
 })
 
 test_that("lengthscales of the kernel are the units of distances", {
-  d <- scattered(200L, 2L)
+  d <- scattered(200L)
   of <- function(x, lengthscale) {
     vecchia_graph(cl_gp_likelihood(d$y, x, k_matern32(lengthscale = lengthscale),
                                    approx = "vecchia", neighbours = 6))
@@ -102,19 +67,18 @@ test_that("beyond 100,000 points the order goes by grids, with early points far 
 
 test_that("likelihoods equal their definition, and have the derivatives that they say", {
   each_engine({
-    for (name in names(kernels)) {
+    for (kernel in vecchia_kernels) for (grouped in c(FALSE, TRUE)) {
       for (n in full_or_quick(c(1L, 2L, 33L, 130L), c(2L, 130L))) {
-        kernel <- kernels[[name]]
-        d <- scattered(n, 2L, seed = n)
-        f <- cl_gp_likelihood(d$y, d$x, kernel, mean = 0.3, approx = "vecchia", neighbours = 12)
+        d <- scattered(n)
+        y <- cbind(d$y, d$y^2)
+        f <- cl_gp_likelihood(y, d$x, kernel, mean = 0.3, approx = "vecchia", neighbours = 9,
+                              grouped = grouped)
         par <- c(coef(kernel), noise = 0.2)
-        covariance <- cl_cov(d$x, kernel = kernel) + diag(0.04, n)
         value <- f(par)
         expect_close(as.numeric(value),
-                     plain_vecchia(d$y - 0.3, as.matrix(covariance), vecchia_graph(f)), 1e-10)
+                     plain_vecchia(y - 0.3, covariance_at(kernel, par, d$x), blocks_of(f)), 1e-10)
         expect_equal(as.numeric(f(par, gradient = FALSE)), as.numeric(value), tolerance = 1e-13)
-        check <- cl_check_gradient(f, par)
-        expect_lt(max(abs(check$error)), 1e-5)
+        expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
       }
     }
   })
@@ -122,17 +86,19 @@ test_that("likelihoods equal their definition, and have the derivatives that the
 
 test_that("with all earlier points as neighbours the likelihood is exact", {
   each_engine({
-    d <- scattered(60L, 2L)
-    kernel <- kernels$sum
+    d <- scattered(60L)
+    kernel <- vecchia_kernels$sum
     par <- c(coef(kernel), noise = 0.2)
-    for (beta in c("profile", "integrate")) {
-      for (mean in list(0, "constant", "linear")) {
-        y <- cbind(d$y, d$y^2)
-        exact <- cl_gp_likelihood(y, d$x, kernel, mean = mean, beta = beta, weights = 1 + d$x[, 1],
-                                  variance = d$x[, 2] / 50)
-        near <- cl_gp_likelihood(y, d$x, kernel, mean = mean, beta = beta, weights = 1 + d$x[, 1],
-                                 variance = d$x[, 2] / 50, approx = "vecchia", neighbours = 59)
-        expect_equal(near(par), exact(par), tolerance = 1e-9)
+    y <- cbind(d$y, d$y^2)
+    for (beta in c("profile", "integrate")) for (mean in list(0, "constant", "linear")) {
+      make <- function(...) {
+        cl_gp_likelihood(y, d$x, kernel, mean = mean, beta = beta, weights = 1 + d$x[, 1],
+                         variance = d$x[, 2] / 50, ...)
+      }
+      exact <- make()(par)
+      for (grouped in c(FALSE, TRUE)) {
+        expect_equal(make(approx = "vecchia", neighbours = 59, grouped = grouped)(par), exact,
+                     tolerance = 1e-9)
       }
     }
   })
