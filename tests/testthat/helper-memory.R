@@ -42,7 +42,6 @@ run_r <- function(code, env = character(), timeout = 900, mount = NULL) {
 
 # Code that must run to its end there.
 in_new_session <- function(code, ...) {
-  skip_on_os("windows")
   result <- run_r(c("library(statcl)", code, "cat('done')"), ...)
   expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
   expect_match(paste(result$output, collapse = " "), "done")

@@ -3,6 +3,7 @@
 skip_on_cran() # long; run by ./dev check
 
 on_two_devices <- function(code, env = "POCL_DEVICES='pthread pthread'") {
+  skip_on_os("windows")
   require_device()
   in_new_session(c(
     "options(statcl.quiet = TRUE)",
