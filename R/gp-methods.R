@@ -108,18 +108,8 @@ print.summary.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), .
   print_gp_head(x, x$n)
   cat("Residuals:\n")
   print(summary(unname(x$residuals), digits = digits))
-  table <- data.frame(Estimate = format_each(x$parameters[, 1L], digits),
-                      `Std. Error` = format_each(x$parameters[, 2L], digits), columns = x$columns,
-                      row.names = rownames(x$parameters), check.names = FALSE)
-  table[rownames(table) %in% x$fixed, 2L] <- "held"
-  table[rownames(table) %in% x$at_bound, 2L] <- "at bound"
   cat("\nParameters (sd and noise in units of y, lengthscales in units of their columns):\n")
-  print(table)
-  print_priors(x$prior, x$fixed)
-  if (!is.null(x$sampling)) {
-    cat("\nDraws:\n")
-    print(x$sampling, digits = digits)
-  }
+  print_gp_parameters(x, digits)
   cat("\nlog marginal likelihood: ", format(x$logLik, digits = digits + 2L), sep = "")
   if (is.null(x$sampling)) { # these criteria are defined at a maximum
     cat("   AIC: ", format(x$aic, digits = digits + 2L), "   BIC: ",
@@ -133,6 +123,21 @@ print.summary.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), .
   if (x$not_pd > 0L) cat(sprintf(", %d of them not positive definite", x$not_pd))
   cat("\n")
   invisible(x)
+}
+
+print_gp_parameters <- function(x, digits) {
+  table <- data.frame(Estimate = format_each(x$parameters[, 1L], digits),
+                      `Std. Error` = format_each(x$parameters[, 2L], digits), columns = x$columns,
+                      row.names = rownames(x$parameters), check.names = FALSE)
+  table[rownames(table) %in% x$fixed, 2L] <- "held"
+  table[rownames(table) %in% x$at_bound, 2L] <- "at bound"
+  print(table)
+  if (!is.null(x$cuts)) cat("\ncuts:", format(x$cuts, digits = digits), "\n")
+  print_priors(x$prior, x$fixed)
+  if (!is.null(x$sampling)) {
+    cat("\nDraws:\n")
+    print(x$sampling, digits = digits)
+  }
 }
 
 print_priors <- function(prior, fixed) {

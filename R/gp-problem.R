@@ -103,21 +103,25 @@ check_gp_information <- function(problem) {
 
 # The object, from the parameters found.
 finish_gp <- function(problem, space, method, prior, found) {
-  of_kernel <- found$par[seq_along(coef(problem$kernel))]
-  fit <- list(par = found$par, kernel = with_parameters(problem$kernel, of_kernel),
-              noise = found$par[["noise"]], method = method, fixed = space$name[!space$free],
-              objective = found$objective, gradient = found$gradient, converged = found$converged,
-              message = found$message, evaluations = found$evaluations, not_pd = found$not_pd,
-              at_bound = found$at_bound, trials = found$trials, prior = prior$by,
-              draws = found$draws, x = problem$x, y = problem$y, trend = problem$mean,
-              beta = problem$beta, weights = problem$weights, variance = problem$variance,
-              log_scale = space$log)
-  fit$vecchia <- found$vecchia
+  fit <- c(found_parts(problem, space, method, prior, found),
+           list(noise = found$par[["noise"]], weights = problem$weights,
+                variance = problem$variance))
   fit$noise_kernel <- problem$noise_kernel
   fit <- settle_gp(structure(fit, class = "cl_gp"))
   warn_collapsed(fit, space)
   warn_unfinished(found, method)
   fit
+}
+
+# What all fits have of it.
+found_parts <- function(problem, space, method, prior, found) {
+  of_kernel <- found$par[seq_along(coef(problem$kernel))]
+  of_search <- c("par", "objective", "gradient", "converged", "message", "evaluations", "not_pd",
+                 "at_bound", "trials", "draws", "vecchia")
+  c(found[intersect(of_search, names(found))],
+    list(kernel = with_parameters(problem$kernel, of_kernel), method = method,
+         fixed = space$name[!space$free], prior = prior$by, x = problem$x, y = problem$y,
+         trend = problem$mean, beta = problem$beta, log_scale = space$log))
 }
 
 # Warns of a search, or of chains, that did not finish.

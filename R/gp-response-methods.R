@@ -55,18 +55,8 @@ response_columns <- function(object) {
 print.summary.cl_gp_response <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_gp_head(x, x$n)
   cat("family:", response_text(x), "\n\nParameters (sd on the scale of the predictor):\n")
-  table <- data.frame(Estimate = format_each(x$parameters[, 1L], digits),
-                      `Std. Error` = format_each(x$parameters[, 2L], digits), columns = x$columns,
-                      row.names = rownames(x$parameters), check.names = FALSE)
-  table[rownames(table) %in% x$fixed, 2L] <- "held"
-  table[rownames(table) %in% x$at_bound, 2L] <- "at bound"
-  print(table)
-  if (!is.null(x$cuts)) cat("\ncuts:", format(x$cuts, digits = digits), "\n")
-  print_priors(x$prior, x$fixed)
-  if (!is.null(x$sampling)) {
-    cat("\nDraws:\n")
-    print(x$sampling, digits = digits)
-  } else {
+  print_gp_parameters(x, digits)
+  if (is.null(x$sampling)) {
     cat("\napproximate log marginal likelihood: ", format(x$logLik, digits = digits + 2L),
         "   AIC: ", format(x$aic, digits = digits + 2L), "   BIC: ",
         format(x$bic, digits = digits + 2L), sep = "")

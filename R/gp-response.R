@@ -58,17 +58,10 @@ plain_trend <- function(problem) {
 
 finish_response <- function(problem, space, method, prior, found) {
   aux <- match(response_rows(problem$response, 1)$name, space$name)
-  kernel <- if (length(aux) > 0L) found$par[-aux] else found$par
-  fit <- list(par = found$par, kernel = with_parameters(problem$kernel, kernel),
-              family = problem$response$family, aux = found$par[aux], method = method,
-              fixed = space$name[!space$free], objective = found$objective,
-              gradient = found$gradient, converged = found$converged, message = found$message,
-              evaluations = found$evaluations, not_pd = found$not_pd, at_bound = found$at_bound,
-              trials = found$trials, prior = prior$by, draws = found$draws, x = problem$x,
-              y = problem$y, response = problem$response, trend = problem$mean,
-              beta = problem$beta, log_scale = space$log, weights = problem$response$weights)
+  fit <- c(found_parts(problem, space, method, prior, found),
+           list(family = problem$response$family, aux = found$par[aux],
+                response = problem$response, weights = problem$response$weights))
   fit$noise <- if ("scale" %in% names(fit$aux)) fit$aux[["scale"]] else NA_real_
-  fit$vecchia <- found$vecchia
   if (is_ordered(fit$family)) fit$cuts <- response_cuts(fit$aux)
   fit$id <- new_gp_id()
   fit <- structure(fit, class = c("cl_gp_response", "cl_gp"))

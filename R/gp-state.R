@@ -29,21 +29,14 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
     made$handle
   }, first$handle)
   shape <- function(v) if (data$vector) as.vector(v) else unname(v)
-  state <- list(
-    value = first$value[1L] - if (trend$integrate) trend$log_det * ncol(data$y) else 0,
-    weights = shape(first$weights), beta = state_beta(trend, first$b),
-    beta_cov = state_beta_cov(trend, first$a_inverse),
+  state <- c(state_parts(data, trend, first), list(
     predict = function(at, what = "mean", basis = NULL) {
-      at <- check_state_points(at, data)
-      basis <- trend_at(trend, at, basis)
-      scaled <- if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE))
-      result <- if (!is.null(user)) user$predict(on_handle, par, at, scaled, what) else
+      new <- state_points(data, trend, at, basis)
+      result <- if (!is.null(user)) user$predict(on_handle, par, new$at, new$scaled, what) else
         on_handle(function(h) {
-          .Call(r_gp_predict, h, layout$c, values, kernel_points(kernel, at), scaled, what)
+          .Call(r_gp_predict, h, layout$c, values, kernel_points(kernel, new$at), new$scaled, what)
         })
-      known <- if (is.null(trend$held)) 0 else basis %*% trend$held
-      if (trend$type == "number") known <- trend$offset
-      result$mean <- shape(result$mean + as.vector(known))
+      result$mean <- shape(result$mean + new$known)
       result["variance"] <- list(if (!is.null(result$variance)) as.vector(result$variance))
       result
     },
@@ -93,7 +86,7 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
                              more$trend$basis, more$spread, layout$c, values, trend$integrate)
                      })
                    })
-    })
+    }))
   structure(state, class = "cl_gp_state")
 }
 
@@ -113,6 +106,23 @@ state_beta_cov <- function(trend, a_inverse) {
   }
   dimnames(cov) <- list(trend$names, trend$names)
   cov
+}
+
+# What states have of what the core gives.
+state_parts <- function(data, trend, first) {
+  list(value = first$value[1L] - if (trend$integrate) trend$log_det * ncol(data$y) else 0,
+       weights = if (data$vector) as.vector(first$weights) else unname(first$weights),
+       beta = state_beta(trend, first$b), beta_cov = state_beta_cov(trend, first$a_inverse))
+}
+
+# Points for a prediction: list(at, scaled: the basis there, as the core has it, known: the part of
+# the mean that it does not have).
+state_points <- function(data, trend, at, basis) {
+  at <- check_state_points(at, data)
+  basis <- trend_at(trend, at, basis)
+  known <- if (is.null(trend$held)) 0 else basis %*% trend$held
+  list(at = at, known = as.vector(if (trend$type == "number") trend$offset else known),
+       scaled = if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE)))
 }
 
 check_state_points <- function(at, data) {

@@ -99,18 +99,10 @@ vecchia_condition <- function(f, par) {
   diagonal <- as.vector(first$precisions)
   refuse <- function(what) refuse_vecchia("approx", what)
   points <- function(at, basis) {
-    at <- check_state_points(at, data)
-    basis <- trend_at(trend, at, basis)
-    known <- if (is.null(trend$held)) 0 else basis %*% trend$held
-    if (trend$type == "number") known <- trend$offset
-    list(x = unname(kernel_points(e$kernel, at)), known = as.vector(known),
-         scaled = if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE)))
+    new <- state_points(data, trend, at, basis)
+    c(new, list(x = unname(kernel_points(e$kernel, new$at))))
   }
-  structure(list(
-    likelihood = f,
-    value = first$value[1L] - if (trend$integrate) trend$log_det * ncol(data$y) else 0,
-    weights = shape(first$weights), beta = state_beta(trend, first$b),
-    beta_cov = state_beta_cov(trend, first$a_inverse),
+  structure(c(list(likelihood = f), state_parts(data, trend, first), list(
     predict = function(at, what = "mean", basis = NULL) {
       if (what == "covariance") refuse("the covariance of predictions")
       new <- points(at, basis)
@@ -145,6 +137,5 @@ vecchia_condition <- function(f, par) {
       list(mean = shape(data$y - first$weights / diagonal), variance = 1 / diagonal)
     },
     mean_gradient = function(at, y_column = 1L) refuse("the gradient of predictions"),
-    extend = function(...) refuse("adding observations to a fit")),
-    class = "cl_gp_state")
+    extend = function(...) refuse("adding observations to a fit"))), class = "cl_gp_state")
 }
