@@ -83,19 +83,19 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
       if (exists(name, envir = place, inherits = FALSE)) next
       value <- get0(name, envir = environment(g), mode = "function")
       if (is.primitive(value)) next
-      if (is_followed(value)) {
-        assign(name, value, envir = place) # so that recursion ends
+      if (is.null(value)) {
+        functions <- get0(name, envir = environment(g))
+        if (holds_functions(functions)) {
+          assign(name, functions, envir = place) # so that recursion ends
+          assign(name, copy_held(functions), envir = place)
+        }
+      } else if (is_followed(value)) {
+        assign(name, value, envir = place) # likewise
         assign(name, copy(value), envir = place)
       } else if (is_of_package(value)) {
         follow_later(name, value, place)
       } else if (inherits(value, names(tracing$twins))) {
         assign(name, tracing$twins[[class(value)[1L]]](value), envir = place)
-      } else if (is.null(value)) {
-        functions <- get0(name, envir = environment(g))
-        if (holds_functions(functions)) {
-          assign(name, functions, envir = place) # likewise
-          assign(name, copy_held(functions), envir = place)
-        }
       } else if (is_replaced(value) && !has_its_name(value, name)) {
         mine <- mask_of(value, masks) # a replaced function by another name
         if (!is.null(mine)) assign(name, mine, envir = place)
