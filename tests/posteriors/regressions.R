@@ -1,5 +1,5 @@
-# Linear regressions with flat priors, or with `spread`, a half Cauchy one of the standard deviation:
-# response and predictors, by the posterior's name.
+# Linear regressions with flat priors, or with `spread`, a half Cauchy one of the standard
+# deviation: response and predictors, by the posterior's name.
 regressions <- list(
   # earnings and height
   "earnings-earn_height" = earn ~ height,

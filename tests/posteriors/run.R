@@ -2,8 +2,8 @@
 #   Rscript tests/posteriors/run.R FOLDER [PATTERN] [ITERATIONS]
 # FOLDER has a JSON file for each: data and, for each parameter, mean, standard deviation and number
 # of the reference draws. Each file here with the name of one is a function of the data; its value
-# has the log density, initial values, transforms, where other quantities are compared their function
-# `report`, and where there are other modes far away a smaller `jitter` of initial values.
+# has the log density, initial values, transforms, where other quantities are compared their
+# function `report`, and where there are other modes far away a smaller `jitter` of initial values.
 # regressions.R has all others.
 
 value_of <- function(file, here) source(file.path(here, file), local = new.env())$value

@@ -35,13 +35,13 @@ test_that("blocks of all sizes give what single observations give", {
   each_engine({
     for (m in full_or_quick(c(1, 14, 20, 31, 47, 48, 70), c(20, 48))) {
       d <- scattered(200L)
-      f <- cl_gp_likelihood(d$y, d$x, vecchia_kernels$matern32, mean = "constant", approx = "vecchia",
+      kernel <- vecchia_kernels$matern32
+      f <- cl_gp_likelihood(d$y, d$x, kernel, mean = "constant", approx = "vecchia",
                             neighbours = m, grouped = TRUE)
-      par <- c(coef(vecchia_kernels$matern32), noise = 0.2)
+      par <- c(coef(kernel), noise = 0.2)
       y <- matrix(d$y - attr(f(par), "mean"))
       expect_close(as.numeric(f(par)),
-                   plain_vecchia(y, covariance_at(vecchia_kernels$matern32, par, d$x), blocks_of(f)),
-                   1e-10)
+                   plain_vecchia(y, covariance_at(kernel, par, d$x), blocks_of(f)), 1e-10)
       expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
     }
   })

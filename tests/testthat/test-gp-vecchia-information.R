@@ -2,8 +2,8 @@
 
 test_that("the information is that of the conditional distributions", {
   each_engine({
-    for (kernel in vecchia_kernels[full_or_quick(1:5, c(1, 4, 5))]) for (grouped in c(FALSE, TRUE)) {
-      for (m in c(6, 21)) {
+    for (kernel in vecchia_kernels[full_or_quick(1:5, c(1, 4, 5))]) {
+      for (m in c(6, 21)) for (grouped in c(FALSE, TRUE)) {
         d <- scattered(if (grouped) 60L else 22L)
         weights <- 1 + d$x[, 1L]
         variance <- d$x[, 2L] / 50
