@@ -158,6 +158,10 @@ place <- function(x, i) {
 
 #' @export
 `[.cl_traced` <- function(x, ..., drop = TRUE) {
+  if (missing(drop)) {
+    usual <- usual_element(x, ...)
+    if (!is.null(usual)) return(usual)
+  }
   x <- trace_operand(x)
   if (...length() == 1L && !missing(..1)) {
     i <- ..1
@@ -174,6 +178,10 @@ place <- function(x, i) {
 
 #' @export
 `[[.cl_traced` <- function(x, ..., exact = TRUE) {
+  if (...length() == 1L) {
+    usual <- usual_element(x, ...)
+    if (!is.null(usual)) return(usual)
+  }
   x <- trace_operand(x)
   if (...length() == 1L) {
     i <- ..1
@@ -195,8 +203,29 @@ refuse_index <- function() {
 #' @export
 `[[<-.cl_traced` <- function(x, ..., value) traced_assign(x, `[[<-`, value, ...)
 
+# x[i], x[i, j], x[i, ] or x[, j] of a value without names, for single numbers i and j; else NULL.
+usual_element <- function(x, ...) {
+  if (...length() == 1L) {
+    return(if (!missing(..1)) .Call(r_trace_element, tracing$tape, x, ..1, NULL))
+  }
+  if (...length() != 2L) return(NULL)
+  i <- if (missing(..1)) NA else ..1
+  .Call(r_trace_element, tracing$tape, x, i, if (missing(..2)) NA else ..2)
+}
+
+# x with one element x[i] or x[i, j] replaced by a number; NULL in all other cases.
+usual_put <- function(x, value, ...) {
+  if (...length() == 1L && !missing(..1)) {
+    .Call(r_trace_put, tracing$tape, x, ..1, NULL, value)
+  } else if (...length() == 2L && !missing(..1) && !missing(..2)) {
+    .Call(r_trace_put, tracing$tape, x, ..1, ..2, value)
+  }
+}
+
 # `x[...] <- value` or `x[[...]] <- value`; either x or value, or both, are traced.
 traced_assign <- function(x, assign_to, value, ...) {
+  usual <- usual_put(x, value, ...)
+  if (!is.null(usual)) return(usual)
   if (is.list(x)) return(assign_to(x, ..., value = list(value)))
   if (is.null(x)) x <- numeric()
   x <- trace_operand(x)

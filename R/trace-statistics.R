@@ -109,3 +109,39 @@ linear <- function(name, ...) {
   f <- if (any_traced(...)) traced_functions()[[name]] else get(name, baseenv())
   f(...)
 }
+
+# ---- cumulative sums and others ------------------------------------------------------------------
+
+traced_cumsum <- function(x) {
+  x <- trace_operand(x)
+  if (x$n < 2L) return(as.vector(x))
+  record("cumsum", "", node_of(x), c(x$n, 1, 0), x$n)
+}
+
+longest_unrolled <- 100L
+
+# A cumulative product, maximum or minimum. Short ones have a node for each element; in long ones
+# each step combines elements that are twice as far apart.
+cumulate <- function(op, x) {
+  if (x$n < 2L) return(as.vector(x))
+  if (x$n > longest_unrolled) {
+    n <- x$n
+    x <- as.vector(x)
+    apart <- 1L
+    while (apart < n) {
+      later <- traced_binary(op, x[seq.int(apart + 1L, n)], x[seq_len(n - apart)])
+      ids <- c(node_of(x[seq_len(apart)]), node_of(later))
+      x <- traced(tracing$tape$add("concat", "", ids, numeric(), 0, n), n)
+      apart <- 2L * apart
+    }
+    return(x)
+  }
+  from <- integer(x$n)
+  last <- x[[1L]]
+  from[1L] <- node_of(last)
+  for (k in seq_len(x$n)[-1L]) {
+    last <- traced_binary(op, last, x[[k]])
+    from[k] <- last$id
+  }
+  traced(0L, x$n, NULL, from, rep_len(1L, x$n))
+}

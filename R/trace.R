@@ -183,6 +183,8 @@ apply_node <- function(op, values, n, shape = NULL) {
 }
 
 traced_unary <- function(op, x) {
+  usual <- .Call(r_trace_apply, tracing$tape, op, list(x))
+  if (!is.null(usual)) return(usual)
   x <- trace_operand(x)
   n <- .subset2(x, "n")
   shape <- .subset2(x, "dim")
@@ -231,6 +233,8 @@ traced_binary <- function(op, a, b) {
 # length.
 trace_apply <- function(op, ...) {
   values <- list(...)
+  usual <- .Call(r_trace_apply, tracing$tape, op, values)
+  if (!is.null(usual)) return(usual)
   n <- 1L
   for (k in seq_along(values)) {
     values[[k]] <- v <- trace_operand(values[[k]])
@@ -263,6 +267,10 @@ plainly <- function(code) {
 #' @export
 Ops.cl_traced <- function(e1, e2) {
   op <- .Generic
+  if (nargs() == 2L) {
+    usual <- .Call(r_trace_binary, tracing$tape, op, e1, e2)
+    if (!is.null(usual)) return(usual)
+  }
   # Instead of the method for a class of data, see class_masks().
   if (!inherits(e1, "cl_traced") && (nargs() == 1L || !inherits(e2, "cl_traced"))) {
     return(do.call(op, if (nargs() == 1L) list(e1) else list(e1, e2), quote = TRUE))
@@ -334,40 +342,6 @@ traced_bessel_k <- function(x, nu, expon.scaled = FALSE) {
     value <- sqrt(pi / 2 / x) * sum
   }
   if (isTRUE(as.logical(expon.scaled))) value else value * exp(-x)
-}
-
-traced_cumsum <- function(x) {
-  x <- trace_operand(x)
-  if (x$n < 2L) return(as.vector(x))
-  record("cumsum", "", node_of(x), c(x$n, 1, 0), x$n)
-}
-
-longest_unrolled <- 100L
-
-# A cumulative product, maximum or minimum. Short ones have a node for each element; in long ones
-# each step combines elements that are twice as far apart.
-cumulate <- function(op, x) {
-  if (x$n < 2L) return(as.vector(x))
-  if (x$n > longest_unrolled) {
-    n <- x$n
-    x <- as.vector(x)
-    apart <- 1L
-    while (apart < n) {
-      later <- traced_binary(op, x[seq.int(apart + 1L, n)], x[seq_len(n - apart)])
-      ids <- c(node_of(x[seq_len(apart)]), node_of(later))
-      x <- traced(tracing$tape$add("concat", "", ids, numeric(), 0, n), n)
-      apart <- 2L * apart
-    }
-    return(x)
-  }
-  from <- integer(x$n)
-  last <- x[[1L]]
-  from[1L] <- node_of(last)
-  for (k in seq_len(x$n)[-1L]) {
-    last <- traced_binary(op, last, x[[k]])
-    from[k] <- last$id
-  }
-  traced(0L, x$n, NULL, from, rep_len(1L, x$n))
 }
 
 #' @export
