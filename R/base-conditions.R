@@ -68,6 +68,11 @@ abort_fault <- function(fault) {
     signalCondition(interrupt)
     invokeRestart("abort")
   }
+  if (fault$what == "building") { # for try_device() alone: no handler of errors sees it
+    signalCondition(structure(list(message = fault$message, call = NULL),
+                              class = c("statcl_building", "condition")))
+    fault$what <- "build"
+  }
   message <- fault$message
   if (fault$what == "not_pd" && getRversion() < "4.3.0") message <- paste(message, "definite")
   if (nzchar(fault$where) && fault$what == "opencl") {

@@ -13,7 +13,10 @@ session$opened_by <- NULL     # process that first used a device
 session$tuned <- list()       # measured by cl_tune(), by device id
 session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
 session$built <- character()  # devices and operations, see is_built()
-session$owed <- list()        # seconds on the host that a device would have saved, by operation
+session$owed <- list()        # seconds that the host has spent above the threshold, by operation
+session$waits <- character()  # operations whose kernels are being built beside the work
+session$refused <- list()     # messages of kernels that do not compile, by operation
+session$chosen <- list()      # the engine of a fit in progress, by operation
 # numbers in force and their sources, by device id (R/base-thresholds.R)
 session$settled <- list()
 
@@ -206,14 +209,6 @@ no_device_reason <- function() {
   info <- .Call(r_build_info)
   if (nzchar(info$reason)) return(info$reason)
   if (nrow(device_table()) == 0L) "none was found" else "none has double precision"
-}
-
-# `where` for an operation on base R input whose size, in the unit of the threshold `op`, is `size`.
-where_for <- function(op, size) {
-  if (session$engine == "host") return(-1L)
-  limit <- host_limit(op)
-  if (size < limit || (limit > 0 && !is_worth_building(op, size))) return(-1L)
-  mark_opened(current_device())
 }
 
 # The size from which where_for() chooses the device; Inf: never.

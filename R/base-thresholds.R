@@ -17,57 +17,6 @@ harmonic_mean <- function(dim) length(dim) / sum(1 / dim)
 # The work of a likelihood on the host: the link of a row takes as long as some 25 products.
 row_work <- function(x) as.numeric(nrow(x)) * (ncol(x) + 25)
 
-# What the first use of a device costs in a session, as drivers build kernels: about how many
-# seconds, and how many the host takes instead for a call (or fit, or search) of a size. A device is
-# used when it would have saved as much as the build takes, so nobody waits for kernels that are not
-# worth it. In bench/engines.R a build is what a device's first call takes longer than later ones.
-# The last three are calls of compiled functions only (R/trace-engine.R).
-build_seconds <- c(chol = 2.5, chol_adjoint = 3.4, matmul = 0.5, tri_solve = 1, tri_inverse = 1,
-                   covariance = 1, arith = 0.3, glm = 1.5, glm_wide = 1.5, glm_fit = 1.9,
-                   likelihood = 1.5, gp = 5, batch = 0.5, lu = 1, lu_solve = 1, scan = 0.5)
-
-host_seconds <- list(
-  chol = function(n) 1e-10 * n^3, chol_adjoint = function(n) 3e-10 * n^3,
-  matmul = function(n) 1e-10 * n^3, tri_solve = function(n) 1e-10 * n^3,
-  tri_inverse = function(n) 1e-10 * n^3, covariance = function(n) 2e-8 * n^2,
-  arith = function(n) 1e-8 * n, glm = function(n) 5e-8 * n, glm_wide = function(n) 1e-9 * n,
-  glm_fit = function(n) 1e-8 * n, likelihood = function(n) 2e-7 * n,
-  gp = function(n) 150 * (2e-10 * n^3 + 2e-8 * n^2), batch = function(n) 1e-9 * n)
-
-is_worth_building <- function(op, size) {
-  if (is.null(host_seconds[[op]]) || is_asked_for(op)) return(TRUE)
-  if (!op %in% of_fits) return(is_built(op) || has_saved(op, size))
-  # One answer for a whole fit, which asks several times: it is kept in the frame of its call.
-  frame <- sys.frame(outer_call())
-  known <- frame$.statcl_device
-  if (is.null(known[[op]])) {
-    known[[op]] <- is_built(op) || has_saved(op, size)
-    assign(".statcl_device", known, envir = frame)
-  }
-  known[[op]]
-}
-
-of_fits <- c("glm_fit", "gp", "likelihood")
-
-has_saved <- function(op, size) {
-  session$owed[[op]] <- sum(session$owed[[op]], host_seconds[[op]](size))
-  if (session$owed[[op]] < build_factor() * build_seconds[[op]]) return(FALSE)
-  note_built(op)
-  TRUE
-}
-
-# Operations whose kernels this session has built for the device in use, or found worth it.
-is_built <- function(op) paste(rep(current_device(), length(op)), op) %in% session$built
-note_built <- function(op) {
-  if (length(op) > 0L) session$built <- union(session$built, paste(current_device(), op))
-}
-
-# Whether the user has set the threshold.
-is_asked_for <- function(op) settle(current_device())$source[[op]] == "option"
-
-# Kept programs are loaded, which takes a tenth of a build.
-build_factor <- function() if (cache_wanted() && length(cache_files()) > 0L) 0.1 else 1
-
 geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 
 #' Problem sizes from which the device is used

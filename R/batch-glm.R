@@ -168,7 +168,7 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   # few groups do not occupy a device
   where <- where_for("batch", if (groups < 256L) 0 else 8 * length(x) * p)
   run <- function(where) {
-    .Call(r_glm_batch, x, y, w, offset, grouped$order, c(0, cumsum(size)), task, where)
+    call_on(where, r_glm_batch, x, y, w, offset, grouped$order, c(0, cumsum(size)), task)
   }
   found <- run(where)
   if (is.null(found)) found <- run(-1L)

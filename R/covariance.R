@@ -54,7 +54,7 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
   if (!is.null(b)) b$x <- kernel_input(kernel, b$x, x2, a$columns)
   where <- if (any_handle(a$x, b$x)) -1L else where_for("covariance", geometric_mean(a$n, b$n))
   values <- layout_values(layout, c(kernel_values(kernel), 0))
-  result <- .Call(r_covariance_matrix, a$x, b$x, layout$c, values, where)
+  result <- call_on(where, r_covariance_matrix, a$x, b$x, layout$c, values)
   dim <- c(a$n, if (is.null(b)) a$n else b$n)
   value(result, dim, list(a$names, if (is.null(b)) a$names else b$names),
         if (is.null(b)) "symmetric" else "general")
@@ -80,16 +80,17 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   a$x <- kernel_input(kernel, a$x, x1, a$columns)
   if (!is.null(b)) b$x <- kernel_input(kernel, b$x, x2, a$columns)
   parameters <- coef(kernel)
-  where <- where_for("covariance", geometric_mean(a$n, b$n))
   adjoint <- operand(k_adj, "k_adj", vector = FALSE)
+  where <- if (any_handle(adjoint, a$x, b$x)) -1L else
+    where_for("covariance", geometric_mean(a$n, b$n))
   values <- layout_values(layout, c(parameters, 0))
-  by_log <- .Call(r_covariance_adjoint, adjoint, a$x, b$x, layout$c, values, where)
+  by_log <- call_on(where, r_covariance_adjoint, adjoint, a$x, b$x, layout$c, values)
   gradient <- layout_gradient(layout, by_log)[seq_along(parameters)] / parameters
   if (!inputs) return(gradient)
   wide <- a$p + 3L * NROW(sphere_pairs(kernel, a$p, a$columns))
   by_points <- function(adjoint, a, b, x) {
-    result <- .Call(r_covariance_inputs, adjoint, a$x, b$x, layout$c, values, any_handle(a$x),
-                    where)
+    result <- call_on(where, r_covariance_inputs, adjoint, a$x, b$x, layout$c, values,
+                      any_handle(a$x))
     if (wide == a$p) return(value(result, c(a$n, a$p), list(a$names, a$columns), "general"))
     slope <- sphere_slopes(kernel, value(result, c(a$n, wide), list(NULL, NULL), "general"),
                            as.matrix(x), a$columns)

@@ -75,16 +75,16 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
   if (!is.double(x) || !is.matrix(x) || is.object(x)) x <- predictors(x)
   size <- dim(x)
   rows <- if (size[1L] == 1L) one_for_each(x, y) else x
-  result <- .Call(r_glm_lpdf, check_family(family), response(y),
-                  if (!is.null(trials)) response(trials, "trials"),
-                  if (is_cl(rows)) rows@handle else rows,
-                  if (isS4(alpha)) on_host(alpha) else alpha,
-                  if (isS4(beta)) on_host(beta) else beta,
-                  if (isS4(sigma)) on_host(sigma) else sigma,
-                  if (isS4(phi)) on_host(phi) else phi,
-                  if (isS4(cuts)) on_host(cuts) else cuts, gradient,
-                  if (size[2L] < 32L) where_for("glm", nrow(rows)) else
-                    where_for("glm_wide", length(rows)))
+  where <- if (is_cl(rows)) -1L else if (size[2L] < 32L) where_for("glm", nrow(rows)) else
+    where_for("glm_wide", length(rows))
+  result <- call_on(where, r_glm_lpdf, check_family(family), response(y),
+                    if (!is.null(trials)) response(trials, "trials"),
+                    if (is_cl(rows)) rows@handle else rows,
+                    if (isS4(alpha)) on_host(alpha) else alpha,
+                    if (isS4(beta)) on_host(beta) else beta,
+                    if (isS4(sigma)) on_host(sigma) else sigma,
+                    if (isS4(phi)) on_host(phi) else phi,
+                    if (isS4(cuts)) on_host(cuts) else cuts, gradient)
   if (is.null(gradient) || !any(c("x", "y") %in% gradient)) return(result)
   finish_gradient(result, x, y)
 }
@@ -130,23 +130,26 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   one <- if (nrow(x) == 1L) x
   x <- one_for_each(x, y)
   handle <- NULL
-  build <- function() {
-    where <- if (forked()) -1L else where_for(op, row_work(x))
-    handle <<- .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
+  place <- function(times = 1) {
+    if (forked() || is_cl(x)) -1L else where_for(op, row_work(x), times)
   }
+  engine <- movable(place, function(where) {
+    handle <<- .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
+  })
   all <- default_gradient(family)
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {
     if (...length() > 0L) check_dots_empty(...)
-    result <- .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
+    evaluate <- function() .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
+    result <- if (engine$moves) engine$run(evaluate) else evaluate()
     if (is.null(result)) { # restored from a file, in a forked process, or the device was lost
-      build()
-      result <- .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
+      engine$build()
+      result <- evaluate()
     }
     if (missing(gradient) || !any(c("x", "y") %in% gradient)) return(result)
     finish_gradient(result, if (is.null(one)) x else one, y)
   }
-  build()
+  engine$build()
   structure(f, class = c("cl_likelihood", "function"))
 }
 

@@ -351,18 +351,22 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
   intercept <- check_flag(intercept, "intercept")
   # the cuts of an ordered family replace the intercept
   ones <- intercept && !is_ordered(family)
-  full <- x
-  if (ones) {
+  with_ones <- function() {
+    full <- x
     # a copy with one more column takes R longer than the device takes for the whole fit
     if (!is_cl(x) && !is_sparse(x) && !basis_is_cheap(x) &&
-          where_for("glm_fit", row_work(x)) >= 0L) {
+          is_on_device("glm_fit", row_work(x))) {
       full <- as_cl(x)
     }
     full <- cbind(1, full)
     dimnames(full) <- if (is_sparse(x)) list(NULL, NULL)
+    full
   }
-  fit <- fit_glm(full, y, family, method, prior, weights, offset, trials, as.integer(ones), start,
-                 control, progress, etastart, mustart, names = c(if (ones) "(Intercept)", names))
+  fit <- glm_on_engine(x, function() {
+    fit_glm(if (ones) with_ones() else x, y, family, method, prior, weights, offset, trials,
+            as.integer(ones), start, control, progress, etastart, mustart,
+            names = c(if (ones) "(Intercept)", names))
+  }, method)
   fit$call <- call
   fit$columns <- names
   if (!is_cl(x)) fit$x <- x
@@ -399,9 +403,17 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
   if (method == "firth") problem$penalty <- method
   priors <- if (method %in% c("map", "mcmc")) glm_priors(prior, problem)
   centre <- if (method == "mcmc") glm_centre else glm_fit_mode
-  mode <- centre(problem, priors, start, control$search, progress)
-  if (method == "mcmc") mode <- glm_sample(mode, priors, control$sampling, progress)
-  finish_glm(problem, mode, method)
+  glm_on_engine(x, function() {
+    mode <- centre(problem, priors, start, control$search, progress)
+    if (method == "mcmc") mode <- glm_sample(mode, priors, control$sampling, progress)
+    finish_glm(problem, mode, method)
+  }, method)
+}
+
+# A fit, or a part of one, on the engine for these predictors; draws take as long as many fits.
+glm_on_engine <- function(x, run, method = "ml") {
+  if (is_cl(x) || is_sparse(x)) return(run())
+  fit_on_engine("glm_fit", row_work(x), run, if (identical(method, "mcmc")) 300 else 1)
 }
 
 # ---- the result ----------------------------------------------------------------------------------

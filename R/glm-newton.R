@@ -78,7 +78,7 @@ limit_message <- function(count) sprintf("iteration limit of %d reached", count)
 # NULL where it finds no mode.
 newton_in_c <- function(problem, control) {
   if (!family_row(problem$family)$canonical || !is.null(problem$offset) ||
-        where_for("glm_fit", row_work(problem$x)) >= 0L) return(NULL)
+        is_on_device("glm_fit", row_work(problem$x))) return(NULL)
   core <- glm_core(problem, glm_basis(problem, working_weights(problem$family, used_data(problem))))
   data <- core$data
   found <- .Call(r_glm_newton, environment(core$likelihood)$handle, data$y, data$x, data$trials,
@@ -144,9 +144,11 @@ goes_up_for_ever <- function(core, now, direction) {
 # found), the result of glm_newton() and the core with its free columns.
 glm_fit_mode <- function(problem, priors, start, control, progress) {
   fitter <- if (is.null(priors)) family_row(problem$family)$fitter else "newton"
-  switch(fitter, newton = newton_fit(problem, priors, start, control, progress),
-         least_squares = least_squares_mode(problem, start),
-         irls = irls_mode(problem, start, control, glm_reporter(progress)))
+  glm_on_engine(problem$x, function() {
+    switch(fitter, newton = newton_fit(problem, priors, start, control, progress),
+           least_squares = least_squares_mode(problem, start),
+           irls = irls_mode(problem, start, control, glm_reporter(progress)))
+  })
 }
 
 newton_fit <- function(problem, priors, start, control, progress) {

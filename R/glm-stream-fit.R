@@ -344,10 +344,8 @@ start_means <- function(s, block) {
 sum_block <- function(s, block, beta, begin, at_start, how) {
   w <- if (any(block$w != 1)) block$w
   data <- list(y = block$y, weights = w)
-  rotate <- how == "rotation"
-  p <- ncol(block$x)
   x <- block$x
-  if (!rotate && where_for("glm_fit", row_work(x)) >= 0L) {
+  on_device <- function() {
     x <- as_cl(x)
     column <- function(v) column_beside(rep_len(v, nrow(x)), x)
     parts <- device_parts(s$r, data, column)
@@ -367,6 +365,15 @@ sum_block <- function(s, block, beta, begin, at_start, how) {
       found
     })
   }
+  rotate <- how == "rotation"
+  on_engine(if (rotate) -1L else where_for("glm_fit", row_work(x)), function(where) {
+    if (where >= 0L) on_device() else host_sums(s, block, data, beta, begin, at_start, rotate)
+  })
+}
+
+host_sums <- function(s, block, data, beta, begin, at_start, rotate) {
+  x <- block$x
+  p <- ncol(x)
   eta <- if (is.null(beta)) begin else as.vector(x %*% beta) + block$offset
   at <- host_point(s$r, data)(eta)
   if (is.null(at)) return(function() NULL)

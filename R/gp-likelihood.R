@@ -172,8 +172,9 @@ gp_spread <- function(weights, variance, n) {
 }
 
 # The engine for the process of these data.
-gp_place <- function(data, on_device) {
-  if (forked()) -1L else if (on_device) where_resident() else where_for("gp", nrow(data$x))
+gp_place <- function(data, on_device, times) {
+  if (forked()) -1L else if (on_device) where_resident() else
+    where_for("gp", nrow(data$x), times)
 }
 
 # A function that gives call(handle) of a handle of these data, `first` or one that new(where)
@@ -181,13 +182,15 @@ gp_place <- function(data, on_device) {
 # from a file, is in a forked process, or the device was lost.
 handle_caller <- function(data, on_device, new, first = NULL) {
   handle <- first
-  build <- function() handle <<- new(gp_place(data, on_device))
-  if (is.null(first)) build()
+  engine <- movable(function(times = 1) gp_place(data, on_device, times),
+                    function(where) handle <<- new(where))
+  if (is.null(first)) engine$build()
   function(call) {
-    result <- call(handle)
+    evaluate <- function() call(handle)
+    result <- if (engine$moves) engine$run(evaluate) else evaluate()
     if (!is.null(result)) return(result)
-    build()
-    call(handle)
+    engine$build()
+    evaluate()
   }
 }
 

@@ -164,7 +164,7 @@ make_gp_response <- function(problem) {
     if (is.null(mode)) return(NULL)
     if (!quick) last <<- mode$f
     if (again) tried <<- par
-    kept <<- c(mode, now, list(aux = aux, par = par, quick = quick))
+    kept <<- c(mode, now, list(aux = aux, par = par, quick = quick, engine = session$chosen$gp))
     kept
   }
   value_at <- function(par, quick) {
@@ -174,12 +174,19 @@ make_gp_response <- function(problem) {
       (ncol(h) * log(2 * pi) - determinant(mode$spread$info)$modulus[1L]) / 2 - log_root
     } else 0
   }
-  f <- function(par, gradient = TRUE) {
+  evaluate <- function(par, gradient) {
     value <- value_at(par, !gradient)
     if (!gradient || !is.finite(value)) return(value)
     slope <- if (is.null(problem$vecchia)) latent_gradient(kept, response, h, integrate) else
       value_differences(value_at, par, value, positive, !concave, length(problem$y))
     structure(value, gradient = stats::setNames(slope, names))
+  }
+  f <- function(par, gradient = TRUE) {
+    if (!may_move_points(problem)) return(evaluate(par, gradient))
+    fit_on_engine("gp", nrow(problem$x), function() {
+      if (!identical(session$chosen$gp, kept$engine)) kept <<- NULL
+      evaluate(par, gradient)
+    })
   }
   structure(f, class = c(if (!is.null(problem$vecchia)) "cl_gp_response_vecchia",
                          "cl_gp_response", "function"))
@@ -194,7 +201,11 @@ forget_mode <- function(f) {
 # The inputs where the covariance matrix is computed.
 latent_points <- function(problem) {
   x <- problem$x
-  if (!has_user(problem$kernel) && !forked() && where_for("gp", nrow(x)) >= 0L) as_cl(x) else x
+  if (may_move_points(problem) && is_on_device("gp", nrow(x))) as_cl(x) else x
+}
+
+may_move_points <- function(problem) {
+  !has_user(problem$kernel) && !forked() && is.null(problem$vecchia) && !is_cl(problem$x)
 }
 
 dense_process <- function(problem, h, centre) {

@@ -3,7 +3,12 @@
 
 latent_jitter <- 1e-8 # times the mean variance
 
-sample_response <- function(problem, space, prior, found, control, progress) {
+sample_response <- function(problem, ...) {
+  if (!may_move_points(problem)) return(sample_latent(problem, ...))
+  fit_on_engine("gp", nrow(problem$x), function() sample_latent(problem, ...), times = 5000)
+}
+
+sample_latent <- function(problem, space, prior, found, control, progress) {
   e <- environment(make_gp_response(problem))
   mode <- e$at(found$par)
   n <- length(problem$y)

@@ -36,7 +36,7 @@ batch_chol_list <- function(a, lower, on_error) {
     order <- n[indices[1L]]
     count <- length(indices)
     where <- where_for("batch", as.numeric(order)^3 * count)
-    part <- .Call(r_batch_chol, as.double(stack(x[indices])), order, count, !lower, where)
+    part <- call_on(where, r_batch_chol, as.double(stack(x[indices])), order, count, !lower)
     each <- order^2
     list(status = part$status, value = function(i) {
       matrix(part$value[(i - 1) * each + seq_len(each)], order,
@@ -66,8 +66,8 @@ batch_solve_list <- function(a, b, on_error) {
     columns <- k[indices[1L]]
     count <- length(indices)
     where <- where_for("batch", as.numeric(order)^2 * (order + columns) * count)
-    part <- .Call(r_batch_solve, as.double(stack(x[indices])), as.double(stack(right[indices])),
-                  order, columns, count, where)
+    part <- call_on(where, r_batch_solve, as.double(stack(x[indices])),
+                    as.double(stack(right[indices])), order, columns, count)
     each <- order * columns
     list(status = part$status, value = function(i) {
       solution <- part$value[(i - 1) * each + seq_len(each)]

@@ -245,7 +245,7 @@ cl_batch_inverse <- function(a, method = c("auto", "pivoting", "cofactors"),
                                            "3, not %d"), n))
   }
   where <- batch_where(n^3 * a$dim[3L], a$x)
-  result <- .Call(r_batch_inverse, a$x, n, a$dim[3L], method == "cofactors", where)
+  result <- call_on(where, r_batch_inverse, a$x, n, a$dim[3L], method == "cofactors")
   value <- batch_value(result$value, a$dim, a$names[c(2L, 1L, 3L)], a$single)
   batch_report(value, result$status, on_error, "singular")
 }
@@ -258,7 +258,7 @@ cl_batch_chol <- function(a, lower = FALSE, on_error = c("warn", "stop")) {
   if (is.list(a) && !is.object(a)) return(batch_chol_list(a, lower, on_error))
   a <- batch_square(a, "a")
   where <- batch_where(a$dim[1L]^3 * a$dim[3L], a$x)
-  result <- .Call(r_batch_chol, a$x, a$dim[1L], a$dim[3L], !lower, where)
+  result <- call_on(where, r_batch_chol, a$x, a$dim[1L], a$dim[3L], !lower)
   batch_report(batch_value(result$value, a$dim, a$names, a$single), result$status, on_error,
                "not_pd")
 }
@@ -275,7 +275,7 @@ cl_batch_chol_adjoint <- function(l, l_adj, on_error = c("warn", "stop")) {
                                     paste(l_adj$dim, collapse = " x ")))
   }
   where <- batch_where(l$dim[1L]^3 * l$dim[3L], l$x, l_adj$x)
-  result <- .Call(r_batch_chol_adjoint, l$x, l_adj$x, l$dim[1L], l$dim[3L], where)
+  result <- call_on(where, r_batch_chol_adjoint, l$x, l_adj$x, l$dim[1L], l$dim[3L])
   batch_report(batch_value(result$value, l$dim, l$names, l$single), result$status, on_error,
                "singular")
 }
@@ -286,7 +286,7 @@ cl_batch_det <- function(a, log = FALSE) {
   log <- check_flag(log, "log")
   a <- batch_square(a, "a")
   where <- batch_where(a$dim[1L]^3 * a$dim[3L], a$x)
-  result <- .Call(r_batch_det, a$x, a$dim[1L], a$dim[3L], log, where)
+  result <- call_on(where, r_batch_det, a$x, a$dim[1L], a$dim[3L], log)
   if (typeof(result) == "externalptr") {
     result <- value(result, c(a$dim[3L], 1L + log), list(a$names[[3L]], NULL), "general")
     if (!log) return(result)
@@ -312,7 +312,7 @@ cl_batch_solve <- function(a, b, on_error = c("warn", "stop")) {
   batch <- batch_count(a = a, b = b)
   k <- b$dim[2L]
   where <- batch_where(a$dim[1L]^2 * (a$dim[1L] + k) * batch, a$x, b$x)
-  result <- .Call(r_batch_solve, a$x, b$x, a$dim[1L], k, batch, where)
+  result <- call_on(where, r_batch_solve, a$x, b$x, a$dim[1L], k, batch)
   batch_report(batch_solution(result$value, a, b, batch, a$names[[2L]]), result$status, on_error,
                "singular")
 }
@@ -339,7 +339,7 @@ cl_batch_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE,
   batch <- batch_count(l = l, b = b)
   k <- b$dim[2L]
   where <- batch_where(l$dim[1L]^2 * k * batch, l$x, b$x)
-  result <- .Call(r_batch_tri_solve, l$x, b$x, l$dim[1L], k, batch, upper, transpose, where)
+  result <- call_on(where, r_batch_tri_solve, l$x, b$x, l$dim[1L], k, batch, upper, transpose)
   rows <- l$names[[if (transpose) 1L else 2L]]
   batch_report(batch_solution(result$value, l, b, batch, rows), result$status, on_error, "singular")
 }
@@ -362,7 +362,7 @@ cl_batch_matmul <- function(a, b, transpose_a = FALSE, transpose_b = FALSE) {
                                 as.integer(b$dim[columns[1L]])))
   }
   where <- batch_where(as.numeric(m) * k * n * batch, a$x, b$x)
-  result <- .Call(r_batch_matmul, a$x, b$x, as.numeric(c(m, n, k, batch)), transposed, where)
+  result <- call_on(where, r_batch_matmul, a$x, b$x, as.numeric(c(m, n, k, batch)), transposed)
   last <- if (is.null(a$names[[3L]])) b$names[[3L]] else a$names[[3L]]
   batch_value(result, c(m, n, batch),
               list(a$names[[rows[1L]]], b$names[[columns[2L]]], last), a$single && b$single)
@@ -387,7 +387,7 @@ cl_batch_mvn_lpdf <- function(y, mean = NULL, chol, lower = FALSE, on_error = c(
   batch <- do.call(batch_count, operands, quote = TRUE)
   # One observation under many distributions is repeated; the mean and the factor are not.
   where <- batch_where(n^2 * batch, y$x, mean$x, chol$x)
-  result <- .Call(r_batch_mvn, y$x, mean$x, chol$x, n, batch, !lower, where)
+  result <- call_on(where, r_batch_mvn, y$x, mean$x, chol$x, n, batch, !lower)
   value <- result$value
   if (typeof(value) == "externalptr") {
     value <- value(value, c(batch, 1L), NULL, "general")

@@ -58,14 +58,14 @@ cl_chol <- function(a, lower = FALSE, jitter = 0) {
 
 factor_of <- function(a, lower, jitter, argument) {
   if (is_plain(a) && (n <- dim(a)[1L]) == dim(a)[2L] && n > 0L) {
-    return(.Call(r_op, "chol", list(a), c(jitter, !lower), where_for("chol", n)))
+    return(call_on(where_for("chol", n), r_op, "chol", list(a), c(jitter, !lower)))
   }
   a <- square_operand(a, argument)
   if (a$n == 0L) {
     abort_argument(argument, sprintf("'%s' must have at least one row and one column", argument))
   }
   where <- if (any_handle(a$x)) -1L else where_for("chol", a$n)
-  value(.Call(r_op, "chol", list(a$x), c(jitter, !lower), where), NULL, a$names)
+  value(call_on(where, r_op, "chol", list(a$x), c(jitter, !lower)), NULL, a$names)
 }
 
 #' @rdname cl_chol
@@ -87,5 +87,5 @@ cl_chol_adjoint <- function(l, l_adj) {
                                     l_adj$n, l_adj$n))
   }
   where <- if (any_handle(l$x, l_adj$x)) -1L else where_for("chol_adjoint", l$n)
-  value(.Call(r_op, "chol_adjoint", list(l$x, l_adj$x), NULL, where), NULL, l$names)
+  value(call_on(where, r_op, "chol_adjoint", list(l$x, l_adj$x), NULL), NULL, l$names)
 }

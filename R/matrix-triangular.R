@@ -66,7 +66,7 @@ where_for_solve <- function(n, columns) where_for("tri_solve", harmonic_mean(c(n
 
 # op(l)^-1 b; operands as .Call takes them.
 tri_solve_left <- function(l, b, upper, transpose, where) {
-  .Call(r_op, "tri_solve", list(l, b), c(upper, transpose, FALSE), where)
+  call_on(where, r_op, "tri_solve", list(l, b), c(upper, transpose, FALSE))
 }
 
 # A square operand: list(x = as .Call takes it, n = rows, names = dimnames). One number counts as a
@@ -108,11 +108,11 @@ check_rows <- function(b, n, argument) {
 cl_tri_inverse <- function(l, upper = FALSE) {
   upper <- check_flag(upper, "upper")
   if (is_plain(l) && (n <- dim(l)[1L]) == dim(l)[2L]) {
-    return(.Call(r_op, "tri_inverse", list(l), upper, where_for("tri_inverse", n)))
+    return(call_on(where_for("tri_inverse", n), r_op, "tri_inverse", list(l), upper))
   }
   l <- square_operand(l, "l")
   where <- if (any_handle(l$x)) -1L else where_for("tri_inverse", l$n)
-  value(.Call(r_op, "tri_inverse", list(l$x), upper, where), NULL, l$names[2:1])
+  value(call_on(where, r_op, "tri_inverse", list(l$x), upper), NULL, l$names[2:1])
 }
 
 #' @rdname cl_tri_solve
@@ -131,7 +131,7 @@ cl_tri_solve_adjoint <- function(l, x, x_adj, upper = FALSE, transpose = FALSE) 
   }
   device <- any_handle(l$x, x, x_adj)
   where <- if (device) -1L else where_for_solve(l$n, columns[1L])
-  result <- lapply(.Call(r_tri_solve_adjoint, l$x, x, x_adj, upper, transpose, where), value)
+  result <- lapply(call_on(where, r_tri_solve_adjoint, l$x, x, x_adj, upper, transpose), value)
   if (as_vector && !device) result$b <- as.vector(result$b)
   result
 }

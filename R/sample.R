@@ -282,6 +282,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   }
   job$devices <- check_shared_devices(devices, workers)
   job$evaluations <- points_per_draw * chains * (control$warmup + control$iter)
+  settle_likelihoods(log_density, job$evaluations)
   job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed)
   if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
                                                                envir = job$checkpoint)
@@ -426,6 +427,15 @@ batch_pays <- function(f, chains, job = NULL) {
 
 # About how many points a draw visits, for the choice of an engine.
 points_per_draw <- 15
+
+# Takes likelihoods to the device if that pays for all evaluations of a sampler: chains stay where
+# they begin.
+settle_likelihoods <- function(f, evaluations) {
+  if (inherits(f, "cl_likelihood")) environment(f)$engine$settle(evaluations)
+  if (inherits(f, "cl_log_posterior")) {
+    for (term in environment(f)$terms) settle_likelihoods(term, evaluations)
+  }
+}
 
 # The number of elements of x in the largest likelihood of the density.
 likelihood_size <- function(f) {

@@ -49,7 +49,6 @@ choose_engine <- function(cost, evaluations, ahead = FALSE) {
     if (gain <= 0.1 * cost$host) return(list(where = -1L, gain = 0))
     if (1e-6 * gain * evaluations < build_time(cost)) return(list(where = -1L, gain = gain))
   }
-  note_built(cost$kinds)
   list(where = mark_opened(where), gain = 0)
 }
 
@@ -71,26 +70,43 @@ make_program <- function(state, tape, nodes, length, output) {
   } else {
     state$where <- where_for("program", 0)
   }
+  if (state$where >= 0L) note_built(state$cost$kinds)
   make(state$where)
 }
 
-# Counts an evaluation on the host that a device would have finished earlier. When the total time
-# lost exceeds the time of the build, the program moves there.
-count_evaluation <- function(state) {
+# Counts an evaluation on the host that a device would have finished earlier. When the time lost is
+# worth the build, threads build the kernels, and the program moves to the device once they stand.
+# `x`: the parameters, at which it is tried there.
+count_evaluation <- function(state, x) {
   state$saved <- state$saved + 1e-6 * state$gain
-  if (state$saved < build_time(state$cost)) return(invisible())
-  choice <- choose_engine(state$cost, Inf)
-  state$gain <- 0
-  if (choice$where != state$where) move_program(state, choice$where)
+  if (state$saved < build_begins * build_time(state$cost)) return(invisible())
+  where <- choose_engine(state$cost, Inf)$where
+  if (where < 0L) {
+    state$gain <- 0
+  } else if (count_building() == 0L) {
+    made <- try_device("program", function(where) {
+      program <- make_again(state, where)
+      for (gradient in c(FALSE, TRUE)) .Call(r_program_run, program, x, gradient)
+      program
+    }, where)
+    if (!is.null(made)) take_program(state, made[[1L]], where)
+    if (!is.null(session$refused$program)) state$gain <- 0
+  }
 }
 
-# Makes the program again on another engine.
-move_program <- function(state, where) {
+# The program again on another engine.
+make_again <- function(state, where) {
+  of <- state$known[[1L]]
+  .Call(r_program_make, where, of$nodes, of$data, as.double(sum(lengths(state$like))), of$output)
+}
+
+take_program <- function(state, program, where) {
   of <- state$known[[1L]]
   state$where <- where
   state$gain <- 0
-  state$program <- .Call(r_program_make, state$where, of$nodes, of$data,
-                         as.double(sum(lengths(state$like))), of$output)
   state$known <- list()
-  keep_program(state, state$program, of$nodes, of$data, of$output)
+  note_built(state$cost$kinds)
+  keep_program(state, program, of$nodes, of$data, of$output)
 }
+
+move_program <- function(state, where) take_program(state, make_again(state, where), where)

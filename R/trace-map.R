@@ -54,11 +54,25 @@ cl_map <- function(f, ...) {
   entry <- map_entry(check_function(f, "f"), names(operands), length(operands))
   if (!is.null(entry$template)) {
     shape <- .Call(r_map_shape, operands)
-    if (!is.null(shape) && where_for("arith", shape[3L]) < 0L) {
-      return(.Call(r_map_run, entry, operands))
+    if (!is.null(shape)) {
+      run <- function(where) {
+        if (where < 0L) .Call(r_map_run, entry, operands) else map_matrices(f, entry, operands,
+                                                                            where)
+      }
+      return(on_engine(where_for("arith", shape[3L]), run))
     }
   }
-  inputs <- map_inputs(operands, rep_len("...", length(operands)))
+  map_on_engine(operands, function(where) map_matrices(f, entry, operands, where))
+}
+
+# `run(where)` on the engine for these operands; NULL if one of them is a clMatrix, which has one.
+map_on_engine <- function(operands, run) {
+  if (any_cl(operands)) return(run(NULL))
+  on_engine(where_for("arith", max(lengths(operands))), run)
+}
+
+map_matrices <- function(f, entry, operands, where) {
+  inputs <- map_inputs(operands, rep_len("...", length(operands)), where)
   if (inputs$base) on.exit(for (x in inputs$matrices) cl_free(x)) # copies, freed at once
   record <- if (is.null(entry$record)) record_map(f, names(operands), length(operands))
             else entry$record
@@ -137,11 +151,18 @@ cl_reduce <- function(x, map = NULL, combine = "+", identity = 0, finalize = NUL
     abort_argument("identity", "'identity' must be one number")
   }
   if (is.character(combine)) combine <- named_combine(combine, identity)
-  inputs <- map_inputs(c(list(x), list(...)), c("x", rep_len("...", ...length())))
+  operands <- c(list(x), list(...))
+  map_on_engine(operands, function(where) {
+    reduce_matrices(map_inputs(operands, c("x", rep_len("...", length(operands) - 1L)), where),
+                    map, combine, as.double(identity), finalize, margin)
+  })
+}
+
+reduce_matrices <- function(inputs, map, combine, identity, finalize, margin) {
   mapped <- if (is.null(map)) inputs$matrices[[1L]] else map_result(map, inputs, "map")
   reduced <- value(
     if (is.character(combine)) .Call(r_op, combine, list(mapped@handle), margin, NULL)
-    else combine_handle(mapped, combine, as.double(identity), margin))
+    else combine_handle(mapped, combine, identity, margin))
   if (!is.null(finalize)) {
     final <- list(matrices = list(reduced), dim = reduced@Dim)
     reduced <- map_result(finalize, final, "finalize")
@@ -192,16 +213,14 @@ check_function <- function(f, argument) {
 
 # The operands as matrices of one shape; whether all operands are base R (base) and none is a matrix
 # (vector); names and dimensions of the result.
-map_inputs <- function(operands, arguments) {
+map_inputs <- function(operands, arguments, where) {
   device <- vapply(operands, is_cl, NA)
   plain <- lapply(seq_along(operands), function(k) {
     if (device[k]) operands[[k]] else check_numeric(operands[[k]], arguments[k])
   })
   vector <- !any(device) && all(vapply(plain, function(x) is.null(dim(x)), NA))
   names <- if (vector) names(plain[[1L]])
-  size <- max(vapply(plain, length, 0), 0)
   like <- if (any(device)) plain[[which(device)[1L]]]
-  where <- if (is.null(like)) where_for("arith", size)
   matrices <- lapply(plain, function(x) if (is_cl(x)) x else input_matrix(x, like, where))
   dim <- common_dim(matrices, arguments)
   whole <- lapply(matrices, function(x) {

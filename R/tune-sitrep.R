@@ -5,7 +5,7 @@
 #' is missing. It never fails.
 #'
 #' @return A list with the printed information (`version`, `build`, `loader`, `devices`, `device`,
-#'   `reason`, `kernels`, `thresholds`, `blas`, `memory`, `options`, `advice`), of class
+#'   `reason`, `kernels`, `building`, `thresholds`, `blas`, `memory`, `options`, `advice`), of class
 #'   `cl_sitrep`; printed unless it is assigned.
 #' @seealso [cl_use()] to choose a device.
 #' @export
@@ -24,6 +24,8 @@ cl_sitrep <- function() {
       "host engine only (built without OpenCL headers)",
     loader = build$loader, devices = devices, device = choice$device, reason = choice$reason,
     kernels = attempt(kernel_facts(), NULL), thresholds = attempt(cl_thresholds(), NULL),
+    building = attempt(list(programs = count_building(), waits = session$waits,
+                            refused = session$refused), NULL),
     blas = blas,
     memory = attempt(cl_memory(), data.frame()), options = option_facts(),
     advice = c(device_advice(build, devices), blas$advice))
@@ -122,6 +124,12 @@ print.cl_sitrep <- function(x, ...) {
       sprintf("matrix instructions (%d programs tried, %d refused)", NROW(x$kernels$tried),
               NROW(refused)))
     for (i in seq_len(NROW(refused))) line("", refused$program[i], ": ", refused$refusal[i])
+  }
+  if (!is.null(x$building) && x$building$programs > 0L) {
+    line("building", count_of(x$building$programs, "kernel program"), " beside the work")
+  }
+  for (op in names(x$building$refused)) {
+    line("refused", op, " stays on the host: ", x$building$refused[[op]])
   }
   if (NROW(x$thresholds) && x$device != "host") {
     counts <- table(factor(x$thresholds$source, unique(x$thresholds$source)))

@@ -78,6 +78,20 @@ typedef struct {
 } scl_device_build;
 bool scl_device_build_at(size_t k, scl_device_build *out);
 
+/* Kernels built beside the work. Between begin and end this thread does not wait for the driver's
+ * compiler: an operation whose kernels are not built launches nothing and fails with
+ * SCL_E_BUILDING. Begin returns the mode before, which end takes back; the outermost end has
+ * threads build what is missing, unless they still build something. They take no signals and call
+ * nothing of the host language. Builds stand ready for the next request, with or without waiting.
+ */
+bool scl_device_beside_begin(bool on);
+void scl_device_beside_end(bool before);
+/* The number of programs that threads build now. */
+int scl_device_beside_count(void);
+/* Begins no further build and waits for those in progress: for the end of the process, before
+ * drivers release what they use. */
+void scl_device_beside_stop(void);
+
 /* A parameter of kernels that can be set for each device; no value changes a result beyond
  * rounding. `kinds`: of kernels for GPUs (1), for CPUs (2). The k-th; false after the last. */
 typedef struct {

@@ -64,6 +64,18 @@ bool scl_device_build_at(size_t k, scl_device_build *out) {
   return false;
 }
 
+bool scl_device_beside_begin(bool on) {
+  (void)on;
+  return false;
+}
+void scl_device_beside_end(bool before) {
+  (void)before;
+}
+int scl_device_beside_count(void) {
+  return 0;
+}
+void scl_device_beside_stop(void) {}
+
 const scl_device_info *scl_device_of(const scl_context *ctx) {
   (void)ctx;
   return NULL;

@@ -200,6 +200,25 @@ SEXP r_builds(void) {
   return result;
 }
 
+/* Kernels built beside the work (base/device.h). */
+SEXP r_beside_begin(SEXP on) {
+  return Rf_ScalarLogical(scl_device_beside_begin(Rf_asLogical(on) == TRUE));
+}
+
+SEXP r_beside_end(SEXP before) {
+  scl_device_beside_end(Rf_asLogical(before) == TRUE);
+  return R_NilValue;
+}
+
+SEXP r_beside_count(void) {
+  return Rf_ScalarInteger(scl_device_beside_count());
+}
+
+SEXP r_beside_stop(void) {
+  scl_device_beside_stop();
+  return R_NilValue;
+}
+
 /* The parameters of kernels: a list of their names, meanings, defaults, kinds and permitted values.
  */
 SEXP r_tunables(void) {

@@ -14,6 +14,7 @@ static const char *const class_of[] = {
     [SCL_E_STALE] = "stale",
     [SCL_E_FORK] = "fork",
     [SCL_E_BUILD] = "build",
+    [SCL_E_BUILDING] = "building",
     [SCL_E_LOST] = "lost",
     [SCL_E_OPENCL] = "opencl",
     [SCL_E_STAN] = "stan",

@@ -2,17 +2,19 @@
 
 #include "driver.h"
 
+#include <stdatomic.h>
+
 #include "engine/cl/runtime/cl.h"
 
 static scl_cl_functions original;
 static driver_counts count;
-static long fail_in;
+static atomic_long calls, fail_in; /* threads build programs */
 static int fail_code, pretended;
 static bool fail_on, installed;
 
 /* The code that this call must return, or 0. */
 static cl_int fault(void) {
-  count.calls++;
+  atomic_fetch_add(&calls, 1);
   if (fail_in == 0) return CL_SUCCESS;
   if (fail_in > 1) {
     fail_in--;
@@ -233,6 +235,7 @@ void driver_remove(void) {
 }
 
 driver_counts driver_counted(void) {
+  count.calls = calls;
   return count;
 }
 

@@ -121,6 +121,15 @@ static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e
   return SCL_OK;
 }
 
+/* Nothing is made ready, but where nobody waits for kernels those of all plans are asked for. */
+scl_status scl_cl_expr_ready(scl_context *ctx, const scl_plan *plan, struct scl_ready_plan **out) {
+  const scl_cl_expr_kernels *kernels;
+  *out = NULL;
+  if (!scl_cl_asks()) return SCL_OK;
+  const scl_status status = scl_cl_expr_find((scl_cl_context *)ctx, plan, &kernels);
+  return status == SCL_E_BUILDING ? SCL_OK : status;
+}
+
 scl_status scl_cl_expr_find(scl_cl_context *cl, const scl_plan *plan,
                             const scl_cl_expr_kernels **out) {
   unsigned char key[SCL_PLAN_KEY];

@@ -64,9 +64,7 @@ static scl_status fail_build(scl_cl_context *cl, cl_program program, const char 
    as some drivers write their number to standard error. */
 #define OPTIONS "-cl-std=CL1.2 -cl-kernel-arg-info -w"
 
-enum { OPTIONS_ROOM = 160 };
-
-static void write_options(const scl_cl_context *cl, char options[OPTIONS_ROOM]) {
+static void write_options(const scl_cl_context *cl, char options[SCL_CL_OPTIONS]) {
   const bool pocl =
       cl->info.type == SCL_DEVICE_CPU && strstr(cl->info.platform, "Portable") != NULL;
   /* Kernels for GPUs on a CPU device (STATCL_GPU_KERNELS=1): with optimisation POCL 3.1 moves
@@ -74,7 +72,7 @@ static void write_options(const scl_cl_context *cl, char options[OPTIONS_ROOM]) 
   const char *device = cl->cpu ? " -D SCL_CPU=1" : pocl ? " -cl-opt-disable" : "";
   const char *small = cl->small_mma ? " -D SCL_MMA_8=1" : "";
   const char *mma = cl->emulated_mma ? " -D SCL_MMA_EMULATED=1" : "";
-  snprintf(options, OPTIONS_ROOM, OPTIONS "%s%s%s", device, small, mma);
+  snprintf(options, SCL_CL_OPTIONS, OPTIONS "%s%s%s", device, small, mma);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -164,16 +162,8 @@ scl_status scl_cl_require_room(const scl_cl_context *cl) {
 /* ---- building -------------------------------------------------------------------------------- */
 enum { BUILD_THREADS = 4, LOOK_EVERY_US = 20000, REST_US = 200 };
 
-typedef struct {
-  const scl_cl_context *cl;
-  const char *options;
-  scl_cl_build *build;
-  int count;
-  atomic_int next; /* the first build that no thread has taken */
-} build_list;
-
 /* Whether a program from a file can be used; it then replaces the one to build. */
-static bool take_kept(const build_list *list, scl_cl_build *build) {
+static bool take_kept(const scl_cl_build_list *list, scl_cl_build *build) {
   if (build->kept == NULL) return false;
   const bool right = scl_cl.clBuildProgram(build->kept, 1, &list->cl->device, list->options, NULL,
                                            NULL) == CL_SUCCESS;
@@ -184,14 +174,21 @@ static bool take_kept(const build_list *list, scl_cl_build *build) {
   return right;
 }
 
-static void build_some(void *arg, int part, int parts) {
-  build_list *list = arg;
+void scl_cl_build_list_begin(scl_cl_build_list *list, const scl_cl_context *cl, scl_cl_build *build,
+                             int count) {
+  *list = (scl_cl_build_list){.cl = cl, .build = build, .count = count};
+  write_options(cl, list->options);
+}
+
+void scl_cl_build_some(void *arg, int part, int parts) {
+  scl_cl_build_list *list = arg;
   (void)part;
   (void)parts;
   for (;;) {
     const int i = atomic_fetch_add(&list->next, 1);
     if (i >= list->count) return;
     scl_cl_build *build = &list->build[i];
+    if (build->done) continue;
     build->started = scl_clock_us();
     if (!take_kept(list, build)) {
       build->code =
@@ -203,20 +200,19 @@ static void build_some(void *arg, int part, int parts) {
 }
 
 /* Drivers of CPU devices get one thread: they compile with threads of their own, later. */
-static int count_threads(const scl_cl_context *cl, int count) {
+int scl_cl_build_threads(const scl_cl_context *cl, int count) {
   const int most = cl->info.type == SCL_DEVICE_CPU || scl_cores_limited() ? 1 : BUILD_THREADS;
   return count < most ? count : most;
 }
 
 static scl_status build_all(scl_cl_context *cl, scl_cl_build *build, int count) {
-  char options[OPTIONS_ROOM];
-  build_list list = {.cl = cl, .options = options, .build = build, .count = count};
+  scl_cl_build_list list;
   uint64_t start = scl_clock_us(), looked = start;
   scl_status status = SCL_OK;
-  write_options(cl, options);
+  scl_cl_build_list_begin(&list, cl, build, count);
   begin_build(cl, start);
-  scl_team *team = scl_team_launch(1 + count_threads(cl, count), build_some, &list);
-  if (team == NULL) build_some(&list, 0, 1);
+  scl_team *team = scl_team_launch(1 + scl_cl_build_threads(cl, count), scl_cl_build_some, &list);
+  if (team == NULL) scl_cl_build_some(&list, 0, 1);
   while (!scl_team_is_done(team)) {
     const uint64_t now = scl_clock_us();
     if (status == SCL_OK && now - looked > LOOK_EVERY_US) {
@@ -228,18 +224,25 @@ static scl_status build_all(scl_cl_context *cl, scl_cl_build *build, int count) 
   }
   scl_team_stop(team);
   end_build(start);
-  for (int i = 0; i < count; i++) {
-    if (build[i].kept != NULL) scl_cl.clReleaseProgram(build[i].kept); /* not begun */
-    build[i].kept = NULL;
-    log_build(&build[i]);
-    if (build[i].done && build[i].code == CL_SUCCESS && build[i].keep) {
-      scl_cl_store_write(cl, &build[i].stored, build[i].program);
-    }
-  }
+  for (int i = 0; i < count; i++) scl_cl_build_count(cl, &build[i]);
   return status;
 }
 
+void scl_cl_build_count(scl_cl_context *cl, scl_cl_build *build) {
+  if (build->kept != NULL) scl_cl.clReleaseProgram(build->kept); /* not begun */
+  build->kept = NULL;
+  if (!build->done || build->counted) return;
+  build->counted = true;
+  log_build(build);
+  if (build->code == CL_SUCCESS && build->keep)
+    scl_cl_store_write(cl, &build->stored, build->program);
+}
+
 scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count) {
+  int done = 0;
+  while (done < count && build[done].done) done++;
+  if (done == count) return SCL_OK;
+  if (scl_cl_asks()) return scl_cl_beside_ask(cl, build, count);
   scl_turn_take(&turn);
   const scl_status status = build_all(cl, build, count);
   scl_turn_end(&turn);
@@ -249,14 +252,18 @@ scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count) 
 scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
                                const char *name, scl_cl_build *out) {
   cl_int code = CL_SUCCESS;
+  char options[SCL_CL_OPTIONS];
+  scl_digest digest;
+  bool found;
+  write_options(cl, options);
+  const bool keep = scl_cl_store_name(cl, count, text, options, &digest);
+  SCL_TRY(scl_cl_beside_take(cl, &digest, out, &found));
+  if (found) return SCL_OK;
   SCL_TRY(scl_cl_require_room(cl));
   cl_program program = scl_cl.clCreateProgramWithSource(cl->context, count, text, NULL, &code);
   if (program == NULL) return scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
-  *out = (scl_cl_build){.program = program, .name = name, .code = CL_SUCCESS};
-  char options[OPTIONS_ROOM];
-  write_options(cl, options);
-  out->keep = scl_cl_store_name(cl, count, text, options, &out->stored);
-  if (out->keep) out->kept = scl_cl_store_read(cl, &out->stored);
+  *out = (scl_cl_build){.program = program, .name = name, .keep = keep, .stored = digest};
+  if (keep) out->kept = scl_cl_store_read(cl, &out->stored);
   return SCL_OK;
 }
 
@@ -277,6 +284,6 @@ scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **
   SCL_TRY(scl_cl_build_create(cl, count, text, name, &build));
   scl_status status = scl_cl_build_all(cl, &build, 1);
   if (status == SCL_OK) return scl_cl_build_take(cl, &build, name, out);
-  scl_cl.clReleaseProgram(build.program);
+  if (build.program != NULL) scl_cl.clReleaseProgram(build.program);
   return status;
 }

@@ -212,6 +212,8 @@ typedef struct {
   bool writes[SCL_CL_OP_BUFFERS];
   int buffers;
   bool overflow; /* more buffers were declared than there is room for */
+  bool missing;  /* a kernel is not built: nothing is launched, the operation ends with
+                    SCL_E_BUILDING */
   bool ordered;
   scl_cl_timing timing;
 } scl_cl_op;

@@ -251,6 +251,7 @@ const scl_engine scl_cl_engine = {
 #define SCL_SLOT(result, name, parameters) .name = scl_cl_##name,
 #define SCL_SLOT_OPTIONAL(result, name, parameters)
 #include "base/engine.def"
+    .expr_ready = scl_cl_expr_ready,
     .potrf_adjoint = scl_cl_potrf_adjoint,
     .gram = scl_cl_gram,
     .glm_begin = scl_cl_glm_begin,

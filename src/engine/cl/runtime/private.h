@@ -2,6 +2,8 @@
 #ifndef SCL_ENGINE_CL_RUNTIME_PRIVATE_H
 #define SCL_ENGINE_CL_RUNTIME_PRIVATE_H
 
+#include <stdatomic.h>
+
 #include "base/digest.h"
 #include "engine/cl/runtime/cl.h"
 
@@ -32,7 +34,8 @@ void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
  * process. */
 scl_status scl_cl_require_room(const scl_cl_context *cl);
 
-/* Programs kept in files (store.c). `name` is the file's; false: this context keeps none. */
+/* Programs kept in files (store.c). `name` is the file's, the digest of what the program is made
+ * from; false: this context keeps none. */
 bool scl_cl_store_name(const scl_cl_context *cl, cl_uint count, const char **text,
                        const char *options, scl_digest *name);
 cl_program scl_cl_store_read(scl_cl_context *cl, const scl_digest *name); /* or NULL */
@@ -49,7 +52,41 @@ typedef struct {
   double seconds;   /* that it took */
   cl_int code;
   bool done;
+  bool counted; /* among the builds of this process, and in a file */
 } scl_cl_build;
+
+enum { SCL_CL_OPTIONS = 160 };
+
+/* Programs to build, by threads that take one after another. */
+typedef struct {
+  const scl_cl_context *cl;
+  char options[SCL_CL_OPTIONS];
+  scl_cl_build *build;
+  int count;
+  atomic_int next; /* the first build that no thread has taken */
+} scl_cl_build_list;
+
+/* A list of these builds, and the work and number of its threads. */
+void scl_cl_build_list_begin(scl_cl_build_list *list, const scl_cl_context *cl, scl_cl_build *build,
+                             int count);
+void scl_cl_build_some(void *list, int part, int parts);
+int scl_cl_build_threads(const scl_cl_context *cl, int count);
+/* Keeps a record of a build, and its binary. Not in a thread. */
+void scl_cl_build_count(scl_cl_context *cl, scl_cl_build *build);
+
+/* Builds beside the work (beside.c). Whether this thread asks for programs instead of waiting. */
+bool scl_cl_asks(void);
+/* Takes what is not done of some builds, to have it built when the call has ended: their programs
+ * are NULL then. SCL_E_BUILDING. */
+scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count);
+/* A build made beside the work, of a source with this digest; false: there is none. Waits for one
+ * in progress if this thread waits for programs. */
+scl_status scl_cl_beside_take(scl_cl_context *cl, const scl_digest *name, scl_cl_build *out,
+                              bool *found);
+/* Keeps a build for the next request. */
+void scl_cl_beside_put(scl_cl_context *cl, const scl_cl_build *build);
+/* Releases the builds of a context. */
+void scl_cl_beside_free(scl_cl_context *cl);
 
 scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
                                const char *name, scl_cl_build *out);

@@ -185,6 +185,7 @@ scl_status scl_cl_program_need(scl_cl_context *cl, scl_cl_program which) {
   if (cl->program[which] != NULL) return SCL_OK;
   SCL_TRY(create_build(cl, which, &build));
   const scl_status stopped = scl_cl_build_all(cl, &build, 1);
+  if (stopped == SCL_E_BUILDING) return stopped;
   if (stopped != SCL_OK && build.code == CL_SUCCESS && build.done) {
     keep_program(cl, which, build.program);
     return stopped;
@@ -210,11 +211,13 @@ scl_status scl_cl_programs_prepare(scl_cl_context *cl, int count, const scl_cl_p
   for (int i = 0; i < builds; i++) {
     if (build[i].done && build[i].code == CL_SUCCESS) {
       keep_program(cl, which[i], build[i].program);
-    } else {
+    } else if (build[i].done && scl_cl_asks()) {
+      scl_cl_beside_put(cl, &build[i]); /* it fails when it is used */
+    } else if (build[i].program != NULL) {
       scl_cl.clReleaseProgram(build[i].program);
     }
   }
-  return status;
+  return status == SCL_E_BUILDING ? SCL_OK : status;
 }
 
 const char *scl_cl_program_name(scl_cl_program which) {
@@ -346,4 +349,5 @@ void scl_cl_programs_free(scl_cl_context *cl) {
     free(cl->trial[p].reason);
   }
   free_kept(cl);
+  scl_cl_beside_free(cl);
 }

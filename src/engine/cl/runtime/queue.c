@@ -306,6 +306,8 @@ static void leave_count(scl_cl_op *op, int i) {
 }
 
 scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
+  if (op->missing && status != SCL_E_INTERRUPT)
+    status = scl_fail(SCL_E_BUILDING, "kernels are being built");
   release_waits(op);
   if (op->cl->enqueued[op->queue] == op->start) return status;
   for (int i = 0; i < op->buffers; i++) leave_count(op, i);

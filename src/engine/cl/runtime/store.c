@@ -41,7 +41,6 @@ static bool keeps_binaries(const scl_cl_context *cl) {
 
 bool scl_cl_store_name(const scl_cl_context *cl, cl_uint count, const char **text,
                        const char *options, scl_digest *name) {
-  if (!keeps_binaries(cl)) return false;
   const scl_device_info *info = &cl->info;
   const char *maker[] = {options,        info->name,   info->vendor,
                          info->platform, info->driver, info->version};
@@ -50,7 +49,7 @@ bool scl_cl_store_name(const scl_cl_context *cl, cl_uint count, const char **tex
     scl_digest_add(name, maker[k], strlen(maker[k]));
   }
   for (cl_uint k = 0; k < count; k++) scl_digest_add(name, text[k], strlen(text[k]));
-  return true;
+  return keeps_binaries(cl);
 }
 
 static void write_path(const scl_digest *name, char path[PATH_ROOM]) {

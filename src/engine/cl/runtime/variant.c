@@ -81,7 +81,12 @@ scl_status scl_cl_try_program(scl_cl_context *cl, scl_cl_program which, bool *us
   const scl_cl_trial *trial = &cl->trial[which];
   *usable = false;
   if (!scl_cl_may_try_mma(cl)) return SCL_OK;
-  if (trial->state == SCL_CL_UNTRIED) SCL_TRY(run_trial(cl, which));
+  if (trial->state == SCL_CL_UNTRIED) {
+    const scl_status status = run_trial(cl, which);
+    *usable = status == SCL_E_BUILDING; /* the likely answer: its other kernels are asked for too */
+    if (*usable) return SCL_OK;
+    SCL_TRY(status);
+  }
   *usable = trial->state == SCL_CL_PASSED || trial->state == SCL_CL_TRYING;
   return SCL_OK;
 }

@@ -1,0 +1,196 @@
+# The engine by cost, and kernels that are built beside the work.
+#
+# Above its threshold (R/base-thresholds.R) an operation on base R input would be faster on the
+# device, if its kernels stood. Until then the host computes, and its seconds are counted. When they
+# are worth the build, the call is tried on the device: what is missing is listed, threads build it
+# (src/engine/cl/runtime/beside.c), and the host computes this call and others until it stands.
+# Nobody waits, unless the host would take several times as long as the build.
+
+# About how many seconds drivers take to build what an operation needs. In bench/engines.R that is
+# what a device's first call takes longer than later ones. The last three are calls of compiled
+# functions only (R/trace-engine.R).
+build_seconds <- c(chol = 2.5, chol_adjoint = 3.4, matmul = 0.5, tri_solve = 1, tri_inverse = 1,
+                   covariance = 1, arith = 0.3, glm = 1.5, glm_wide = 1.5, glm_fit = 1.9,
+                   likelihood = 1.5, gp = 5, batch = 0.5, lu = 1, lu_solve = 1, scan = 0.5)
+
+# The part of a build that the host must have spent, for threads to begin it: they take processor
+# time, and a process that ends waits for a build in progress.
+build_begins <- 0.2
+
+# How many times the host must take longer than the build, for a call to wait: estimates are rough.
+build_waits <- 4
+
+# Seconds that the host takes for a call of a size, at `m` seconds a multiplication; of "gp",
+# "likelihood" for an evaluation, of "glm_fit" for a fit.
+host_seconds <- list(
+  chol = function(n, m) m * n^3 / 6, chol_adjoint = function(n, m) m * n^3,
+  matmul = function(n, m) m * n^3, tri_solve = function(n, m) m * n^3 / 2,
+  tri_inverse = function(n, m) m * n^3 / 6, covariance = function(n, m) 2e-8 * n^2,
+  arith = function(n, m) 1e-8 * n, glm = function(n, m) 5e-8 * n,
+  glm_wide = function(n, m) 1e-9 * n, glm_fit = function(n, m) 1e-8 * n,
+  likelihood = function(n, m) 1e-9 * n, gp = function(n, m) m * n^3 + 2e-8 * n^2,
+  batch = function(n, m) 1e-9 * n)
+
+# Seconds of a multiplication in R's BLAS, measured once.
+multiplication_seconds <- function() {
+  if (is.null(session$multiplication)) {
+    x <- matrix(1, 384L, 384L)
+    times <- vapply(1:3, function(i) {
+      start <- as.numeric(Sys.time()) # finer than proc.time()
+      x %*% x
+      as.numeric(Sys.time()) - start
+    }, 0)
+    session$multiplication <- max(min(times) / 384^3, 1e-13)
+  }
+  session$multiplication
+}
+
+# `where` for an operation on base R input whose size, in the unit of the threshold `op`, is `size`,
+# `times` times. Above the threshold it has the attribute "op", for on_engine(): the host, whose
+# seconds are to be counted, or the device, which is to be tried without waiting.
+where_for <- function(op, size, times = 1) {
+  if (session$engine == "host") return(-1L)
+  if (!is.null(session$chosen[[op]])) return(session$chosen[[op]])
+  limit <- host_limit(op)
+  if (size < limit) return(-1L)
+  where <- mark_opened(current_device())
+  if (limit == 0 || is.null(host_seconds[[op]]) || is_asked_for(op)) return(where)
+  structure(if (is_worth_building(op, size, times)) where else -1L, op = op,
+            waits = host_takes(op, size, times, build_waits))
+}
+
+is_worth_building <- function(op, size, times) {
+  if (!is.null(session$refused[[op]])) return(FALSE)
+  is_built(op) || host_takes(op, size, times, build_begins - sum(session$owed[[op]]) /
+                               build_cost(op))
+}
+
+# Whether the host takes `share` times the seconds of the build.
+host_takes <- function(op, size, times, share) {
+  least <- share * build_cost(op)
+  seconds <- function(m) times * host_seconds[[op]](size, m)
+  # the slowest of processors first, so that speed is rarely measured
+  least <= 0 || (seconds(1e-9) >= least && seconds(multiplication_seconds()) >= least)
+}
+
+build_cost <- function(op) build_factor() * build_seconds[[op]]
+
+# Kept programs are loaded, which takes a tenth of a build.
+build_factor <- function() if (cache_wanted() && length(cache_files()) > 0L) 0.1 else 1
+
+# Operations whose kernels stand, on the device in use.
+is_built <- function(op) paste(rep(current_device(), length(op)), op) %in% session$built
+note_built <- function(op) {
+  if (length(op) > 0L) session$built <- union(session$built, paste(current_device(), op))
+}
+
+# Whether the user has set the threshold.
+is_asked_for <- function(op) settle(current_device())$source[[op]] == "option"
+
+# ---- running ------------------------------------------------------------------------------------
+
+# `run(where)` on the engine that where_for() has chosen; on the host if kernels are missing.
+on_engine <- function(where, run) {
+  op <- attr(where, "op")
+  if (is.null(op)) return(run(where))
+  to <- as.integer(where)
+  if (to >= 0L && attr(where, "waits")) {
+    value <- run(to)
+    note_built(op)
+    return(value)
+  }
+  if (to >= 0L && !(op %in% session$waits && count_building() > 0L)) {
+    tried <- try_device(op, run, to)
+    if (!is.null(tried)) return(tried[[1L]])
+  }
+  start <- seconds_now()
+  value <- run(-1L)
+  session$owed[[op]] <- sum(session$owed[[op]], seconds_now() - start)
+  value
+}
+
+# .Call of an entry whose last argument is the engine.
+call_on <- function(where, entry, ...) {
+  if (is.null(attr(where, "op"))) return(.Call(entry, ..., where))
+  on_engine(where, function(where) .Call(entry, ..., where))
+}
+
+# A fit, or another call that asks for its engine in several places: one engine for all of them.
+fit_on_engine <- function(op, size, run, times = 1) {
+  if (!is.null(session$chosen[[op]])) return(run())
+  on_engine(where_for(op, size, times), function(where) {
+    session$chosen[[op]] <- where
+    on.exit(session$chosen[[op]] <- NULL)
+    run()
+  })
+}
+
+# An object with its data on an engine: `make(where)` puts them there. While it `moves`, `run()` of
+# an evaluation takes them to a device once that has the kernels.
+movable <- function(place, make) {
+  force(make)
+  at <- -1L
+  moves <- FALSE
+  build <- function(where = place()) {
+    moves <<- !is.null(attr(where, "op")) && !attr(where, "waits")
+    at <<- if (moves) -1L else as.integer(where)
+    make(at)
+  }
+  run <- function(evaluate) on_engine(place(), function(where) {
+    if (where != at) make(at <<- where)
+    value <- evaluate()
+    moves <<- where < 0L
+    value
+  })
+  # before `times` evaluations that do not go through run()
+  settle <- function(times) {
+    if (moves && isTRUE(attr(place(times), "waits"))) build(place(times))
+  }
+  environment()
+}
+
+# Whether the device computes: a fit in progress has it, or the user wants it.
+is_on_device <- function(op, size) {
+  where <- where_for(op, size)
+  where >= 0L && is.null(attr(where, "op"))
+}
+
+# list(value) of `run(where)` on a device if its kernels stand, else NULL: threads build them then.
+# An attempt leaves R's random numbers as they were.
+try_device <- function(op, run, where = current_device()) {
+  seed <- globalenv()$.Random.seed
+  value <- ask_device(op, run, where)
+  if (is.null(value)) {
+    if (is.null(seed)) {
+      if (!is.null(globalenv()$.Random.seed)) rm(".Random.seed", envir = globalenv())
+    } else {
+      assign(".Random.seed", seed, globalenv())
+    }
+    session$waits <- union(session$waits, op)
+  } else {
+    note_built(op)
+    session$waits <- setdiff(session$waits, op)
+  }
+  value
+}
+
+ask_device <- function(op, run, where) {
+  before <- .Call(r_beside_begin, TRUE)
+  on.exit(.Call(r_beside_end, before))
+  stop_building_at_exit()
+  base::tryCatch(list(run(where)), statcl_building = function(e) NULL,
+                 statcl_error_build = function(e) {
+                   session$refused[[op]] <- conditionMessage(e)
+                   NULL
+                 })
+}
+
+# The number of programs that threads build now.
+count_building <- function() .Call(r_beside_count)
+
+# Threads end before R removes its temporary files, where a driver may have some.
+stop_building_at_exit <- function() {
+  if (!is.null(session$ends)) return()
+  session$ends <- new.env()
+  reg.finalizer(session$ends, function(e) .Call(r_beside_stop), onexit = TRUE)
+}

@@ -1,0 +1,164 @@
+/* Builds beside the work: programs that a call lacks are listed, and when it has ended threads
+ * build them, while the host computes. All but the driver's compiler runs in the caller's thread:
+ * the list does not change while threads work on it, and what they have built is taken after they
+ * have ended. A request for a program is answered by the digest of what it is made from, so nobody
+ * has to know where the program belongs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "engine/cl/runtime/private.h"
+
+enum { MOST_ASKED = 48, MOST_READY = 96, LOOK_EVERY_US = 2000, LABEL = 40 };
+
+static _Thread_local bool asks;
+
+typedef struct {
+  scl_cl_context *cl;
+  scl_cl_build build;
+} ready_build;
+
+static struct {
+  long process;       /* that has started the threads: a forked child has none */
+  scl_cl_context *cl; /* of the list */
+  scl_cl_build_list list;
+  scl_team *team; /* works on the list, or NULL */
+  scl_cl_build asked[MOST_ASKED];
+  char label[MOST_ASKED][LABEL];
+  int count; /* asked for */
+  ready_build ready[MOST_READY];
+  int done; /* ready */
+} beside;
+
+bool scl_cl_asks(void) {
+  return asks;
+}
+
+/* ---- what is ready --------------------------------------------------------------------------- */
+static void drop_ready(int i) {
+  if (beside.ready[i].build.program != NULL) scl_cl.clReleaseProgram(beside.ready[i].build.program);
+  for (beside.done--; i < beside.done; i++) beside.ready[i] = beside.ready[i + 1];
+}
+
+void scl_cl_beside_put(scl_cl_context *cl, const scl_cl_build *build) {
+  if (beside.done == MOST_READY) drop_ready(0); /* nobody has asked for the oldest again */
+  beside.ready[beside.done++] = (ready_build){cl, *build};
+}
+
+/* Ends the threads, once they are done, and takes what they have built. */
+static void collect(void) {
+  scl_team_stop(beside.team);
+  beside.team = NULL;
+  for (int i = 0; i < beside.count; i++) {
+    scl_cl_build *build = &beside.asked[i];
+    scl_cl_build_count(beside.cl, build);
+    if (build->done) {
+      scl_cl_beside_put(beside.cl, build);
+    } else if (build->program != NULL) {
+      scl_cl.clReleaseProgram(build->program);
+    }
+  }
+  beside.count = 0;
+}
+
+/* Whether threads build. In a forked child their team is not there. */
+static bool is_building(void) {
+  if (beside.team == NULL) return false;
+  if (beside.process != scl_process_id()) {
+    beside.team = NULL;
+    beside.count = beside.done = 0;
+    return false;
+  }
+  if (!scl_team_is_done(beside.team)) return true;
+  collect();
+  return false;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+static bool is_asked(const scl_digest *name) {
+  for (int i = 0; i < beside.count; i++) {
+    if (memcmp(&beside.asked[i].stored, name, sizeof *name) == 0) return true;
+  }
+  return false;
+}
+
+scl_status scl_cl_beside_take(scl_cl_context *cl, const scl_digest *name, scl_cl_build *out,
+                              bool *found) {
+  *found = false;
+  if (scl_thread_shares()) return SCL_OK; /* the list is the main thread's */
+  while (is_building() && !asks && beside.cl == cl && is_asked(name)) {
+    SCL_TRY(scl_poll());
+    scl_sleep_us(LOOK_EVERY_US);
+  }
+  for (int i = 0; i < beside.done && !*found; i++) {
+    const ready_build *r = &beside.ready[i];
+    if (r->cl != cl || memcmp(&r->build.stored, name, sizeof *name) != 0) continue;
+    *out = r->build;
+    beside.ready[i].build.program = NULL;
+    drop_ready(i);
+    *found = true;
+  }
+  return SCL_OK;
+}
+
+static bool has_room(const scl_cl_context *cl) {
+  return !is_building() && beside.count < MOST_ASKED && (beside.count == 0 || beside.cl == cl);
+}
+
+scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count) {
+  for (int i = 0; i < count; i++) {
+    if (build[i].done) continue;
+    if (has_room(cl) && !is_asked(&build[i].stored)) {
+      char *label = beside.label[beside.count];
+      snprintf(label, LABEL, "%s", build[i].name);
+      beside.cl = cl;
+      beside.asked[beside.count] = build[i];
+      beside.asked[beside.count++].name = label;
+    } else {
+      scl_cl.clReleaseProgram(build[i].program);
+      if (build[i].kept != NULL) scl_cl.clReleaseProgram(build[i].kept);
+    }
+    build[i].program = build[i].kept = NULL;
+  }
+  return scl_fail(SCL_E_BUILDING, "kernels are being built");
+}
+
+/* ---- the mode and the threads ---------------------------------------------------------------- */
+bool scl_device_beside_begin(bool on) {
+  const bool before = asks;
+  asks = on && !scl_thread_shares();
+  return before;
+}
+
+static void launch(void) {
+  beside.process = scl_process_id();
+  scl_cl_build_list_begin(&beside.list, beside.cl, beside.asked, beside.count);
+  const int threads = scl_cl_build_threads(beside.cl, beside.count);
+  beside.team = scl_team_launch(1 + threads, scl_cl_build_some, &beside.list);
+  if (beside.team != NULL) return;
+  scl_cl_build_some(&beside.list, 0, 1); /* no threads here */
+  collect();
+}
+
+void scl_device_beside_end(bool before) {
+  asks = before;
+  if (!asks && !is_building() && beside.count > 0) launch();
+}
+
+int scl_device_beside_count(void) {
+  return is_building() ? beside.count : 0;
+}
+
+void scl_device_beside_stop(void) {
+  if (!is_building()) return;
+  atomic_store(&beside.list.next, beside.count);
+  collect();
+}
+
+void scl_cl_beside_free(scl_cl_context *cl) {
+  if (beside.cl == cl && is_building()) scl_device_beside_stop();
+  if (beside.cl == cl && beside.count > 0) collect(); /* not begun */
+  for (int i = beside.done; i-- > 0;) {
+    if (beside.ready[i].cl == cl) drop_ready(i);
+  }
+}

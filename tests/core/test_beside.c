@@ -1,0 +1,179 @@
+/* Kernels built beside the work: who asks gets a status of its own and no result, who waits gets
+ * the build in progress; builds that fail, several at once, contexts and processes that end
+ * meanwhile.
+ */
+#ifndef _WIN32
+#define _POSIX_C_SOURCE 200809L
+#endif
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/device.h"
+#include "base/threads.h"
+#include "base/user_kernel.h"
+#include "ops/cholesky.h"
+#include "driver.h"
+#include "matrices.h"
+
+#ifdef SCL_TEST_OPENCL
+
+/* A kernel of its own for each number. */
+static scl_status make(scl_context *ctx, int number, scl_kernel **out) {
+  char source[400];
+  snprintf(source, sizeof source,
+           number < 0 ? "no kernel %d("
+                      : "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+                        "__kernel void beside(__global double *y) {\n"
+                        "  y[get_global_id(0)] = %d;\n}\n",
+           number);
+  return scl_kernel_create(ctx, source, "beside", out);
+}
+
+static scl_status ask(scl_context *ctx, int number) {
+  scl_kernel *kernel = NULL;
+  const bool before = scl_device_beside_begin(true);
+  const scl_status status = make(ctx, number, &kernel);
+  scl_device_beside_end(before);
+  scl_kernel_release(kernel);
+  return status;
+}
+
+static void wait_for_threads(void) {
+  while (scl_device_beside_count() > 0) scl_sleep_us(1000);
+}
+
+static int count_builds(void) {
+  scl_device_build build;
+  int count = 0;
+  while (scl_device_build_at((size_t)count, &build)) count++;
+  return count;
+}
+
+static void check_requests(scl_context *ctx) {
+  scl_kernel *kernel = NULL;
+  const int builds = count_builds();
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 1));
+  CHECK(scl_device_beside_count() <= 1);
+  wait_for_threads();
+  CHECK_OK(ask(ctx, 1)); /* it is taken */
+  CHECK(count_builds() == builds + 1);
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 2));
+  CHECK_OK(make(ctx, 2, &kernel)); /* waits for the build in progress */
+  scl_kernel_release(kernel);
+  CHECK(count_builds() == builds + 2);
+  wait_for_threads();
+  /* several in one call; the same once */
+  const bool before = scl_device_beside_begin(true);
+  for (int k = 0; k < 6; k++) CHECK_STATUS(SCL_E_BUILDING, make(ctx, 3 + k % 3, &kernel));
+  CHECK(scl_device_beside_begin(true)); /* an inner one */
+  scl_device_beside_end(true);
+  CHECK(scl_device_beside_count() == 0); /* begins at the outermost end */
+  scl_device_beside_end(before);
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 5));
+  wait_for_threads();
+  CHECK(count_builds() == builds + 5);
+  for (int k = 3; k < 6; k++) CHECK_OK(ask(ctx, k));
+}
+
+static void check_failures(scl_context *ctx) {
+  scl_kernel *kernel = NULL;
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, -1));
+  wait_for_threads();
+  CHECK_STATUS(SCL_E_BUILD, ask(ctx, -1));
+  CHECK(scl_fault_last()->log[0] != '\0');
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, -2));
+  CHECK_STATUS(SCL_E_BUILD, make(ctx, -2, &kernel));
+  /* the user wants to stop while the call waits */
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 10));
+  scl_poll_stop_after(0);
+  const scl_status status = make(ctx, 10, &kernel);
+  scl_poll_stop_after(-1);
+  CHECK(status == SCL_OK || status == SCL_E_INTERRUPT); /* it may be done already */
+  scl_kernel_release(kernel);
+  wait_for_threads();
+}
+
+/* An operation gives no result before its kernels stand, and the right one afterwards. */
+static void check_operation(scl_context *ctx) {
+  enum { N = 70 };
+  double *a = test_alloc(N * N * sizeof *a);
+  scl_mat *x = NULL, *l = NULL;
+  int tries = 0;
+  scl_status status;
+  mat_spd(a, N, 10, 1);
+  x = mat_make(ctx, a, N, N, SCL_GENERAL);
+  do {
+    const bool before = scl_device_beside_begin(true);
+    status = scl_chol(x, 0.0, false, &l);
+    scl_device_beside_end(before);
+    CHECK(status == SCL_OK || (status == SCL_E_BUILDING && l == NULL));
+    wait_for_threads();
+  } while (status == SCL_E_BUILDING && ++tries < 20);
+  CHECK_OK(status);
+  CHECK(tries > 0);
+  scl_mat *again = NULL;
+  CHECK_OK(scl_chol(x, 0.0, false, &again));
+  double *got = mat_stored(l), *want = mat_stored(again);
+  for (int k = 0; k < N * N; k++) CHECK(got[k] == want[k]);
+  free(got), free(want), free(a);
+  scl_mat_release(x), scl_mat_release(l), scl_mat_release(again);
+}
+
+/* A context and a process that end while threads build; a forked child, which has no threads. */
+static void check_ends(size_t index) {
+  scl_context *ctx;
+  REQUIRE_OK(scl_device_open(index, &ctx));
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 20));
+  const pid_t child = fork();
+  if (child == 0) _exit(scl_device_beside_count() == 0 ? 0 : 1);
+  int state = 1;
+  CHECK(waitpid(child, &state, 0) == child && state == 0);
+  scl_context_release(ctx);
+  CHECK(scl_device_beside_count() == 0);
+  REQUIRE_OK(scl_device_open(index, &ctx));
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 21));
+  scl_device_beside_stop();
+  CHECK(scl_device_beside_count() == 0);
+  wait_for_threads();
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 22)); /* goes on */
+  /* asked for, and not begun */
+  const bool before = scl_device_beside_begin(true);
+  scl_kernel *kernel = NULL;
+  CHECK_STATUS(SCL_E_BUILDING, make(ctx, 23, &kernel));
+  scl_context_release(ctx);
+  scl_device_beside_end(before);
+  wait_for_threads();
+}
+
+void test_beside(scl_context *host_or_device) {
+  const scl_device_info *list;
+  size_t count, index = 0;
+  scl_context *ctx;
+  if (scl_context_is_host(host_or_device)) return;
+  REQUIRE_OK(scl_device_list(&list, &count));
+  while (index < count && &list[index] != scl_device_of(host_or_device) &&
+         strcmp(list[index].id, scl_device_of(host_or_device)->id) != 0)
+    index++;
+  driver_install();
+  const driver_counts before = driver_counted();
+  REQUIRE_OK(scl_device_open(index, &ctx));
+  check_requests(ctx);
+  check_failures(ctx);
+  check_operation(ctx);
+  scl_context_release(ctx);
+  check_ends(index);
+  CHECK(driver_is_clean(before));
+  driver_remove();
+}
+
+#else
+
+void test_beside(scl_context *ctx) {
+  (void)ctx;
+}
+
+#endif
