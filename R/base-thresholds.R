@@ -26,9 +26,8 @@ geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 #' never preferred to R's BLAS unless [cl_tune()] has found it faster: its thresholds are `Inf`. The
 #' option `statcl.thresholds`, a named numeric vector, overrides single entries.
 #'
-#' Drivers build kernels at their first use, for seconds. Above a threshold the host therefore goes
-#' on computing until a device would have saved as much time as that ([cl_use()]); an entry of the
-#' option holds at once. The entry `program` is not a size but the time of a launch, in
+#' Above a threshold the host goes on computing until the device's kernels have been built beside
+#' the work ([cl_use()]); an entry of the option holds at once. The entry `program` is not a size but the time of a launch, in
 #' microseconds: with it the time of a compiled function ([cl_gradient()]) on the device is
 #' estimated.
 #'

@@ -357,3 +357,9 @@ aux_names <- function(core) {
   levels <- core$problem$levels
   paste(levels[-length(levels)], levels[-1L], sep = "|")
 }
+
+# A fit, or a part of one, on the engine for these predictors; draws take as long as many fits.
+glm_on_engine <- function(x, run, method = "ml") {
+  if (is_cl(x) || is_sparse(x)) return(run())
+  fit_on_engine("glm_fit", row_work(x), run, if (identical(method, "mcmc")) 300 else 1)
+}

@@ -174,7 +174,11 @@ prepare_point <- function(state, point) {
   if (!live) state$known <- list() # this is a copy in another session
   ready <- live && !state$retrace && same_shapes(point$values, state$shapes) &&
     point$listed == state$listed && same_names(point$values, state$element_names)
-  if (!ready) compile_point(state, point) else if (state$gain > 0) count_evaluation(state, unlist(point$values))
+  if (!ready) {
+    compile_point(state, point)
+  } else if (state$gain > 0) {
+    count_evaluation(state, unlist(point$values, use.names = FALSE))
+  }
 }
 
 same_shapes <- function(values, shapes) {

@@ -66,6 +66,10 @@ typedef struct {
   atomic_int next; /* the first build that no thread has taken */
 } scl_cl_build_list;
 
+void scl_cl_build_options(const scl_cl_context *cl, char options[SCL_CL_OPTIONS]);
+/* Builds all, side by side, and polls meanwhile. It fails only if the user wants to stop: builds
+ * that had begun are then completed, the others are not started. */
+scl_status scl_cl_build_wait(scl_cl_context *cl, scl_cl_build *build, int count);
 /* A list of these builds, and the work and number of its threads. */
 void scl_cl_build_list_begin(scl_cl_build_list *list, const scl_cl_context *cl, scl_cl_build *build,
                              int count);
@@ -90,9 +94,8 @@ void scl_cl_beside_free(scl_cl_context *cl);
 
 scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
                                const char *name, scl_cl_build *out);
-/* Builds all, side by side, and polls meanwhile. It fails only if the user wants to stop: builds
- * that had begun are then completed, the others are not started. Whether a program compiled is in
- * its `code`. */
+/* Builds all of them, or asks for what is missing if this thread does not wait (SCL_E_BUILDING).
+ * Whether a program compiled is in its `code`. */
 scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count);
 /* The program, or SCL_E_BUILD with the log; then it is released. */
 scl_status scl_cl_build_take(scl_cl_context *cl, scl_cl_build *build, const char *name,
