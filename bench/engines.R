@@ -1,8 +1,22 @@
-# Which engine everyday calls run on: "auto" against the better of the two that are forced, in new
-# processes, so that the first call pays for kernels; then the same call again (median of five).
-# Rscript bench/engines.R [pattern]; STATCL_DEVICE names the device. A column says by how much auto
-# is slower than the better engine, in the first call and later. With "costs" as pattern: a gradient
+# Which engine everyday calls run on: "auto" against the better of the two that are forced, each in
+# a new process with empty caches of kernels, so that the first call pays for them; then the same call
+# again. Rscript bench/engines.R [quick] [pattern] [--lanes=4]; STATCL_DEVICE names the device.
+# quick: fewer draws and a limit of 40 s a process, for 9 minutes on 16 cores. Several lanes run beside each other
+# with their share of the cores, the three engines of a call one after another. The verdict is "ok"
+# if auto takes at most 1.1 times the better engine and 5 ms, in the first call and later.
+#
+# Posteriors are those of tests/posteriors, with the data of the folder STATCL_POSTERIORS (JSON
+# files, ../shared/posteriordb if it is there), else with simulated data of the same sizes. A CPU
+# device, which auto never takes, gets the thresholds of GPUs. With "costs" as pattern: a gradient
 # of each compiled function on each engine next to the estimate (R/trace-engine.R).
+
+arguments <- commandArgs(TRUE)
+quick <- "quick" %in% arguments
+lanes <- as.integer(c(sub("--lanes=", "", grep("--lanes=", arguments, value = TRUE)),
+                      max(1L, parallel::detectCores() %/% 4L))[1L])
+arguments <- arguments[arguments != "quick" & !startsWith(arguments, "--")]
+self <- sub("--file=", "", grep("--file=", commandArgs(FALSE), value = TRUE))
+draws <- if (quick) 100 else 200
 
 calls <- list()
 call <- function(name, setup, run) {
@@ -14,7 +28,8 @@ density <- function(name, setup, f, init) {
     .(substitute(setup))
     f <- cl_gradient(.(substitute(f)))
     init <- .(substitute(init))
-  }), run = quote(cl_sample(f, init, chains = 2, warmup = 200, iter = 200, seed = 1, refresh = 0)),
+  }), run = quote(cl_sample(f, init, chains = 2, warmup = draws, iter = draws, seed = 1,
+                            refresh = 0)),
   gradient = TRUE)
 }
 density("eight schools", {
@@ -117,16 +132,151 @@ call("cl_tmb(), 300 rows, 30 effects", {
   nlminb(o$par, o$fn, o$gr)
 })
 
-arguments <- commandArgs(TRUE)
+call("cl_gp(), 1000 points, exact", {
+  set.seed(1)
+  x <- matrix(runif(2000), 1000)
+  y <- sin(6 * x[, 1]) + x[, 2] + rnorm(1000) / 10
+}, cl_gp(x, y, starts = 1))
+call("cl_gp_likelihood(), 4000", {
+  set.seed(1)
+  x <- matrix(runif(8000), 4000)
+  y <- sin(6 * x[, 1]) + x[, 2] + rnorm(4000) / 10
+  f <- cl_gp_likelihood(y, x, k_exp_quad())
+}, f(c(sd = 1, lengthscale = 0.5, noise = 0.1)))
+call("cl_gp(), counts of 200", {
+  set.seed(1)
+  x <- matrix(runif(200))
+  y <- rpois(200, exp(sin(6 * x[, 1])))
+}, cl_gp(x, y, family = "poisson_log", starts = 1))
+call("predict() of cl_gp()", fit <- with_cl(cl_gp(accel ~ times, MASS::mcycle), engine = "host"),
+     predict(fit, data.frame(times = 1:50), interval = "prediction"))
+call("cl_glm(), 20 rows", d <- data.frame(x = 1:20, y = rep(0:3, 5)),
+     cl_glm(y ~ x, d, "poisson_log"))
+call("cl_glm(), 1e5 rows, 20 columns", {
+  set.seed(1)
+  x <- matrix(rnorm(2e6), 1e5)
+  y <- rbinom(1e5, 1, 0.4)
+}, cl_glm(x, y, "bernoulli_logit"))
+call("cl_glm(), mcmc", NULL, cl_glm(am ~ wt, "bernoulli_logit", data = mtcars, method = "mcmc",
+                                    progress = FALSE))
+call("cl_glm(), classes of housing", NULL,
+     cl_glm(Sat ~ Infl + Type + Cont, data = MASS::housing, weights = Freq,
+            family = "ordered_logistic"))
+call("cl_glm(), Gamma() of R", NULL, cl_glm(mpg ~ wt, Gamma("log"), mtcars))
+call("cl_cv() of cl_glm()", fit <- cl_glm(mpg ~ wt + hp, "normal_id", data = mtcars), cl_cv(fit, 5))
+call("cl_likelihood(), 1e5 x 10, sampled", {
+  set.seed(1)
+  x <- matrix(rnorm(1e6), 1e5)
+  f <- cl_likelihood("bernoulli_logit", rbinom(1e5, 1, 0.4), x)
+}, cl_sample(f, list(alpha = 0, beta = numeric(10)), chains = 2, warmup = 50, iter = 50, seed = 1,
+             refresh = 0))
+call("cl_glm_lpdf(), 1e4", {
+  x <- matrix(sin(1:50000), 1e4)
+  y <- as.numeric(cos(1:1e4) > 0)
+}, cl_glm_lpdf("bernoulli_logit", y, x, 0, rep(0.1, 5)))
+call("cl_optimise(), AR(1) of lynx", {
+  y <- log(as.numeric(lynx))
+  f <- cl_gradient(function(a, b, s) {
+    sum(dnorm(y[-1], a + b * y[-length(y)], exp(s), log = TRUE)) + dnorm(s, log = TRUE)
+  })
+}, cl_optimise(f, list(a = 1, b = 0.5, s = 0)))
+call("cl_chol_adjoint(), 512", l <- t(chol(diag(512) + 0.5)), cl_chol_adjoint(l, l))
+call("cl_tri_solve(), 1000 x 50", {
+  l <- t(chol(diag(1000) + 0.5))
+  b <- matrix(sin(1:50000), 1000)
+}, cl_tri_solve(l, b))
+call("cl_batch_chol(), 1e4 of order 5", {
+  a <- array(diag(5) + 0.5, c(5, 5, 1e4))
+}, cl_batch_chol(a))
+call("cl_map(), 1e6", x <- sin(1:1e6), cl_map(function(x) exp(-x * x), x))
+call("cl_reduce(), 1e6", x <- sin(1:1e6), cl_reduce(x, map = function(x) x^2))
+
+# ---- posteriors ----------------------------------------------------------------------------------
+
+# Data of the size and kind of a posterior's.
+simulated <- function(name) {
+  set.seed(1)
+  level <- function(n, k) sample.int(k, n, TRUE) - 1L
+  kind <- sub("-.*", "", name)
+  n <- switch(kind, earnings = 1192L, mesquite = 46L, 434L)
+  if (startsWith(kind, "nes")) {
+    return(list(age_discrete = 1L + level(1000L, 4L), educ1 = 1L + level(1000L, 4L),
+                gender = level(1000L, 2L), income = 1L + level(1000L, 5L),
+                partyid7 = 1 + level(1000L, 7L), race_adj = 1 + level(1000L, 2L) / 2,
+                real_ideo = 1L + level(1000L, 7L)))
+  }
+  switch(kind,
+    arK = list(K = 5L, T = 200L, y = as.numeric(arima.sim(list(ar = 0.5), 200L))),
+    bball_drive_event_0 = list(u = runif(416L), v = 5 * runif(416L), K = 2L, N = 416L,
+                               alpha = matrix(c(6, 1, 1, 6), 2L)),
+    diamonds = list(X = cbind(1, matrix(rnorm(5000 * 24), 5000L)), Y = rnorm(5000L, 8)),
+    earnings = list(earn = exp(rnorm(n, 9.5)), height = rnorm(n, 67, 4), male = level(n, 2L)),
+    eight_schools = list(J = 8L, y = c(28, 8, -3, 7, -1, 1, 18, 12),
+                         sigma = c(15, 10, 16, 11, 9, 11, 10, 18)),
+    gp_pois_regr = list(x = seq(-10, 10, 2), y = sin(1:11), k = 1:11),
+    hudson_lynx_hare = list(ts = 1:20, y_init = c(30, 4),
+                            y = exp(matrix(rnorm(40, 3, 0.5), 20L))),
+    kidiq = , kidiq_with_mom_work =
+      list(kid_score = rnorm(n, 87, 20), mom_hs = level(n, 2L), mom_iq = rnorm(n, 100, 15),
+           mom_work = 1L + level(n, 4L)),
+    mesquite = list(canopy_height = exp(rnorm(n)), density = 1L + level(n, 9L),
+                    diam1 = exp(rnorm(n)), diam2 = exp(rnorm(n)), group = level(n, 2L),
+                    total_height = exp(rnorm(n)), weight = exp(rnorm(n, 6))),
+    one_comp_mm_elim_abs = list(t0 = 0, D = 30, V = 2, times = 1:20 / 2, N_t = 20L,
+                                C_hat = exp(rnorm(20, 1, 0.3))),
+    sblrc = list(X = matrix(rnorm(500), 100L), y = rnorm(100L)))
+}
+
+posterior <- function(name) {
+  folder <- c(Sys.getenv("STATCL_POSTERIORS"), file.path(dirname(self), "../../shared/posteriordb"),
+              file.path(dirname(self), "../shared/posteriordb"))
+  file <- file.path(folder, paste0(name, ".json"))
+  file <- file[file.exists(file)]
+  data <- if (length(file) > 0L && requireNamespace("jsonlite", quietly = TRUE)) {
+    jsonlite::fromJSON(file[1L])$data
+  } else {
+    simulated(name)
+  }
+  path <- file.path(dirname(self), "../tests/posteriors", paste0(name, ".R"))
+  eval(parse(path, keep.source = FALSE)[[1L]])(data)
+}
+files <- list.files(file.path(dirname(self), "../tests/posteriors"), "-.*[.]R$")
+for (name in sub("[.]R$", "", files)) {
+  calls[[name]] <- list(setup = bquote({
+    model <- posterior(.(name))
+    f <- cl_gradient(model$log_density)
+  }), run = quote(cl_sample(f, model$init, transform = model$transform, chains = 2, warmup = draws,
+                            iter = draws, seed = 1, refresh = 0, nan = "reject",
+                            jitter = c(model$jitter, 1)[1L])))
+}
+
+# ---- one call ------------------------------------------------------------------------------------
+
 if (identical(arguments[1L], "one")) { # the times of one call on one engine, for the process below
   suppressMessages(library(statcl))
   options(statcl.quiet = TRUE)
+  own <- asNamespace("statcl")
   cl_use(engine = arguments[3L])
+  if (arguments[3L] == "auto" && cl_available()) {
+    device <- own$device_table()[own$current_device() + 1L, ]
+    if (device$type == "cpu") {
+      device$type <- "gpu"
+      own$session$tuned[[device$id]] <- unlist(unname(own$shipped_tuning(device)))
+    }
+  }
   this <- calls[[arguments[2L]]]
   eval(this$setup)
+  begin <- proc.time()[[3L]]
   seconds <- function() system.time(suppressWarnings(suppressMessages(eval(this$run))))[[3L]]
   first <- seconds()
-  later <- if (first > 20) first else vapply(1:5, function(i) seconds(), 0)
+  later <- first
+  # auto may move to a device by and by: it has some seconds, and the last calls count
+  span <- if (arguments[3L] == "auto") 4 else 0
+  while (length(later) < 4L || proc.time()[[3L]] - begin < span) {
+    if (proc.time()[[3L]] - begin > 12) break
+    later <- c(later, seconds())
+  }
+  later <- utils::tail(c(later[-1L], if (length(later) == 1L) first), 3L)
   cat(sprintf("%.6f %.6f\n", first, stats::median(later)))
   quit()
 }
@@ -153,18 +303,43 @@ if (identical(arguments[1L], "costs")) {
   }
   quit()
 }
-self <- sub("--file=", "", grep("--file=", commandArgs(FALSE), value = TRUE))
-cat(sprintf("%-32s %29s %29s %8s %8s\n", "seconds", "first: host, device, auto",
-            "later: host, device, auto", "loss", "loss"))
-for (name in grep(c(arguments, "")[1L], names(calls), value = TRUE)) {
-  both <- vapply(c("host", "device", "auto"), function(engine) {
-    out <- system2("Rscript", c(shQuote(self), "one", shQuote(name), engine), stdout = TRUE,
-                   stderr = FALSE)
-    as.numeric(strsplit(c(utils::tail(out, 1L), "NA NA")[1L], " ")[[1L]])[1:2]
-  }, numeric(2L))
-  # a call that takes 5 ms longer is no loss that a user feels
-  loss <- apply(both, 1L, function(t) max(1, (t[["auto"]] - 0.005) / min(t[1:2])))
-  cat(sprintf("%-32s %9.3f %9.3f %9.3f %9.4f %9.4f %9.4f %8.2f %8.2f\n", name, both[1L, 1L],
-              both[1L, 2L], both[1L, 3L], both[2L, 1L], both[2L, 2L], both[2L, 3L], loss[1L],
-              loss[2L]))
+
+# ---- all calls -----------------------------------------------------------------------------------
+
+# c(first, later) of a call on an engine, in a process that has no kernels; Inf if that takes too
+# long.
+measure <- function(name, engine, threads) {
+  folder <- tempfile("kernels")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  env <- paste0(c("CUDA_CACHE_PATH=", "POCL_CACHE_DIR=", "R_USER_CACHE_DIR=",
+                  "OPENBLAS_NUM_THREADS="), c(rep(folder, 3L), threads))
+  limit <- if (quick) 40 else 300
+  out <- suppressWarnings(system2(file.path(R.home("bin"), "Rscript"),
+    c(shQuote(self), "one", shQuote(name), engine, if (quick) "quick"), stdout = TRUE,
+    stderr = FALSE, env = env, timeout = limit))
+  if (identical(attr(out, "status"), 124L)) return(c(Inf, Inf))
+  suppressWarnings(as.numeric(strsplit(c(utils::tail(out, 1L), "NA NA")[1L], " ")[[1L]])[1:2])
 }
+
+verdict <- function(t) {
+  late <- function(k) isTRUE(t["auto", k] > 1.1 * min(t[c("host", "device"), k]) + 0.005)
+  if (anyNA(t) || all(t == Inf)) "no result" else
+    paste(c("ok", "first", "later", "first, later")[1L + late(1L) + 2L * late(2L)])
+}
+
+columns <- "%-42s %9s %9s %9s %10s %10s %10s  %s\n"
+cat(sprintf(columns, "seconds", "first:auto", "host", "device", "later:auto", "host", "device",
+            "verdict"))
+threads <- max(1L, parallel::detectCores() %/% lanes)
+verdicts <- parallel::mclapply(grep(c(arguments, "")[1L], names(calls), value = TRUE),
+                               function(name) {
+  t <- t(vapply(c(auto = "auto", host = "host", device = "device"), measure, numeric(2L),
+                name = name, threads = threads))
+  text <- formatC(c(t[, 1L], t[, 2L]), format = "f", digits = 4L)
+  found <- verdict(t)
+  cat(do.call(sprintf, c(list(columns, name), as.list(text), found)))
+  found
+}, mc.cores = lanes, mc.preschedule = FALSE)
+verdicts <- unlist(verdicts)
+cat(sprintf("%d calls, %d ok\n", length(verdicts), sum(verdicts == "ok")))

@@ -111,7 +111,7 @@ test_that("every operation can be measured, and chooses by the unit of its thres
   space <- known
   space$maps <- list() # functions that cl_map() knows do not ask
   seen <- numeric()
-  assign("where_for", function(op, size) { seen[[op]] <<- size; -1L }, envir = home)
+  assign("where_for", function(op, size, ...) { seen[[op]] <<- size; -1L }, envir = home)
   expect_setequal(names(tasks), threshold_table$op)
   for (op in setdiff(names(tasks), "program")) { # test-engine-choice.R has that one
     task <- tasks[[op]]
