@@ -125,20 +125,29 @@ fit_on_engine <- function(op, size, run, times = 1) {
   })
 }
 
-# An object with its data on an engine: `make(where)` puts them there. While it `moves`, `run()` of
-# an evaluation takes them to a device once that has the kernels.
-movable <- function(place, make) {
-  force(make)
-  at <- -1L
+# An object with its data on an engine: `make(where)` gives a handle of them there, and
+# `take(handle, where)` notes it. While it `moves`, `run()` of an evaluation takes them to a device
+# once that has the kernels.
+movable <- function(place, make, take) {
+  at <- held <- NULL
   moves <- FALSE
+  hold <- function(handle, where) {
+    held <<- handle
+    at <<- where
+    take(handle, where)
+  }
   build <- function(where = place()) {
     moves <<- !is.null(attr(where, "op")) && !attr(where, "waits")
-    at <<- if (moves) -1L else as.integer(where)
-    make(at)
+    to <- if (moves) -1L else as.integer(where)
+    hold(make(to), to)
   }
   run <- function(evaluate) on_engine(place(), function(where) {
-    if (where != at) make(at <<- where)
+    before <- list(held, at)
+    done <- FALSE
+    on.exit(if (!done) do.call(hold, before)) # the device lacks kernels
+    if (!identical(where, at)) hold(make(where), where)
     value <- evaluate()
+    done <- TRUE
     moves <<- where < 0L
     value
   })

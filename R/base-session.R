@@ -145,16 +145,16 @@ find_device <- function(spec) {
 #'
 #' Empty environment variables count as unset.
 #'
-#' Drivers compile kernels at their first use, which takes seconds. With `engine = "device"`, and for
-#' operands on a device, the first calls wait; a message reports this once per session if it takes
-#' more than a second, and `options(statcl.quiet = TRUE)` suppresses it. With `engine = "auto"`
-#' threads build the kernels beside the work, once the host has spent a fifth of the time of a build
-#' on such calls, and only those that a call needs: the host computes until they stand, then the
-#' device takes over, with the same results up to rounding. Objects take the data along: an
-#' optimiser of a [cl_gp_likelihood()] or a compiled function moves between two evaluations, a fit
-#' or a sampler stays where it began. A call waits for kernels only if the host is estimated to take
-#' several times as long as the build. What does not compile stays on the host ([cl_sitrep()] says
-#' so). A process that ends waits for the program that is being built. (POCL, an OpenCL for
+#' Drivers compile kernels at their first use, which takes seconds. With `engine = "device"`, and
+#' for operands on a device, the first calls wait; a message reports this once per session if it
+#' takes more than a second, and `options(statcl.quiet = TRUE)` suppresses it. With `engine =
+#' "auto"` threads build the kernels beside the work, once the host has spent a fifth of the time
+#' of a build on such calls, and only those that a call needs: the host computes until they stand,
+#' then the device takes over, with the same results up to rounding. Objects take the data along:
+#' an optimiser of a [cl_gp_likelihood()] or a compiled function moves between two evaluations, a
+#' fit or a sampler stays where it began. A call waits for kernels only if the host is estimated to
+#' take several times as long as the build. What does not compile stays on the host ([cl_sitrep()]
+#' says so). A process that ends waits for the program that is being built. (POCL, an OpenCL for
 #' CPUs, compiles a part of each kernel when it is first run, which no thread can do before.)
 #'
 #' OpenCL does not survive a fork. In a forked child ([parallel::mclapply()]) of a process that has

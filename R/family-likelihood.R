@@ -134,8 +134,8 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
     if (forked() || is_cl(x)) -1L else where_for(op, row_work(x), times)
   }
   engine <- movable(place, function(where) {
-    handle <<- .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
-  })
+    .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
+  }, function(made, where) handle <<- made)
   all <- default_gradient(family)
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {

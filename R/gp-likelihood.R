@@ -180,10 +180,15 @@ gp_place <- function(data, on_device, times) {
 # A function that gives call(handle) of a handle of these data, `first` or one that new(where)
 # makes. Where call() gives NULL, the handle is no longer valid, and is made again: it was restored
 # from a file, is in a forked process, or the device was lost.
-handle_caller <- function(data, on_device, new, first = NULL) {
+# `share`: of the time of a process by the whole covariance matrix.
+handle_caller <- function(data, on_device, new, first = NULL, placed = function(where) NULL,
+                          share = 1) {
   handle <- first
-  engine <- movable(function(times = 1) gp_place(data, on_device, times),
-                    function(where) handle <<- new(where))
+  engine <- movable(function(times = 1) gp_place(data, on_device, times * share), new,
+                    function(made, where) {
+                      handle <<- made
+                      placed(where)
+                    })
   if (is.null(first)) engine$build()
   function(call) {
     evaluate <- function() call(handle)
@@ -205,9 +210,8 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
   positive <- kernel_positive(kernel)
   resident <- FALSE
   on_handle <- handle_caller(data, on_device, function(where) {
-    resident <<- where >= 0L
     new_gp(data, kernel, trend, spread, where)
-  })
+  }, placed = function(where) resident <<- where >= 0L)
   loo <- objective == "loo"
   size <- trend$count * ncol(data$y)
   f <- function(par, gradient = TRUE) {

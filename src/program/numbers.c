@@ -18,7 +18,7 @@ static bool is_single(const scl_tape *t, int v) {
 }
 
 bool scl_is_number_group(const scl_compiling *c, const scl_group *g) {
-  if (c->data->ctx->engine->expr_ready == NULL || g->elements != 1) return false;
+  if (c->data->ctx->engine->expr_repeat == NULL || g->elements != 1) return false;
   for (int i = 0; i < g->count; i++) {
     if (!is_single(&c->lowered.tape, c->schedule.value[g->first + i])) return false;
   }

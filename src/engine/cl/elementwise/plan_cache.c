@@ -1,6 +1,7 @@
 /* Kernels of lazy arithmetic: compiled once for each structure of plan, found by its bytes. */
 #include "engine/cl/elementwise/plan.h"
 #include "engine/plan/pass.h"
+#include "engine/plan/repeat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,12 +122,14 @@ static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e
   return SCL_OK;
 }
 
-/* Nothing is made ready, but where nobody waits for kernels those of all plans are asked for. */
-scl_status scl_cl_expr_ready(scl_context *ctx, const scl_plan *plan, struct scl_ready_plan **out) {
+/* Nothing is made ready, but where nobody waits for kernels that of the first part is asked for. */
+scl_status scl_cl_expr_ready(scl_context *ctx, int count, const scl_repeat *part, int *taken,
+                             struct scl_ready_plan **out) {
   const scl_cl_expr_kernels *kernels;
+  *taken = 0;
   *out = NULL;
-  if (!scl_cl_asks()) return SCL_OK;
-  const scl_status status = scl_cl_expr_find((scl_cl_context *)ctx, plan, &kernels);
+  if (count == 0 || part->plan == NULL || !scl_cl_asks()) return SCL_OK;
+  const scl_status status = scl_cl_expr_find((scl_cl_context *)ctx, part->plan, &kernels);
   return status == SCL_E_BUILDING ? SCL_OK : status;
 }
 
