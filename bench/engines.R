@@ -2,8 +2,9 @@
 # a new process with empty caches of kernels, so that the first call pays for them; then the same
 # call again. Rscript bench/engines.R [quick] [pattern] [--lanes=4]; STATCL_DEVICE names the device.
 # quick: fewer draws and a limit of 40 s a process, for 9 minutes on 16 cores. Several lanes run
-# side by side with their share of the cores, the three engines of a call one after another. The verdict
-# is "ok" if auto takes at most 1.1 times the better engine and 5 ms, in the first call and later.
+# side by side with their share of the cores, the three engines of a call one after another. The
+# verdict is "ok" if auto takes at most 1.1 times the better engine and 5 ms, in the first call and
+# later.
 #
 # Posteriors are those of tests/posteriors, with the data of the folder STATCL_POSTERIORS (JSON
 # files, ../shared/posteriordb if it is there), else with simulated data of the same sizes. A CPU
