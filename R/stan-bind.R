@@ -6,8 +6,10 @@ stan_code <- function(program, drop = FALSE) {
   definitions <- stan_definitions(program$functions)
   ids <- new.env(parent = emptyenv())
   ids$last <- 0L
-  plain <- list(traced = FALSE, functions = definitions, ids = ids)
-  traced <- list(traced = TRUE, functions = definitions, ids = ids, drop = drop)
+  ids$lane_functions <- list(plain = list(), traced = list())
+  sizes <- stan_known_sizes(program)
+  plain <- list(traced = FALSE, functions = definitions, ids = ids, sizes = sizes)
+  traced <- list(traced = TRUE, functions = definitions, ids = ids, drop = drop, sizes = sizes)
   functions <- function(cx, keep) {
     keep <- keep & !vapply(definitions, function(f) is.null(f$body), NA)
     code <- lapply(definitions[keep], stan_function_code, cx)
@@ -15,7 +17,8 @@ stan_code <- function(program, drop = FALSE) {
   }
   kind <- sub("^.*_", "", vapply(definitions, `[[`, "", "name"))
   moves <- kind %in% c("lp", "jacobian")
-  list(cx = plain, traced_cx = traced,
+  code <- list(
+       cx = plain, traced_cx = traced,
        plain_functions = functions(plain, rep(TRUE, length(definitions))),
        traced_functions = functions(traced, !moves & kind != "rng"),
        inner_functions = functions(traced, moves), # those that change the target
@@ -25,7 +28,31 @@ stan_code <- function(program, drop = FALSE) {
        model = stan_statements(program$model, traced),
        outputs = c(stan_statements(program$transformed_parameters, plain),
                    stan_statements(program$generated_quantities, plain)))
+  code$plain_functions <- c(code$plain_functions, ids$lane_functions$plain)
+  code$traced_functions <- c(code$traced_functions, ids$lane_functions$traced)
+  code
 }
+
+# The sizes of the vectors and arrays of one dimension whose declarations by this name agree.
+stan_known_sizes <- function(program) {
+  found <- list()
+  walk <- function(x) {
+    if (!is.list(x)) return()
+    if (identical(x$kind, "decl")) {
+      old <- found[[x$name]]
+      size <- if (length(x$sizes) == 1L && stan_rank(x$type) == 1L) x$sizes[[1L]] else NA
+      same <- is.null(old) || is.list(old) && is.list(size) &&
+        identical(stan_expr(old, list(traced = FALSE)), stan_expr(size, list(traced = FALSE)))
+      found[[x$name]] <<- if (same) size else NA
+    }
+    if (is.null(x$kind) || x$kind %in% stan_holders) lapply(x, walk)
+  }
+  walk(unname(program))
+  Filter(is.list, found)
+}
+
+# The statements that hold others.
+stan_holders <- c("block", "profile", "for", "foreach", "while", "if", "function")
 
 # Transformed parameters outside their declared bounds have density zero.
 stan_bound_checks <- function(statements, cx) {

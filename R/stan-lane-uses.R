@@ -93,17 +93,113 @@ lane_sums <- function(statements, uses, assigned) {
   as.character(whole)
 }
 
-# For each variable the index that is the loop's variable in all uses.
+# For each variable the index that is the loop's variable in all uses but those of other elements,
+# such as x[t - 1, i] where the others are x[t, n].
 lane_places <- function(uses, var) {
   vapply(uses, function(of) {
-    common <- NULL
-    for (indices in of) {
-      at <- which(vapply(indices, function(i) {
+    has <- lapply(of, function(indices) {
+      which(vapply(indices, function(i) {
         i$kind == "single" && i$expr$kind == "var" && i$expr$name == var
       }, NA))
-      common <- if (is.null(common)) at else intersect(common, at)
-      if (length(common) == 0L) no_lanes()
+    })
+    mine <- lengths(has) > 0L
+    common <- Reduce(intersect, has[mine])
+    if (length(common) == 0L) no_lanes()
+    for (other in of[!mine]) {
+      apart <- vapply(of[mine], lane_apart, NA, other, var)
+      if (!all(apart)) no_lanes()
     }
     common[1L]
   }, 0L)
+}
+
+# Whether two lists of indices have a place at which one is a number more or less than the other.
+lane_apart <- function(a, b, var) {
+  if (length(a) != length(b)) return(FALSE)
+  any(mapply(function(i, j) {
+    if (i$kind != "single" || j$kind != "single") return(FALSE)
+    lane_shifted(i$expr, j$expr, var) || lane_shifted(j$expr, i$expr, var)
+  }, a, b))
+}
+
+# Whether `e` is the variable of a loop around, and `f` that variable plus or minus a number.
+lane_shifted <- function(e, f, var) {
+  e$kind == "var" && e$name != var && identical(e$block, "loop") && f$kind == "op" && f$op %in% c("+", "-") &&
+    length(f$args) == 2L && f$args[[1L]]$kind == "var" && f$args[[1L]]$name == e$name &&
+    f$args[[2L]]$kind == "num" && f$args[[2L]]$value != 0
+}
+
+# ---- variables that each iteration fills anew ----------------------------------------------------
+
+# Of the assigned variables those that are filled before they are read, so that each iteration may
+# have its own: a list with NULL for a number, and the size of a vector.
+lane_private <- function(statements, names, var, cx) {
+  found <- list()
+  for (name in names) {
+    mine <- Filter(function(s) lane_mentions(s, name), statements)
+    first <- mine[[1L]]
+    if (lane_sets(first, name)) {
+      found[[name]] <- NA
+      next
+    }
+    size <- cx$sizes[[name]]
+    if (is.null(size) || !lane_fills(mine, name, size, cx)) next
+    uses <- lane_uses(statements, name)[[name]]
+    if (lane_mentions(size, var) || !any(vapply(uses, is.null, NA))) next
+    found[[name]] <- size
+  }
+  found
+}
+
+lane_mentions <- function(x, name) {
+  if (!is.list(x)) return(FALSE)
+  if (identical(x$kind, "var") && identical(x$name, name)) return(TRUE)
+  any(vapply(x, lane_mentions, NA, name))
+}
+
+# x = ... of a number
+lane_sets <- function(s, name) {
+  s$kind == "assign" && s$op == "=" && s$lhs$kind == "var" && s$lhs$name == name &&
+    is_scalar_type(s$lhs$type) && !lane_mentions(s$rhs, name)
+}
+
+# Whether the statements that mention a vector begin by filling it: for (k in 1:size) x[k] = ...;
+# or x[1] = ...; x[2] = ...
+lane_fills <- function(statements, name, size, cx) {
+  puts <- function(s) {
+    s$kind == "assign" && s$op == "=" && s$lhs$kind == "index" && s$lhs$base$kind == "var" &&
+      s$lhs$base$name == name && length(s$lhs$indices) == 1L &&
+      s$lhs$indices[[1L]]$kind == "single" && !lane_mentions(s$rhs, name)
+  }
+  first <- statements[[1L]]
+  if (first$kind == "for") {
+    inner <- Filter(function(s) lane_mentions(s, name), stan_flat(first$body))
+    e <- if (puts(inner[[1L]])) inner[[1L]]$lhs$indices[[1L]]$expr
+    return(!is.null(e) && e$kind == "var" && e$name == first$var &&
+             identical(stan_expr(first$lower, cx), 1) &&
+             identical(stan_expr(first$upper, cx), stan_expr(size, cx)))
+  }
+  if (size$kind != "num") return(FALSE)
+  set <- numeric()
+  for (s in statements) {
+    if (!puts(s)) break
+    e <- s$lhs$indices[[1L]]$expr
+    if (e$kind == "num") set <- c(set, e$value)
+  }
+  setequal(set, seq_len(size$value))
+}
+
+lane_private_before <- function(private, lx) {
+  lapply(names(private)[vapply(private, is.list, NA)], function(name) {
+    call("<-", as.name(name), call("stan_empty", call("length", as.name(lx$var)),
+                                   stan_expr(private[[name]], lx$cx)))
+  })
+}
+
+# After the loop they have the values of the last iteration.
+lane_private_after <- function(private, lx) {
+  lapply(names(private), function(name) {
+    call("<-", as.name(name), call("stan_lane_last", as.name(name),
+                                   call("length", as.name(lx$var))))
+  })
 }

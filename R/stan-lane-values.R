@@ -127,7 +127,8 @@ lane_call <- function(e, lx) {
   name <- sub("_lupdf$", "_lpdf", sub("_lupmf$", "_lpmf", e$name))
   scalars <- all(vapply(e$args, function(a) is_scalar_type(a$type), NA))
   if (isTRUE(e$user)) {
-    if (!scalars || grepl("_(rng|lp|jacobian)$", name) || !lane_safe_function(e, lx$cx)) no_lanes()
+    if (grepl("_(rng|lp|jacobian)$", name)) no_lanes()
+    if (!scalars || !lane_safe_function(e, lx$cx)) return(lane_function_call(e, lx))
     return(as.call(c(list(stan_user_name(e, lx$cx)), lapply(e$args, lane_expr, lx))))
   }
   row <- stan_library_row(name)
@@ -156,11 +157,51 @@ lane_call <- function(e, lx) {
     no_lanes()
   }
   if (name == "dot_product") return(lane_dot(e$args, lx))
+  if (name %in% c("append_row", "append_col")) {
+    return(as.call(c(list(as.name("cbind")), lapply(e$args, lane_row, lx))))
+  }
   by_row <- c(sum = "rowSums", mean = "rowMeans", log_sum_exp = "st_lane_log_sum_exp",
               dot_self = "st_lane_dot_self", softmax = "st_lane_softmax",
-              log_softmax = "st_lane_log_softmax")
+              log_softmax = "st_lane_log_softmax", cumulative_sum = "st_lane_cumulative_sum")
   if (!name %in% names(by_row) || length(e$args) != 1L) no_lanes()
   call(by_row[[name]], lane_row(e$args[[1L]], lx))
+}
+
+# A call of a function of the program whose arguments differ between lanes: of a copy of it for such
+# arguments, which takes the lanes first.
+lane_function_call <- function(e, lx) {
+  lanes <- vapply(e$args, lane_depends, NA, lx)
+  rank <- vapply(e$args, function(a) stan_rank(a$type), 0L)
+  if (any(lanes & rank > 1L)) no_lanes()
+  f <- lx$cx$functions[[e$fun]]
+  symbol <- paste0("l.", f$symbol, ".", paste(as.integer(lanes), collapse = ""))
+  form <- if (lx$cx$traced) "traced" else "plain"
+  if (is.null(lx$cx$ids$lane_functions[[form]][[symbol]])) {
+    lx$cx$ids$lane_functions[[form]][[symbol]] <- lane_function_code(f, lanes, rank, lx$cx)
+  }
+  args <- Map(function(a, lane) if (lane) lane_expr(a, lx) else stan_expr(a, lx$cx), e$args, lanes)
+  as.call(c(list(as.name(symbol), as.name(lx$var)), unname(args)))
+}
+
+lane_function_code <- function(f, lanes, rank, cx) {
+  names <- vapply(f$args, `[[`, "", "name")
+  lx <- new.env(parent = emptyenv())
+  cx$inside <- TRUE
+  lx$cx <- cx
+  lx$var <- ".lanes"
+  lx$locals <- names[lanes]
+  lx$rows <- names[lanes & rank == 1L]
+  lx$sums <- character()
+  lx$written <- integer()
+  body <- stan_flat(f$body)
+  n <- length(body)
+  if (n == 0L || body[[n]]$kind != "return" || stan_rank(f$type) > 1L) no_lanes()
+  if (length(setdiff(lane_assigned(body[-n]), names)) > 0L) no_lanes()
+  code <- lane_statements(body[-n], lx)
+  last <- if (stan_rank(f$type) == 1L) lane_row(body[[n]]$expr, lx) else
+    lane_expr(body[[n]]$expr, lx)
+  formals <- stats::setNames(rep(list(quote(expr = )), length(names) + 1L), c(".lanes", names))
+  call("function", as.pairlist(formals), stan_braces(c(code, list(last))))
 }
 
 # The functions of the library that work element by element.

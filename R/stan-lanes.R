@@ -23,17 +23,22 @@ stan_lanes <- function(s, cx) {
   lx <- new.env(parent = emptyenv())
   lx$cx <- cx
   lx$var <- s$var
-  lx$locals <- lx$rows <- character()
   base::tryCatch({
-    body <- stan_body(s$body)
-    lx$assigned <- unique(lane_assigned(body))
-    uses <- lane_uses(body, lx$assigned)
-    lx$sums <- lane_sums(body, uses, lx$assigned)
+    body <- stan_flat(s$body)
+    assigned <- unique(lane_assigned(body))
+    private <- lane_private(body, assigned, s$var, cx)
+    assigned <- setdiff(assigned, names(private))
+    lx$locals <- names(private)
+    lx$rows <- names(private)[vapply(private, is.list, NA)]
+    uses <- lane_uses(body, assigned)
+    lx$sums <- lane_sums(body, uses, assigned)
     lx$written <- lane_places(uses[setdiff(names(uses), lx$sums)], s$var)
     code <- lane_statements(body, lx)
     var <- as.name(s$var)
     list(call("<-", var, call("stan_count", stan_expr(s$lower, cx), stan_expr(s$upper, cx))),
-         call("if", call(">", call("length", var), 0), stan_braces(code)))
+         call("if", call(">", call("length", var), 0),
+              stan_braces(c(lane_private_before(private, lx), code,
+                            lane_private_after(private, lx)))))
   }, cl_stan_no_lanes = function(e) NULL)
 }
 

@@ -317,6 +317,12 @@ stan_lane_put <- function(x, value, ...) {
   stan_place(x, at, value)
 }
 
+# The value of the last of n lanes.
+stan_lane_last <- function(x, n) {
+  if (length(dim(x)) == 2L) return(stan_pick(x, c(TRUE, FALSE), n, NULL))
+  if (length(x) == 1L) x else stan_item(x, n)
+}
+
 rep_value <- function(x, n) if (is_traced(x)) stan_elements(x, rep(1L, n)) else rep(x, n)
 
 # The sum over n lanes of a value that may be the same in all.
@@ -351,6 +357,10 @@ st_lane_dot_self <- function(x) rowSums(x^2)
 st_lane_softmax <- function(x) cl_softmax(x, 1)
 
 st_lane_log_softmax <- function(x) x - cl_log_sum_exp(x, 1)
+
+st_lane_cumulative_sum <- function(x) {
+  x %*% upper.tri(diag(ncol(x)), TRUE)
+}
 
 st_lane_categorical_lpmf <- function(y, theta) {
   log(stan_elements(theta, seq_along(y) + length(y) * (y - 1)))

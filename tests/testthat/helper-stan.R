@@ -12,13 +12,13 @@ stan_case <- function(parameters, model, point, density, data = "", values = lis
 }
 
 # Values agree to 10 digits, gradients with differences.
-check_stan_case <- function(case, name, tolerance = 1e-7) {
+check_stan_case <- function(case, name, tolerance = 1e-7, digits = 1e-10) {
   b <- cl_stan(code = case$code)(case$values)
   found <- do.call(b, case$point)
   want <- case$density(case$point)
   compiled <- environment(b)$.state[["namedFALSE"]]
   expect_false(environment(compiled)$retrace, label = name)
-  expect_equal(as.vector(found), as.vector(want), tolerance = 1e-10, label = name)
+  expect_equal(as.vector(found), as.vector(want), tolerance = digits, label = name)
   gradient <- attr(found, "gradient")
   expect_equal(names(gradient), names(case$point), label = name)
   for (p in names(case$point)) {
