@@ -130,6 +130,7 @@ stan_index_code <- function(e, cx) {
   }
   single <- c(kinds == "single", rep(FALSE, rank - length(kinds)))
   parts <- c(lapply(e$indices, stan_index_part, cx), rep(list(NULL), rank - length(kinds)))
+  if (all(single) && !cx$traced) return(as.call(c(list(as.name("[["), base), parts)))
   if (all(single) && rank < 3L) {
     return(as.call(c(list(as.name(if (rank == 2L) "stan_at" else "stan_item"), base), parts)))
   }

@@ -37,6 +37,9 @@ st_covariance <- function(f, args) {
   args[[2L + two]]^2 * f(st_distances(x, y, args[[3L + two]]))
 }
 
+# For numbers that are not whole, too.
+st_lchoose <- function(n, k) -log1p(n) - lbeta(n - k + 1, k + 1)
+
 # The square root, whose derivative at 0 counts as 0.
 st_root <- function(s) {
   zero <- s == 0
@@ -165,8 +168,8 @@ stan_functions <- list(
   fdim = function(x, y) pmax(x - y, 0), fmod = function(x, y) x - y * trunc(x / y),
   fma = function(x, y, z) x * y + z, ldexp = function(x, y) x * 2^y,
   lbeta = function(a, b) lbeta(a, b), beta = function(a, b) exp(lbeta(a, b)),
-  choose = function(n, k) choose(n, k), lchoose = function(n, k) lchoose(n, k),
-  binomial_coefficient_log = function(n, k) lchoose(n, k),
+  choose = function(n, k) choose(n, k), lchoose = st_lchoose,
+  binomial_coefficient_log = st_lchoose,
   lmgamma = function(n, x) st_gamma_p(n, x), lmultiply = st_multiply_log,
   multiply_log = st_multiply_log, gamma_p = function(a, x) stats::pgamma(x, a),
   gamma_q = function(a, x) stats::pgamma(x, a, lower.tail = FALSE),

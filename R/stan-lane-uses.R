@@ -124,7 +124,8 @@ lane_apart <- function(a, b, var) {
 
 # Whether `e` is the variable of a loop around, and `f` that variable plus or minus a number.
 lane_shifted <- function(e, f, var) {
-  e$kind == "var" && e$name != var && identical(e$block, "loop") && f$kind == "op" && f$op %in% c("+", "-") &&
+  e$kind == "var" && e$name != var && identical(e$block, "loop") && f$kind == "op" &&
+    f$op %in% c("+", "-") &&
     length(f$args) == 2L && f$args[[1L]]$kind == "var" && f$args[[1L]]$name == e$name &&
     f$args[[2L]]$kind == "num" && f$args[[2L]]$value != 0
 }

@@ -118,8 +118,12 @@ stan_assign_to <- function(lhs, value, cx) {
   if (lhs$base$kind == "var" && all(single) && length(single) == rank && !cx$traced) {
     parts <- lapply(lhs$indices, stan_index_part, cx)
     target <- as.call(c(list(as.name("[["), as.name(lhs$base$name)), parts))
-    return(call("{", as.call(c(list(as.name("stan_inside"), as.name(lhs$base$name)), parts)),
-                call("<-", target, value)))
+    put <- call("<-", target, value)
+    if (rank > 1L) return(put) # R checks that
+    name <- as.name(lhs$base$name)
+    i <- parts[[1L]]
+    return(call("{", call("if", call("||", call("<", i, 1), call(">", i, call("length", name))),
+                          call("stan_outside", call("quote", name), i, call("length", name))), put))
   }
   stan_assign_to(lhs$base, stan_put_code(stan_expr(lhs$base, cx), lhs, value, cx), cx)
 }
@@ -172,9 +176,14 @@ stan_sampling <- function(s, cx) {
 
 stan_for <- function(s, cx) {
   lanes <- stan_lanes(s, cx)
-  if (!is.null(lanes)) return(lanes)
-  list(call("for", as.name(s$var), call("stan_count", stan_expr(s$lower, cx),
-                                        stan_expr(s$upper, cx)), stan_loop_body(s$body, cx)))
+  if (!is.null(lanes) && cx$traced) return(lanes)
+  lower <- stan_expr(s$lower, cx)
+  upper <- stan_expr(s$upper, cx)
+  loop <- list(call("for", as.name(s$var), call("stan_count", lower, upper),
+                    stan_loop_body(s$body, cx)))
+  if (is.null(lanes)) return(loop)
+  # A short loop of plain numbers is quicker as it is.
+  list(call("if", call(">", call("-", upper, lower), 20), stan_braces(lanes), loop[[1L]]))
 }
 
 stan_foreach <- function(s, cx) {

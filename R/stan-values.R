@@ -20,15 +20,7 @@ stan_at <- function(x, i, j) {
   if (is_traced(x)) place(trace_operand(x), i + d[1L] * (j - 1)) else x[[i, j]]
 }
 
-# An element of a plain vector; `[[<-` would make it longer.
-stan_inside <- function(x, ...) {
-  d <- if (is.null(dim(x))) length(x) else dim(x)
-  for (k in seq_len(...length())) {
-    i <- ...elt(k)
-    if (is.na(i) || i < 1 || i > d[k]) stan_outside(substitute(x), i, d[k])
-  }
-}
-
+# x is a name, or a call that begins with one.
 stan_outside <- function(x, i, n) {
   name <- x
   while (is.call(name)) name <- name[[2L]]

@@ -49,7 +49,7 @@ run_one <- function(p) {
   row <- list(program = p$model_name, read = NA, bind = NA, first = NA, error = NA, ms = NA,
               value = NA, note = "")
   file <- file.path(folder, "models", "stan", paste0(p$model_name, ".stan"))
-  setTimeLimit(elapsed = 120)
+  setTimeLimit(elapsed = if ("sample" %in% checks) 900 else 120)
   on.exit(setTimeLimit(elapsed = Inf))
   tryCatch({
     data <- read_data(p$data_name)
