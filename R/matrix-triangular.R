@@ -35,8 +35,8 @@
 #' adj <- cl_tri_solve_adjoint(l, x, x_adj = c(1, 0, 0))
 #' adj$b
 cl_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE) {
-  form <- c(upper, transpose, FALSE)
-  if (is.logical(form) && length(form) == 3L && !anyNA(form) && is_small(l, b) &&
+  form <- if (is.logical(upper) && is.logical(transpose)) c(upper, transpose, FALSE)
+  if (length(form) == 3L && !anyNA(form) && is_small(l, b) &&
         (n <- dim(l)[1L]) > 0L && dim(l)[2L] == n && dim(b)[1L] == n && length(b) > 0L &&
         is.null(attr(l, "dimnames")) && is.null(attr(b, "dimnames"))) {
     return(.Call(r_op, "tri_solve", list(l, b), form, -1L))

@@ -431,7 +431,9 @@ points_per_draw <- 15
 # Takes likelihoods to the device if that pays for all evaluations of a sampler: chains stay where
 # they begin.
 settle_likelihoods <- function(f, evaluations) {
-  if (inherits(f, "cl_likelihood")) environment(f)$engine$settle(evaluations)
+  settle <- if (inherits(f, "cl_likelihood") && is.list(environment(f)$engine))
+    environment(f)$engine$settle
+  if (is.function(settle)) settle(evaluations) # others are refused later
   if (inherits(f, "cl_log_posterior")) {
     for (term in environment(f)$terms) settle_likelihoods(term, evaluations)
   }
