@@ -93,7 +93,7 @@ with_densities <- function(rows, code) {
   table <- density_table
   set <- function(table) {
     utils::assignInNamespace("density_table", table, "statcl")
-    tracing$functions <- NULL # made of the table
+    tracing$functions <- tracing$merged <- NULL # made of the table
   }
   on.exit(set(table))
   set(c(table, rows))
