@@ -166,7 +166,7 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   size <- grouped$size
   task <- c(r_rows[[family$family]]$batch, 100, max(size))
   # few groups do not occupy a device
-  where <- where_for("batch", if (groups < 256L) 0 else 8 * length(x) * p)
+  where <- where_for("batch", 8 * length(x) * p * min(1, groups / 1024))
   run <- function(where) {
     call_on(where, r_glm_batch, x, y, w, offset, grouped$order, c(0, cumsum(size)), task)
   }

@@ -368,7 +368,7 @@ row_products <- function(y, v) {
 
 large_product <- function(a, b) {
   if (isS4(a)) return(matrix((a %*% b)@x, nrow(a)))
-  if (as.double(length(a)) * ncol(b) > 1e7) cl_matmul(a, b) else a %*% b
+  cl_matmul(a, b)
 }
 
 # The derivatives with respect to theta, tr(H^-1 dH) / 2 plus sum(a' dLambda b) over the levels, for

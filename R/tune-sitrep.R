@@ -24,8 +24,7 @@ cl_sitrep <- function() {
       "host engine only (built without OpenCL headers)",
     loader = build$loader, devices = devices, device = choice$device, reason = choice$reason,
     kernels = attempt(kernel_facts(), NULL), thresholds = attempt(cl_thresholds(), NULL),
-    building = attempt(list(programs = count_building(), waits = session$waits,
-                            refused = session$refused), NULL),
+    building = attempt(list(programs = count_building(), choices = choice_facts()), NULL),
     blas = blas,
     memory = attempt(cl_memory(), data.frame()), options = option_facts(),
     advice = c(device_advice(build, devices), blas$advice))
@@ -74,6 +73,25 @@ kernel_facts <- function() {
   trials <- .Call(r_trials, where)
   list(reason = trials$reason,
        tried = data.frame(program = trials$program, refusal = trials$refusal))
+}
+
+# For operations that have been above their threshold in this session: the engine and why.
+choice_facts <- function() {
+  if (session$engine != "auto" || current_device() < 0L) return(character())
+  ops <- intersect(names(host_seconds), c(names(session$owed), names(session$refused),
+                                          session$waits, sub("^[0-9]+ ", "", session$built)))
+  vapply(stats::setNames(nm = ops), function(op) {
+    if (!is.null(session$refused[[op]])) {
+      paste("host, as kernels are refused:", session$refused[[op]])
+    } else if (is_built(op)) {
+      "device, whose kernels stand"
+    } else if (op %in% session$waits) {
+      "host, while kernels are being built"
+    } else {
+      sprintf("host, for %.2g s; kernels are built from %.2g s on", sum(session$owed[[op]]),
+              build_begins * build_cost(op))
+    }
+  }, "")
 }
 
 device_advice <- function(build, devices) {
@@ -128,9 +146,7 @@ print.cl_sitrep <- function(x, ...) {
   if (!is.null(x$building) && x$building$programs > 0L) {
     line("building", count_of(x$building$programs, "kernel program"), " beside the work")
   }
-  for (op in names(x$building$refused)) {
-    line("refused", op, " stays on the host: ", x$building$refused[[op]])
-  }
+  for (op in names(x$building$choices)) line("auto", op, ": ", x$building$choices[[op]])
   if (NROW(x$thresholds) && x$device != "host") {
     counts <- table(factor(x$thresholds$source, unique(x$thresholds$source)))
     line("sizes", paste(counts, names(counts), collapse = ", "), " (see ?cl_thresholds)")

@@ -113,6 +113,7 @@ test_that("an operation runs on the host until that has spent as much as a part 
     a <- diag(200) + 1
     cl_chol(a)
     expect_gte(session$owed$chol, 0)
+    expect_match(choice_facts()[["chol"]], "^host, for")
     session$owed$chol <- build_begins * build_seconds[["chol"]]
     expect_identical(as.integer(where_for("chol", 200)), test_device())
     expect_false(attr(where_for("chol", 200), "waits"))
@@ -151,7 +152,7 @@ test_that("kernels that do not compile leave a call on the host", {
     expect_identical(on_engine(where, run), "host")
     expect_match(session$refused$arith, "could not be compiled")
     expect_identical(as.integer(where_for("arith", 1e9)), -1L)
-    expect_output(print(cl_sitrep()), "refused.*arith")
+    expect_output(print(cl_sitrep()), "auto +arith: host, as kernels are refused")
   })
 })
 
@@ -194,6 +195,7 @@ test_that("results are the same before and after an operation moves to a device"
       calls <- calls_until(function() expect_equal(run(), host, tolerance = 1e-6, info = op),
                            function() is_built(op) || op == "program")
       expect_lt(calls, 12)
+      if (op != "program") expect_match(choice_facts()[[op]], "^device")
     }
   })
 })
