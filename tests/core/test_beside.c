@@ -140,6 +140,7 @@ static void check_ends(size_t index) {
   CHECK(scl_device_beside_count() == 0);
   wait_for_threads();
   CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 22)); /* goes on */
+  wait_for_threads();
   /* asked for, and not begun */
   const bool before = scl_device_beside_begin(true);
   scl_kernel *kernel = NULL;
