@@ -19,7 +19,7 @@ typedef struct {
 } ready_build;
 
 static struct {
-  long process;       /* that has started the threads: a forked child has none */
+  long process;       /* that asks: a forked child has no threads */
   scl_cl_context *cl; /* of the list */
   scl_cl_build_list list;
   scl_team *team; /* works on the list, or NULL */
@@ -63,12 +63,11 @@ static void collect(void) {
 
 /* Whether threads build. In a forked child their team is not there. */
 static bool is_building(void) {
-  if (beside.team == NULL) return false;
-  if (beside.process != scl_process_id()) {
+  if (beside.count > 0 && beside.process != scl_process_id()) {
     beside.team = NULL;
     beside.count = beside.done = 0;
-    return false;
   }
+  if (beside.team == NULL) return false;
   if (!scl_team_is_done(beside.team)) return true;
   collect();
   return false;
@@ -112,6 +111,7 @@ scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count)
       char *label = beside.label[beside.count];
       snprintf(label, LABEL, "%s", build[i].name);
       beside.cl = cl;
+      beside.process = scl_process_id();
       beside.asked[beside.count] = build[i];
       beside.asked[beside.count++].name = label;
     } else {
@@ -131,7 +131,6 @@ bool scl_device_beside_begin(bool on) {
 }
 
 static void launch(void) {
-  beside.process = scl_process_id();
   scl_cl_build_list_begin(&beside.list, beside.cl, beside.asked, beside.count);
   const int threads = scl_cl_build_threads(beside.cl, beside.count);
   beside.team = scl_team_launch(1 + threads, scl_cl_build_some, &beside.list);
@@ -150,14 +149,13 @@ int scl_device_beside_count(void) {
 }
 
 void scl_device_beside_stop(void) {
-  if (!is_building()) return;
+  if (!is_building() && beside.count == 0) return;
   atomic_store(&beside.list.next, beside.count);
   collect();
 }
 
 void scl_cl_beside_free(scl_cl_context *cl) {
-  if (beside.cl == cl && is_building()) scl_device_beside_stop();
-  if (beside.cl == cl && beside.count > 0) collect(); /* not begun */
+  if (beside.cl == cl) scl_device_beside_stop();
   for (int i = beside.done; i-- > 0;) {
     if (beside.ready[i].cl == cl) drop_ready(i);
   }
