@@ -76,7 +76,7 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
     place <- before(environment(g))
     names <- names_in(g)
     if (few) {
-      assigning <- if (any(c("<-", "=", "<<-") %in% names)) tracing$merged$assigning
+      assigning <- if (any(c("<-", "=", "<<-") %in% names)) tracing$assigning
       insert(intersect(c(names, assigning), names(masks)), environment(g), place)
     }
     for (name in names) {
@@ -107,15 +107,13 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
   copy(f)
 }
 
-# All replacements, kept with the names of assignments such as `[<-` until other ones are wanted.
+# All replacements. Those of cl_map() are kept; others may have functions that hold a model.
 masks_with <- function(more) {
-  if (is.null(tracing$merged) || !identical(tracing$merged$more, more)) {
-    masks <- traced_functions()
-    masks[names(more)] <- more
-    tracing$merged <- list(more = more, masks = masks,
-                           assigning = grep("<-$", names(masks), value = TRUE))
-  }
-  tracing$merged$masks
+  if (identical(tracing$merged$more, more) && !is.null(more)) return(tracing$merged$masks)
+  masks <- traced_functions()
+  masks[names(more)] <- more
+  if (identical(more, tracing$element_masks)) tracing$merged <- list(more = more, masks = masks)
+  masks
 }
 
 names_in <- function(f) {

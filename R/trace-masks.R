@@ -328,6 +328,7 @@ traced_functions <- function() {
     of_rooms <- do.call(c, lapply(tracing$rooms, function(masks) masks()))
     tracing$functions <- c(base_masks(), other_masks(), own_masks(), of_rooms, class_masks(),
                            inspection_masks(), refused_masks())
+    tracing$assigning <- grep("<-$", names(tracing$functions), value = TRUE) # as `[<-`
   }
   tracing$functions
 }
