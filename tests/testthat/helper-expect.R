@@ -44,3 +44,12 @@ expect_fault <- function(code, what, ...) {
   }
   invisible(condition)
 }
+
+# Derivatives of f at x by differences of fourth order, with steps h.
+slopes_of <- function(f, x, h = 1e-4) {
+  h <- rep_len(h, length(x))
+  vapply(seq_along(x), function(k) {
+    at <- function(by) as.numeric(f(replace(x, k, x[[k]] + by * h[[k]])))
+    (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h[[k]])
+  }, 0)
+}

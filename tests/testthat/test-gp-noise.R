@@ -68,10 +68,7 @@ test_that("its gradient is that of differences", {
       problem <- noise_problem(beta, mean, d$w)
       problem$noise_kernel <- k_exp_quad()
       f <- noise_function(problem, 1)
-      by <- vapply(seq_along(noise_par), function(i) {
-        at <- function(k) as.numeric(f(replace(noise_par, i, noise_par[i] * (1 + k)), FALSE))
-        (8 * (at(1e-3) - at(-1e-3)) - (at(2e-3) - at(-2e-3))) / 12e-3 / noise_par[[i]]
-      }, 0)
+      by <- slopes_of(function(par) f(par, FALSE), noise_par, 1e-3 * noise_par)
       expect_close(unname(attr(f(noise_par), "gradient")), by, 1e-6)
     }
   })

@@ -27,13 +27,6 @@ expect_apart <- function(obj) {
   }
 }
 
-slope_by_differences <- function(f, x) {
-  vapply(seq_along(x), function(k) {
-    h <- replace(numeric(length(x)), k, 1e-3)
-    (8 * (f(x + h) - f(x - h)) - f(x + 2 * h) + f(x - 2 * h)) / 12e-3
-  }, 0)
-}
-
 y <- c(1, 3, 2, 2, 5, 4, 6, 5, 2, 1, 1, 3)
 id <- rep(1:4, each = 3)
 
@@ -145,7 +138,7 @@ test_that("value, gradient and standard errors are those of one dense block", {
   for (at in list(apart$par, c(0.4, 0.2, -0.5, -1, -0.3))) {
     expect_equal(apart$fn(at), tied$fn(at), tolerance = 1e-12)
     expect_equal(apart$gr(at), tied$gr(at), tolerance = 1e-9)
-    expect_equal(c(apart$gr(at)), slope_by_differences(apart$fn, at), tolerance = 1e-6)
+    expect_equal(c(apart$gr(at)), slopes_of(apart$fn, at, 1e-3), tolerance = 1e-6)
   }
   best <- nlminb(apart$par, apart$fn, apart$gr)$par
   one <- cl_sdreport(apart, best)
@@ -207,7 +200,7 @@ test_that("thousands of groups", {
     u %~% dnorm(0, exp(logs))
     success %~% dbinom(1, plogis(mu + u[group]))
   }, list(mu = 0, logs = 0, u = numeric(groups)), random = "u")
-  expect_equal(c(obj$gr()), slope_by_differences(obj$fn, obj$par), tolerance = 1e-5)
+  expect_equal(c(obj$gr()), slopes_of(obj$fn, obj$par, 1e-3), tolerance = 1e-5)
   # each group by itself
   one <- function(total, mu, s) {
     f <- function(u) u^2 / (2 * s^2) + 4 * log1p(exp(mu + u)) - total * (mu + u)
@@ -239,13 +232,13 @@ test_that("blocks of many sizes, large ones included, and without second derivat
     f(list(a = a, u = u)) + 0.5 * c(determinant(h)$modulus) - 0.5 * q * log(2 * pi)
   }
   expect_equal(obj$fn(0.4), exact(0.4), tolerance = 1e-12)
-  expect_equal(c(obj$gr(0.4)), slope_by_differences(exact, 0.4), tolerance = 1e-7)
+  expect_equal(c(obj$gr(0.4)), slopes_of(exact, 0.4, 1e-3), tolerance = 1e-7)
   # by differences, as for an operation without second derivatives
   o <- environment(obj$fn)$o
   o$differences <- 2:3
   o$mode_of <- NULL
   expect_equal(obj$fn(0.4), exact(0.4), tolerance = 1e-7)
-  expect_equal(c(obj$gr(0.4)), slope_by_differences(exact, 0.4), tolerance = 1e-5)
+  expect_equal(c(obj$gr(0.4)), slopes_of(exact, 0.4, 1e-3), tolerance = 1e-5)
 })
 
 test_that("a block that is too large is an error", {

@@ -3,13 +3,6 @@
 
 fitted_by <- function(obj) nlminb(obj$par, obj$fn, obj$gr, control = list(rel.tol = 1e-14))
 
-slope_by_differences <- function(f, x) {
-  vapply(seq_along(x), function(k) {
-    h <- replace(numeric(length(x)), k, 1e-4)
-    (8 * (f(x + h) - f(x - h)) - (f(x + 2 * h) - f(x - 2 * h))) / (12e-4)
-  }, 0)
-}
-
 cars_nll <- function(parms) {
   getAll(mtcars, parms, warn = FALSE)
   mpg <- OBS(mpg)
@@ -62,7 +55,7 @@ test_that("a regression has the estimates and standard errors of lm()", {
   expect_equal(bfgs$par, opt$par, tolerance = 1e-4)
   expect_output(print(obj), "lowest value so far")
   expect_output(print(sdr), "reported:")
-  expect_equal(obj$gr(c(30, -4, 1)), matrix(slope_by_differences(obj$fn, c(30, -4, 1)), 1),
+  expect_equal(obj$gr(c(30, -4, 1)), matrix(slopes_of(obj$fn, c(30, -4, 1)), 1),
                tolerance = 1e-7)
 })
 
@@ -108,7 +101,7 @@ test_that("Laplace's approximation is exact for normal random effects", {
   expect_identical(names(obj$par), c("mu", "logtau", "logsd"))
   for (x in list(c(1, 0.2, 0.3), c(4, -1, 1))) {
     expect_equal(obj$fn(x), group_exact(x), tolerance = 1e-10)
-    expect_equal(c(obj$gr(x)), slope_by_differences(group_exact, x), tolerance = 1e-7)
+    expect_equal(c(obj$gr(x)), slopes_of(group_exact, x), tolerance = 1e-7)
   }
   opt <- fitted_by(obj)
   best <- optim(opt$par, group_exact, method = "BFGS", control = list(reltol = 1e-14))
@@ -137,7 +130,7 @@ test_that("the gradient of Laplace's approximation is that of its values", {
     -sum(dnorm(u, log = TRUE)) - sum(dpois(counts, exp(eta), log = TRUE))
   }, list(b = 0, u = numeric(6), logs = 0), random = "u")
   for (x in list(c(0, 0), c(0.7, -0.4), c(-1, 0.8))) {
-    expect_equal(c(obj$gr(x)), slope_by_differences(obj$fn, x), tolerance = 1e-6)
+    expect_equal(c(obj$gr(x)), slopes_of(obj$fn, x), tolerance = 1e-6)
   }
   expect_identical(fitted_by(obj)$convergence, 0L)
   expect_true(all(is.finite(cl_sdreport(obj)$sd)))
@@ -147,7 +140,7 @@ test_that("RTMB's own densities and helpers are supported", {
   x <- c(0.3, -1, 0.5, 2)
   value <- function(nll, p = list(a = 0.4)) {
     obj <- cl_tmb(nll, p)
-    expect_equal(c(obj$gr()), slope_by_differences(obj$fn, obj$par), tolerance = 1e-6)
+    expect_equal(c(obj$gr()), slopes_of(obj$fn, obj$par), tolerance = 1e-6)
     obj$fn()
   }
   correlation <- toeplitz(0.4^(0:3))
