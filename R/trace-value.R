@@ -54,7 +54,8 @@ live_result <- function(node, args, tape) {
 live_call <- function(op, args, at) {
   rows <- 2L * seq_along(args) - 1L
   operands <- Map(matrix, args, at[rows], at[rows + 1L])
-  .Call(r_op, op, operands, at[-seq_len(2L * length(args))], -1L)
+  tryCatch(.Call(r_op, op, operands, at[-seq_len(2L * length(args))], -1L),
+           error = function(e) NaN)
 }
 
 live_reduce <- function(op, x, margin) {

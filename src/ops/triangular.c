@@ -1,5 +1,7 @@
 #include "ops/triangular.h"
 
+#include <math.h>
+
 #include "ops/operation.h"
 #include "ops/table.h"
 
@@ -132,5 +134,8 @@ scl_status scl_tri_inverse_rule(const scl_call *call, scl_shape *out) {
 
 scl_status scl_tri_inverse_run(scl_context *ctx, const scl_call *call, const scl_block *operand,
                                scl_block dst) {
-  return ctx->engine->trtri(ctx, triangle(scl_call_flag(call, 0)), operand[0], dst);
+  const scl_status status =
+      ctx->engine->trtri(ctx, triangle(scl_call_flag(call, 0)), operand[0], dst);
+  /* Of values, which have no checks: as solutions, they are not finite. */
+  return status == SCL_E_SINGULAR ? ctx->engine->fill(ctx, NAN, dst) : status;
 }

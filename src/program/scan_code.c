@@ -185,21 +185,35 @@ static void put_chol(scalars *w, int value, int *to) {
   }
 }
 
+/* x becomes op(t)^-1 x, whose first `skip` numbers in the order of the elimination are 0. */
+static void solve(scalars *w, int t, size_t n, bool upper, bool transposed, size_t skip, int *x) {
+  const bool forward = upper == transposed;
+  for (size_t k = skip; k < n; k++) {
+    const size_t i = forward ? k : n - 1 - k;
+    int rest = x[i];
+    for (size_t q = skip; q < k; q++) {
+      const size_t l = forward ? q : n - 1 - q;
+      const int factor = element_of(w, t, transposed ? l + i * n : i + l * n);
+      rest = subtract(w, rest, multiply(w, factor, x[l]));
+    }
+    x[i] = scl_tape_binary(&w->to, SCL_OP_DIV, rest, element_of(w, t, i * (n + 1)));
+  }
+}
+
 static void put_tri_solve(scalars *w, int value, int *to) {
   const size_t *at = w->from->value[value].at, n = at[0];
   const int t = operand_of(w, value, 0), b = operand_of(w, value, 1);
-  const bool transposed = at[3] != 0, forward = (at[2] == 0) != transposed;
   for (size_t j = 0; j < at[1] && w->to.values < MOST_OPERATIONS; j++) {
-    for (size_t k = 0; k < n; k++) {
-      const size_t i = forward ? k : n - 1 - k;
-      int rest = element_of(w, b, i + j * n);
-      for (size_t q = 0; q < k; q++) {
-        const size_t l = forward ? q : n - 1 - q;
-        const int factor = element_of(w, t, transposed ? l + i * n : i + l * n);
-        rest = subtract(w, rest, multiply(w, factor, to[l + j * n]));
-      }
-      to[i + j * n] = scl_tape_binary(&w->to, SCL_OP_DIV, rest, element_of(w, t, i * (n + 1)));
-    }
+    for (size_t i = 0; i < n; i++) to[i + j * n] = element_of(w, b, i + j * n);
+    solve(w, t, n, at[2] != 0, at[3] != 0, 0, to + j * n);
+  }
+}
+
+static void put_tri_inverse(scalars *w, int value, int *to) {
+  const size_t *at = w->from->value[value].at, n = at[0];
+  for (size_t j = 0; j < n && w->to.values < MOST_OPERATIONS; j++) {
+    for (size_t i = 0; i < n; i++) to[i + j * n] = scl_tape_number(&w->to, i == j ? 1.0 : 0.0);
+    solve(w, operand_of(w, value, 0), n, at[2] != 0, false, at[2] != 0 ? n - 1 - j : j, to + j * n);
   }
 }
 

@@ -57,11 +57,34 @@ test_that("cl_gradient() differentiates inverses", {
     expect_close(c(model(as.vector(l))), sum(weight * solve(l)^2))
     expect_true(all(cl_check_gradient(model, as.vector(l))$ok))
     expect_close(c(cl_map_gradient(model, a = cbind(c(l), 2 * c(l)))), c(1, 0.25) * c(model(c(l))))
-    again <- cl_gradient(function(a) if (a[1] > 0) sum(cl_tri_inverse(matrix(a, 3), upper)),
-                         retrace = TRUE)
+    again <- cl_gradient(function(a) {
+      total <- sum(cl_tri_inverse(matrix(a, 3), upper))
+      if (is.nan(total)) 0 * a[1] else total
+    }, retrace = TRUE)
     expect_close(c(again(as.vector(l))), sum(solve(l)))
   })
+  expect_identical(c(again(c(1, 0, 0, 0, 1, 0, 0, 0, 1))), 3)
+  expect_identical(c(again(numeric(9))), 0)
   wide <- cl_gradient(function(a) sum(cl_tri_inverse(matrix(a, 2))))
+  expect_identical(c(wide(c(0, 1, 0, 1))), NaN)
+  steps <- cl_gradient(function(a) {
+    step <- function(s, y) {
+      l <- matrix(c(2 + s, s * y, 0, 3), 2)
+      list(state = sum(sin(1:4) * (cl_tri_inverse(l) + cl_tri_inverse(t(l), TRUE))), out = s)
+    }
+    sum(cl_scan(step, a, c(1, 0.5, 2))$out)
+  })
+  loop <- function(s) {
+    total <- 0
+    for (y in c(1, 0.5, 2)) {
+      total <- total + s
+      inverse <- solve(matrix(c(2 + s, s * y, 0, 3), 2))
+      s <- sum(sin(1:4) * (inverse + t(inverse)))
+    }
+    total
+  }
+  expect_close(c(steps(0.3)), loop(0.3))
+  expect_true(all(cl_check_gradient(steps, 0.3)$ok))
   expect_fault(wide(1:6 + 0), "argument", argument = "f")
 })
 
