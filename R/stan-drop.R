@@ -2,27 +2,21 @@
 # row of the table is a function of the argument list `a` and of `k`: k(x, i, ...) is the sum of x
 # over all observations if the arguments i are data, else 0.
 
-stan_dropped <- function(value, root) {
+# `value`, the sum of the log density `code`, less these terms; `lanes`: the code of the number of
+# iterations that are computed at once.
+stan_dropped <- function(value, code, root, lanes = 1) {
   if (!root %in% names(stan_terms)) return(value)
-  call <- value
-  if (identical(call[[1L]], quote(stan_total))) call <- call[-2L]
-  args <- as.list(call)[-1L]
-  if (identical(value[[1L]], quote(stan_total))) args <- as.list(value)[-(1:2)]
-  as.call(c(list(quote(stan_less_terms), value, root), args))
+  if (identical(code[[1L]], quote(rowSums))) code <- code[[2L]]
+  args <- as.list(code)[if (identical(code[[1L]], quote(stan_total))) -(1:2) else -1L]
+  as.call(c(list(quote(stan_less_terms), value, root, lanes), args))
 }
 
-# `value` less its terms of data.
-stan_less_terms <- function(value, root, ...) {
+stan_less_terms <- function(value, root, lanes, ...) {
   a <- list(...)
   plain <- !vapply(a, is_traced, NA)
   if (all(plain)) return(0)
-  n <- max(lengths(a))
-  k <- function(x, ...) {
-    at <- c(...)
-    if (!all(plain[at])) return(0)
-    x <- x
-    if (length(x) == 1L) n * x else sum(x)
-  }
+  n <- max(lengths(a), lanes)
+  k <- function(x, ...) if (all(plain[c(...)])) n / length(x) * sum(x) else 0
   value - stan_terms[[root]](a, k)
 }
 

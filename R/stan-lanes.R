@@ -85,8 +85,10 @@ lane_add <- function(total, e, lx, drop = FALSE) {
       lane_full(lane_expr(e$args[[2L]], lx), lx), stan_expr(e$args[[3L]], lx$cx)))))
   }
   code <- lane_expr(e, lx)
-  if (drop && !isTRUE(e$user)) code <- stan_dropped(code, sub("_lp[dm]f$", "", e$name))
-  call("<-", total, call("+", total, call("stan_lane_sum", code, call("length", as.name(lx$var)))))
+  lanes <- call("length", as.name(lx$var))
+  value <- call("stan_lane_sum", code, lanes)
+  if (drop && !isTRUE(e$user)) value <- stan_dropped(value, code, sub("_lp[dm]f$", "", e$name), lanes)
+  call("<-", total, call("+", total, value))
 }
 
 lane_declaration <- function(s, lx) {

@@ -148,7 +148,7 @@ stan_sampling <- function(s, cx) {
   }
   value <- density(s$name, args)
   if (isTRUE(cx$drop) && !isTRUE(s$user)) {
-    value <- stan_dropped(value, sub("_lp[dm]f$", "", s$name))
+    value <- stan_dropped(value, value, sub("_lp[dm]f$", "", s$name))
   }
   if (isTRUE(s$truncated)) {
     root <- sub("_lp[dm]f$", "", s$name)

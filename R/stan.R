@@ -216,14 +216,23 @@ stan_plain_parameters <- function(state) {
 
 # ---- methods -------------------------------------------------------------------------------------
 
+# A declaration as in the program: array[2] vector[3] x.
 stan_declaration_text <- function(d, size = NULL) {
   text <- function(s) paste(deparse(stan_expr(s, list(traced = FALSE))), collapse = "")
   sizes <- if (is.null(size)) vapply(d$sizes, text, "") else format(size, trim = TRUE)
   base <- d$type$base
   if (!is.null(d$constraint) && !d$constraint$kind %in% c("none", "range", "offset")) {
-    base <- sub("stochastic", "stochastic_matrix", d$constraint$kind)
+    base <- paste0(d$constraint$kind, if (grepl("stochastic", d$constraint$kind)) "_matrix",
+                   if (d$constraint$kind == "sum_to_zero") paste0("_", base))
   }
-  paste0(base, " ", d$name, if (length(sizes) > 0L) sprintf("[%s]", paste(sizes, collapse = ", ")))
+  bracket <- function(sizes) {
+    if (length(sizes) == 0L) "" else sprintf("[%s]", paste(sizes, collapse = ", "))
+  }
+  outer <- utils::head(sizes, d$type$depth)
+  inner <- utils::tail(sizes, length(sizes) - d$type$depth)
+  if (grepl("^(corr|cov|cholesky)", base) && length(unique(inner)) == 1L) inner <- inner[1L]
+  paste0(if (length(outer) > 0L) paste0("array", bracket(outer), " "), base, bracket(inner), " ",
+         d$name)
 }
 
 #' @rdname cl_stan

@@ -68,6 +68,6 @@ test_that("the sampler calibrates a program", {
 
 test_that("printing", {
   m <- cl_stan(code = schools)
-  expect_output(print(m), "parameters: real mu; real tau; vector z\\[J\\]")
+  expect_output(print(m), "parameters: real mu; real tau; vector\\[J\\] z")
   expect_output(print(m(data)), "10 numbers")
 })
