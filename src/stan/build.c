@@ -1,6 +1,6 @@
 #include "stan/reader.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint32_t hash_bytes(const void *bytes, size_t length, uint32_t hash) {
@@ -9,10 +9,30 @@ static uint32_t hash_bytes(const void *bytes, size_t length, uint32_t hash) {
   return hash;
 }
 
+/* Twice as many places for names. */
+static scl_status more_names(scl_stan_program *program) {
+  const uint32_t places = program->name_places == 0 ? SCL_STAN_HASHES : 2 * program->name_places;
+  scl_stan_name **names = calloc(places, sizeof *names);
+  if (names == NULL) return scl_fail_memory(places * sizeof *names, 0, "a Stan program");
+  for (uint32_t k = 0; k < program->name_places; k++) {
+    scl_stan_name *name = program->names[k], *next;
+    for (; name != NULL; name = next) {
+      next = name->next;
+      name->next = names[name->hash % places];
+      names[name->hash % places] = name;
+    }
+  }
+  free(program->names);
+  program->names = names;
+  program->name_places = places;
+  return SCL_OK;
+}
+
 scl_status scl_stan_intern(scl_stan_program *program, const char *text, size_t length,
                            scl_stan_name **out) {
   const uint32_t hash = hash_bytes(text, length, 2166136261u);
-  scl_stan_name **place = &program->names[hash % SCL_STAN_HASHES];
+  if (program->name_count >= program->name_places) SCL_TRY(more_names(program));
+  scl_stan_name **place = &program->names[hash % program->name_places];
   for (scl_stan_name *name = *place; name != NULL; name = name->next) {
     if (name->hash == hash && name->length == length && memcmp(name->text, text, length) == 0) {
       *out = name;
@@ -26,6 +46,7 @@ scl_status scl_stan_intern(scl_stan_program *program, const char *text, size_t l
   name->length = (uint32_t)length;
   name->next = *place;
   *place = name;
+  program->name_count++;
   *out = name;
   return SCL_OK;
 }

@@ -25,7 +25,8 @@ static scl_status check_bar(scl_stan_checker *c, const scl_stan_node *node, scl_
 static scl_status check_data_only(scl_stan_checker *c, const scl_stan_node *node, unsigned k) {
   if ((node->child[k]->flags & SCL_STAN_AUTODIFF) == 0) return SCL_OK;
   return scl_stan_fail(c->program, node->child[k]->position,
-                       "argument %u of '%.60s' takes data only, and this depends on parameters",
+                       "argument %u of '%.60s' takes data only: this depends on parameters, as do "
+                       "all local variables here",
                        k + 1, node->name->text);
 }
 
@@ -61,19 +62,29 @@ static scl_status fail_call(scl_stan_checker *c, const scl_stan_node *node,
       return scl_stan_fail(c->program, node->position, "'%.60s' is a variable, not a function",
                            node->name->text);
     }
-    SCL_TRY(scl_stan_nearest(c->program, node->name, false, text, sizeof text));
+    scl_stan_nearest(c->program, node->name, false, text, sizeof text);
     return scl_stan_fail(c->program, node->position, "there is no function '%.60s'%s",
                          node->name->text, text);
   }
-  write_types(text, sizeof text, arguments->type, arguments->count);
-  if (f == NULL && arguments->wrong < arguments->count) {
-    char type[120];
-    return scl_stan_fail(c->program, node->child[arguments->wrong]->position,
-                         "'%.60s' takes no %s as argument %u after (%s)", node->name->text,
-                         scl_stan_type_text(arguments->type[arguments->wrong], type, sizeof type),
-                         arguments->wrong + 1,
-                         (write_types(text, sizeof text, arguments->type, arguments->wrong), text));
+  const unsigned count = arguments->count, wrong = arguments->wrong;
+  if (f == NULL && (count < arguments->least || count > arguments->most)) {
+    char range[48] = "";
+    if (arguments->least < arguments->most) {
+      snprintf(range, sizeof range, "%u to ", arguments->least);
+    }
+    return scl_stan_fail(c->program, node->position, "'%.60s' takes %s%u argument%s, not %u",
+                         node->name->text, range, arguments->most, arguments->most == 1 ? "" : "s",
+                         count);
   }
+  if (f == NULL && wrong < count) {
+    char type[120];
+    write_types(text, sizeof text, arguments->type, wrong);
+    return scl_stan_fail(c->program, node->child[wrong]->position,
+                         "'%.60s' takes no %s as argument %u%s%s%s", node->name->text,
+                         scl_stan_type_text(arguments->type[wrong], type, sizeof type), wrong + 1,
+                         wrong > 0 ? " after (" : "", text, wrong > 0 ? ")" : "");
+  }
+  write_types(text, sizeof text, arguments->type, count);
   return scl_stan_fail(c->program, node->position, "'%.60s' takes no arguments (%s)",
                        node->name->text, text);
 }

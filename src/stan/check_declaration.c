@@ -32,7 +32,8 @@ static scl_status check_sizes(scl_stan_checker *c, scl_stan_node *list) {
 /* A bound, offset or multiplier: a number, or of the variable's type. */
 static scl_status check_bound(scl_stan_checker *c, scl_stan_node *bound,
                               const scl_stan_type *type) {
-  SCL_TRY(scl_stan_check_value(c, bound));
+  if ((bound->flags & SCL_STAN_CHECKED) == 0) SCL_TRY(scl_stan_check_value(c, bound));
+  bound->flags |= SCL_STAN_CHECKED; /* it may be that of several variables */
   if (scl_stan_promotion(bound->type, type) >= 0) return SCL_OK;
   if (type->base == SCL_STAN_INT) {
     return scl_stan_is_int(bound->type)
@@ -65,7 +66,9 @@ static scl_status check_sized(scl_stan_checker *c, scl_stan_node *sizes, scl_sta
                               scl_stan_node *constraint, const scl_stan_type *type) {
   SCL_TRY(check_sizes(c, sizes));
   SCL_TRY(check_constraint(c, constraint, type));
-  for (uint32_t k = 0; parts != NULL && k < parts->count; k++) {
+  if (parts == NULL || (parts->flags & SCL_STAN_CHECKED)) return SCL_OK;
+  parts->flags |= SCL_STAN_CHECKED;
+  for (uint32_t k = 0; k < parts->count; k++) {
     scl_stan_node *part = parts->child[k];
     SCL_TRY(check_sized(c, part->child[0], part->child[1], part->child[2], part->type));
   }

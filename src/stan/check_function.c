@@ -23,7 +23,7 @@ static scl_status check_library(scl_stan_checker *c, const scl_stan_node *node) 
   const scl_stan_type **types, *result = NULL;
   SCL_TRY(scl_stan_alloc(c->program, node->count * sizeof *types, &types));
   for (uint32_t k = 1; k < node->count; k++) types[k - 1] = node->child[k]->type;
-  scl_stan_arguments arguments = {types, node->count - 1, 0};
+  scl_stan_arguments arguments = {.type = types, .count = node->count - 1};
   if (scl_stan_higher(node->name) == NULL) {
     SCL_TRY(scl_stan_library_result(c->program, node->name, &arguments, NULL, &result));
     if (result == NULL) return SCL_OK;

@@ -39,7 +39,8 @@ static scl_status check_patterns(scl_stan_checker *c, scl_stan_node *node, const
     }
     if (only && (argument->flags & SCL_STAN_AUTODIFF)) {
       return scl_stan_fail(c->program, argument->position,
-                           "argument %u of '%.60s' takes data only, and this depends on parameters",
+                           "argument %u of '%.60s' takes data only: this depends on parameters, as "
+                           "do all local variables here",
                            *k + 1, node->name->text);
     }
   }

@@ -76,7 +76,7 @@ static scl_status power(scl_stan_checker *c, const scl_stan_type *a, const scl_s
   scl_stan_name *pow;
   SCL_TRY(scl_stan_intern(c->program, "pow", 3, &pow));
   const scl_stan_type *const types[2] = {a, b};
-  scl_stan_arguments arguments = {types, 2, 0};
+  scl_stan_arguments arguments = {.type = types, .count = 2};
   return scl_stan_library_result(c->program, pow, &arguments, NULL, out);
 }
 

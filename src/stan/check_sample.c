@@ -17,7 +17,7 @@ static scl_status find(scl_stan_checker *c, const scl_stan_node *node, scl_stan_
                        sampled *s) {
   char text[300];
   scl_stan_name *name;
-  scl_stan_arguments arguments = {s->types, s->count, 0};
+  scl_stan_arguments arguments = {.type = s->types, .count = s->count};
   const scl_stan_type *type = NULL;
   s->fits = false;
   if (node->name->length + 8 > sizeof text) return SCL_OK;
@@ -33,7 +33,7 @@ static scl_status find(scl_stan_checker *c, const scl_stan_node *node, scl_stan_
 static scl_status fail_sample(scl_stan_checker *c, const scl_stan_node *node, const sampled *s) {
   char text[260] = "";
   if (!s->known) {
-    SCL_TRY(scl_stan_nearest(c->program, node->name, true, text, sizeof text));
+    scl_stan_nearest(c->program, node->name, true, text, sizeof text);
     return scl_stan_fail(c->program, node->position, "there is no distribution '%.60s'%s",
                          node->name->text, text);
   }

@@ -62,6 +62,14 @@ typedef struct {
   uint32_t data_only;
 } best;
 
+static unsigned length_of(const char *patterns) {
+  unsigned length = 0;
+  for (; patterns != NULL && *patterns != '\0' && *patterns != ')'; patterns++) {
+    length += *patterns != '[' && *patterns != '!';
+  }
+  return length;
+}
+
 /* Takes a signature if it fits at a lower cost. `lists` are two texts of patterns, one after the
  * other; each ends with ')' or '\0'. */
 static void consider(const char *const lists[2], const char *result, scl_stan_arguments *arguments,
@@ -70,22 +78,24 @@ static void consider(const char *const lists[2], const char *result, scl_stan_ar
   int cost = 0;
   uint32_t data_only = 0;
   unsigned k = 0;
+  const unsigned length = length_of(lists[0]) + length_of(lists[1]);
+  if (length < arguments->least) arguments->least = length;
+  if (length > arguments->most) arguments->most = length;
+  if (length != arguments->count) return;
   for (int list = 0; list < 2; list++) {
     const char *at = lists[list];
     for (; at != NULL && *at != '\0' && *at != ')'; k++) {
       bool only;
-      if (k >= arguments->count) return;
       const int step = scl_stan_fit(&at, arguments->type[k], &binding, &only);
       if (step < 0) {
-        if (b->cost < 0) arguments->wrong = k;
+        if (k > arguments->wrong) arguments->wrong = k;
         return;
       }
       if (only && k < 32) data_only |= 1u << k;
       cost += step;
     }
   }
-  if (k != arguments->count || (b->cost >= 0 && cost >= b->cost)) return;
-  *b = (best){cost, binding, result, data_only};
+  if (b->cost < 0 || cost < b->cost) *b = (best){cost, binding, result, data_only};
 }
 
 static void consider_all(const char *signatures, scl_stan_arguments *arguments, best *b) {
@@ -167,7 +177,8 @@ scl_status scl_stan_library_result(scl_stan_program *program, const scl_stan_nam
                                    const scl_stan_type **out) {
   best b = {.cost = -1};
   const scl_stan_end end = scl_stan_end_of(name);
-  arguments->wrong = UINT32_MAX;
+  arguments->wrong = arguments->most = 0;
+  arguments->least = UINT32_MAX;
   for (const scl_stan_entry *entry = name->library; entry != NULL; entry = entry->next) {
     if (entry->row->kind == SCL_STAN_ROW_FUNCTION) consider_all(entry->row->result, arguments, &b);
   }
@@ -194,17 +205,19 @@ const scl_stan_row *scl_stan_higher(const scl_stan_name *name) {
   return NULL;
 }
 
+bool scl_stan_has_end(const scl_stan_name *distribution, scl_stan_end end) {
+  for (const scl_stan_entry *entry = distribution->library; entry != NULL; entry = entry->next) {
+    if (entry->row->kind == SCL_STAN_ROW_DISTRIBUTION && has_end(entry->row, end)) return true;
+  }
+  return false;
+}
+
 bool scl_stan_in_library(scl_stan_program *program, const scl_stan_name *name) {
   for (const scl_stan_entry *entry = name->library; entry != NULL; entry = entry->next) {
     if (entry->row->kind != SCL_STAN_ROW_DISTRIBUTION) return true;
   }
   const scl_stan_end end = scl_stan_end_of(name);
   scl_stan_name *distribution;
-  if (end == SCL_STAN_PLAIN || distribution_of(program, name, end, &distribution) != SCL_OK) {
-    return false;
-  }
-  for (const scl_stan_entry *entry = distribution->library; entry != NULL; entry = entry->next) {
-    if (entry->row->kind == SCL_STAN_ROW_DISTRIBUTION && has_end(entry->row, end)) return true;
-  }
-  return false;
+  return end != SCL_STAN_PLAIN && distribution_of(program, name, end, &distribution) == SCL_OK &&
+         scl_stan_has_end(distribution, end);
 }

@@ -52,13 +52,12 @@ scl_stan_end scl_stan_end_of(const scl_stan_name *name);
 /* Makes the library's names known; before the first call. */
 scl_status scl_stan_add_library(scl_stan_program *program);
 
-/* The arguments of a call that are to fit. */
+/* The arguments of a call that are to fit. The rest is set if nothing does. */
 typedef struct {
   const scl_stan_type *const *type;
   unsigned count;
-  /* Set when nothing fits: the first argument that does not, of the last signature that has as many
-   * arguments. */
-  unsigned wrong;
+  unsigned wrong;       /* the first one that does not fit the signature which fits the most */
+  unsigned least, most; /* arguments that signatures have */
 } scl_stan_arguments;
 
 /* The result of the best signature of a name; NULL in *out if none fits. `data_only` (may be NULL):
@@ -68,6 +67,8 @@ scl_status scl_stan_library_result(scl_stan_program *program, const scl_stan_nam
                                    const scl_stan_type **out);
 /* The row of a function of functions, or NULL. */
 const scl_stan_row *scl_stan_higher(const scl_stan_name *name);
+/* Whether a distribution has a function of this end. */
+bool scl_stan_has_end(const scl_stan_name *distribution, scl_stan_end end);
 /* Whether the library has a function of this name. */
 bool scl_stan_in_library(scl_stan_program *program, const scl_stan_name *name);
 
@@ -98,7 +99,7 @@ scl_status scl_stan_result(scl_stan_program *program, const char **pattern,
 /* ---- words that are near (nearest.c) -------------------------------------------------------- */
 /* ": did you mean 'a', 'b'?" with up to three known functions (or distributions) near a name, or
  * "". */
-scl_status scl_stan_nearest(scl_stan_program *program, const scl_stan_name *name,
-                            bool distributions, char *text, size_t size);
+void scl_stan_nearest(const scl_stan_program *program, const scl_stan_name *name,
+                      bool distributions, char *text, size_t size);
 
 #endif

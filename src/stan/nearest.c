@@ -61,32 +61,28 @@ static bool is_distribution(const scl_stan_name *name) {
 }
 
 /* Compares with a distribution's function of every end that it has. */
-static scl_status compare_ends(scl_stan_program *program, const scl_stan_name *name,
-                               const scl_stan_name *distribution, unsigned most, candidate *found,
-                               unsigned *count) {
+static void compare_ends(const scl_stan_name *name, const scl_stan_name *distribution,
+                         unsigned most, candidate *found, unsigned *count) {
   for (int end = SCL_STAN_END_LPDF; end <= SCL_STAN_END_RNG; end++) {
-    if (end == SCL_STAN_END_LUPDF || end == SCL_STAN_END_LUPMF) continue;
+    const bool normalised = end != SCL_STAN_END_LUPDF && end != SCL_STAN_END_LUPMF;
+    if (!normalised || !scl_stan_has_end(distribution, (scl_stan_end)end)) continue;
     char text[LONGEST + 16];
     snprintf(text, sizeof text, "%s%s", distribution->text, scl_stan_ends[end]);
     const size_t length = strlen(text);
     if (length > LONGEST) continue;
     const unsigned near = distance(name->text, name->length, text, length);
-    if (near > most) continue;
-    scl_stan_name *full;
-    SCL_TRY(scl_stan_intern(program, text, length, &full));
-    if (scl_stan_in_library(program, full)) keep(found, count, near, text);
+    if (near <= most) keep(found, count, near, text);
   }
-  return SCL_OK;
 }
 
-scl_status scl_stan_nearest(scl_stan_program *program, const scl_stan_name *name,
-                            bool distributions, char *text, size_t size) {
+void scl_stan_nearest(const scl_stan_program *program, const scl_stan_name *name,
+                      bool distributions, char *text, size_t size) {
   candidate found[FOUND];
   unsigned count = 0;
-  const unsigned most = name->length < 4 ? 1 : name->length < 9 ? 2 : 3;
+  const unsigned most = name->length < 3 ? 0 : name->length < 4 ? 1 : name->length < 9 ? 2 : 3;
   text[0] = '\0';
-  if (name->length > LONGEST) return SCL_OK;
-  for (size_t k = 0; k < SCL_STAN_HASHES; k++) {
+  if (name->length > LONGEST) return;
+  for (uint32_t k = 0; k < program->name_places; k++) {
     for (const scl_stan_name *n = program->names[k]; n != NULL; n = n->next) {
       if (n == name || n->length > LONGEST) continue;
       const bool function =
@@ -97,7 +93,7 @@ scl_status scl_stan_nearest(scl_stan_program *program, const scl_stan_name *name
           known ? distance(name->text, name->length, n->text, n->length) : most + 1;
       if (near <= most) keep(found, &count, near, n->text);
       if (!distributions && is_distribution(n) && n->length <= name->length + most) {
-        SCL_TRY(compare_ends(program, name, n, most, found, &count));
+        compare_ends(name, n, most, found, &count);
       }
     }
   }
@@ -107,5 +103,4 @@ scl_status scl_stan_nearest(scl_stan_program *program, const scl_stan_name *name
                              found[k].text);
   }
   if (count > 0 && used + 1 < size) snprintf(text + used, size - used, "?");
-  return SCL_OK;
 }

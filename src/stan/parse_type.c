@@ -21,14 +21,6 @@ static scl_status check_dimensions(const scl_stan_program *program, uint32_t pos
                        SCL_STAN_DIMENSIONS);
 }
 
-/* The type of tuples of these parts. */
-static scl_status tuple_of(scl_stan_program *program, uint32_t position,
-                           const scl_stan_type *const *parts, unsigned count, unsigned depth,
-                           const scl_stan_type **out) {
-  if (count == 0) return scl_stan_fail(program, position, "a tuple has parts");
-  return scl_stan_type_with(program, SCL_STAN_TUPLE, depth, parts, count, out);
-}
-
 /* Whether another part of a tuple follows; that of one part is written "(int,)". */
 static scl_status accept_comma(scl_stan_program *program, bool first, bool *more) {
   SCL_TRY(scl_stan_accept(program, SCL_STAN_T_COMMA, more));
@@ -63,7 +55,7 @@ static scl_status parse_plain_tuple(scl_stan_program *program, const scl_stan_ty
   }
   program->depth--;
   SCL_TRY(scl_stan_expect(program, SCL_STAN_T_CLOSE, "after the parts of the tuple"));
-  return tuple_of(program, position, parts, count, 0, out);
+  return scl_stan_type_with(program, SCL_STAN_TUPLE, 0, parts, count, out);
 }
 
 /* "[,]": as many commas as there are dimensions, less one. */
@@ -224,7 +216,7 @@ static scl_status parse_parts(scl_stan_program *program, unsigned dimensions, sc
   const scl_stan_type **types;
   SCL_TRY(scl_stan_alloc(program, count * sizeof *types, &types));
   for (uint32_t k = 0; k < count; k++) types[k] = program->stack[mark + k]->type;
-  SCL_TRY(tuple_of(program, position, types, count, dimensions, type));
+  SCL_TRY(scl_stan_type_with(program, SCL_STAN_TUPLE, dimensions, types, count, type));
   return scl_stan_make(program, SCL_STAN_LIST_NODE, position, mark, out);
 }
 

@@ -40,6 +40,7 @@ done:
 void scl_stan_free(scl_stan_program *program) {
   if (program == NULL) return;
   scl_stan_arena_free(program);
+  free(program->names);
   free(program->source);
   free(program->stretches);
   free(program->files);

@@ -38,7 +38,8 @@ struct scl_stan_program {
   const char **files;
   uint32_t file_count, file_capacity;
 
-  scl_stan_name *names[SCL_STAN_HASHES];
+  scl_stan_name **names; /* by hash */
+  uint32_t name_count, name_places;
   const scl_stan_type *types[SCL_STAN_HASHES];
   uint32_t type_count;
 

@@ -1,0 +1,2 @@
+  // included in functions
+  real double_it(real x) { return 2 * x; }

@@ -1,0 +1,2 @@
+data { real x; }
+#include <second.stan>

@@ -1,0 +1,4 @@
+functions {
+#include double.stan
+}
+model { target += double_it(1); }

@@ -1,0 +1,3 @@
+model {
+#include "self.stan"
+}
