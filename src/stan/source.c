@@ -254,7 +254,7 @@ static scl_status include(scl_stan_program *program, const scl_stan_input *input
   if (text == NULL) {
     return scl_stan_fail(program, position,
                          "the included file '%.200s' cannot be read: give its folder in "
-                         "'include_paths'",
+                         "'include'",
                          name);
   }
   for (unsigned k = 0; k < depth; k++) {
