@@ -17,6 +17,7 @@ transformed data {
   real s;
   (scaled, s) = standardise(x);
   (scaled[1], (s, both.2)) = (1.0, (2, 3.0));
+  (both.1, both.2) = standardise(x);
   tuple(real, array[2] int) t = (1, {2, 3});
   t.2[1] = 4;
   t.1 += first(t) + rows_of[2].2[1];
