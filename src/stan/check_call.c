@@ -62,7 +62,7 @@ static scl_status fail_call(scl_stan_checker *c, const scl_stan_node *node,
       return scl_stan_fail(c->program, node->position, "'%.60s' is a variable, not a function",
                            node->name->text);
     }
-    scl_stan_nearest(c->program, node->name, false, text, sizeof text);
+    scl_stan_nearest(c->program, node->name, SCL_STAN_NEAR_FUNCTION, text, sizeof text);
     return scl_stan_fail(c->program, node->position, "there is no function '%.60s'%s",
                          node->name->text, text);
   }

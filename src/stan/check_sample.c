@@ -33,7 +33,7 @@ static scl_status find(scl_stan_checker *c, const scl_stan_node *node, scl_stan_
 static scl_status fail_sample(scl_stan_checker *c, const scl_stan_node *node, const sampled *s) {
   char text[260] = "";
   if (!s->known) {
-    scl_stan_nearest(c->program, node->name, true, text, sizeof text);
+    scl_stan_nearest(c->program, node->name, SCL_STAN_NEAR_DISTRIBUTION, text, sizeof text);
     return scl_stan_fail(c->program, node->position, "there is no distribution '%.60s'%s",
                          node->name->text, text);
   }

@@ -66,7 +66,10 @@ scl_status scl_stan_fail_unknown(const scl_stan_checker *c, const scl_stan_node 
                          "with '( )'",
                          name->text);
   }
-  return scl_stan_fail(c->program, position, "the variable '%.60s' is not declared", name->text);
+  char near[200];
+  scl_stan_nearest(c->program, name, SCL_STAN_NEAR_VARIABLE, near, sizeof near);
+  return scl_stan_fail(c->program, position, "the variable '%.60s' is not declared%s", name->text,
+                       near);
 }
 
 scl_status scl_stan_fail_type(const scl_stan_checker *c, const scl_stan_node *node,

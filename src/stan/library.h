@@ -97,9 +97,14 @@ scl_status scl_stan_result(scl_stan_program *program, const char **pattern,
                            const scl_stan_binding *binding, const scl_stan_type **out);
 
 /* ---- words that are near (nearest.c) -------------------------------------------------------- */
-/* ": did you mean 'a', 'b'?" with up to three known functions (or distributions) near a name, or
- * "". */
+typedef enum {
+  SCL_STAN_NEAR_FUNCTION = 0,
+  SCL_STAN_NEAR_DISTRIBUTION,
+  SCL_STAN_NEAR_VARIABLE
+} scl_stan_near;
+
+/* ": did you mean 'a', 'b'?" with up to three names that are known and near, or "". */
 void scl_stan_nearest(const scl_stan_program *program, const scl_stan_name *name,
-                      bool distributions, char *text, size_t size);
+                      scl_stan_near what, char *text, size_t size);
 
 #endif

@@ -75,8 +75,15 @@ static void compare_ends(const scl_stan_name *name, const scl_stan_name *distrib
   }
 }
 
+static bool is_known(const scl_stan_name *name, scl_stan_near what) {
+  if (what == SCL_STAN_NEAR_VARIABLE) return name->symbol != NULL;
+  if (what == SCL_STAN_NEAR_DISTRIBUTION) return is_distribution(name);
+  return name->functions != NULL ||
+         (name->library != NULL && name->library->row->kind != SCL_STAN_ROW_DISTRIBUTION);
+}
+
 void scl_stan_nearest(const scl_stan_program *program, const scl_stan_name *name,
-                      bool distributions, char *text, size_t size) {
+                      scl_stan_near what, char *text, size_t size) {
   candidate found[FOUND];
   unsigned count = 0;
   const unsigned most = name->length < 3 ? 0 : name->length < 4 ? 1 : name->length < 9 ? 2 : 3;
@@ -84,15 +91,12 @@ void scl_stan_nearest(const scl_stan_program *program, const scl_stan_name *name
   if (name->length > LONGEST) return;
   for (uint32_t k = 0; k < program->name_places; k++) {
     for (const scl_stan_name *n = program->names[k]; n != NULL; n = n->next) {
-      if (n == name || n->length > LONGEST) continue;
-      const bool function =
-          n->functions != NULL ||
-          (n->library != NULL && n->library->row->kind != SCL_STAN_ROW_DISTRIBUTION);
-      const bool known = distributions ? is_distribution(n) : function;
-      const unsigned near =
-          known ? distance(name->text, name->length, n->text, n->length) : most + 1;
-      if (near <= most) keep(found, &count, near, n->text);
-      if (!distributions && is_distribution(n) && n->length <= name->length + most) {
+      if (n == name || n->length > LONGEST || n->length > name->length + most) continue;
+      if (is_known(n, what)) {
+        const unsigned near = distance(name->text, name->length, n->text, n->length);
+        if (near <= most) keep(found, &count, near, n->text);
+      }
+      if (what == SCL_STAN_NEAR_FUNCTION && is_distribution(n)) {
         compare_ends(name, n, most, found, &count);
       }
     }

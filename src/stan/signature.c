@@ -176,7 +176,7 @@ static scl_status with_reals(scl_stan_program *program, const scl_stan_type *typ
 }
 
 static scl_status result_tuple(scl_stan_program *program, const char **pattern,
-                               const scl_stan_binding *binding, const scl_stan_type **out) {
+                               const scl_stan_type **out) {
   const scl_stan_type *part[4];
   unsigned count = 0;
   while (**pattern != '.' && count < 4) {
@@ -187,7 +187,6 @@ static scl_status result_tuple(scl_stan_program *program, const char **pattern,
     count++;
   }
   ++*pattern;
-  (void)binding;
   return scl_stan_type_with(program, SCL_STAN_TUPLE, 0, part, count, out);
 }
 
@@ -212,7 +211,7 @@ scl_status scl_stan_result(scl_stan_program *program, const char **pattern,
   case '#':
     return scl_stan_type_at(program, first, first->depth + binding->count - 1, out);
   case 't':
-    return result_tuple(program, pattern, binding, out);
+    return result_tuple(program, pattern, out);
   case 'N':
     if (binding->shape == NULL) return scl_stan_type_of(program, SCL_STAN_INT, 0, out);
     *out = binding->shape;
