@@ -87,7 +87,9 @@ lane_add <- function(total, e, lx, drop = FALSE) {
   code <- lane_expr(e, lx)
   lanes <- call("length", as.name(lx$var))
   value <- call("stan_lane_sum", code, lanes)
-  if (drop && !isTRUE(e$user)) value <- stan_dropped(value, code, sub("_lp[dm]f$", "", e$name), lanes)
+  if (drop && !isTRUE(e$user)) {
+    value <- stan_dropped(value, code, sub("_lp[dm]f$", "", e$name), lanes)
+  }
   call("<-", total, call("+", total, value))
 }
 
