@@ -254,7 +254,8 @@ other_masks <- function() {
 
 # The same for functions of this package: cl_<name>() for operations of one operand, and others.
 own_masks <- function() {
-  table <- .Call(r_expr_ops)$operations
+  tables <- .Call(r_expr_ops)
+  table <- tables$operations
   plain <- intersect(table$name[table$arity == 1L], sub("^cl_", "", ls(topenv(), pattern = "^cl_")))
   names(plain) <- paste0("cl_", plain)
   masks <- lapply(plain, function(op) {
@@ -272,8 +273,8 @@ own_masks <- function() {
                         cl_crossprod),
     cl_tcrossprod = mask("cl_tcrossprod", function(x, y = x, ...) traced_product(x, y, 2L),
                          cl_tcrossprod))
-  calls <- .Call(r_program_calls)
-  calls <- Map(function(op, names) call_mask(op, names[[1L]], names[[2L]]), names(calls), calls)
+  calls <- Map(function(op, names) call_mask(op, names[[1L]], names[[2L]]), names(tables$calls),
+               tables$calls)
   names(calls) <- paste0("cl_", names(calls))
   utils::modifyList(c(masks, calls), others)
 }

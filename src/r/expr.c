@@ -3,7 +3,8 @@
  *   r_expr_values(handles)                 computes the handles of a list; a list of base R
  * matrices r_expr_info(x)                         list(pending, nodes, depth, text)
  *   r_expr_source(handles)                 kernel sources, one string
- *   r_expr_ops()                           the tables, as a list of two lists of columns
+ *   r_expr_ops()                           the tables, as a list of two lists of columns, and a
+ *                                          list of calls
  *   r_expr_numbers(op, operands)           an elementwise operation on plain numbers: double
  *                                          vectors of one length
  *   r_expr_stats()                         c(evaluated, built, cut): counts since the start  */
@@ -138,11 +139,36 @@ static SEXP reduction_columns(void) {
   return table;
 }
 
+/* The operations that compiled functions record by the dimensions of their operands and their
+ * attributes: by name, the names of both. */
+static SEXP call_names(void) {
+  const char *name[SCL_VALUE_KINDS];
+  int count = 0;
+  SEXP room = PROTECT(Rf_allocVector(VECSXP, SCL_VALUE_KINDS));
+  for (int k = 0; k < SCL_VALUE_KINDS; k++) {
+    const scl_operation *row = scl_row_of((scl_value_kind)k);
+    const char *attribute[SCL_CALL_ATTRIBUTES];
+    const int attributes = scl_operation_attributes(row);
+    if (!row->is_value || !scl_value_has_dims(row->kind)) continue;
+    for (int i = 0; i < attributes; i++) attribute[i] = scl_operation_attribute(row, i)->name;
+    name[count] = row->name;
+    SEXP both = Rf_allocVector(VECSXP, 2);
+    SET_VECTOR_ELT(room, count++, both);
+    SET_VECTOR_ELT(both, 0, strings(scl_operation_operands(row), row->operand));
+    SET_VECTOR_ELT(both, 1, strings(attributes, attribute));
+  }
+  SEXP calls = PROTECT(Rf_lengthgets(room, count));
+  Rf_setAttrib(calls, R_NamesSymbol, strings(count, name));
+  UNPROTECT(2);
+  return calls;
+}
+
 SEXP r_expr_ops(void) {
-  const char *names[] = {"operations", "reductions", ""};
+  const char *names[] = {"operations", "reductions", "calls", ""};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
   SET_VECTOR_ELT(out, 0, op_columns());
   SET_VECTOR_ELT(out, 1, reduction_columns());
+  SET_VECTOR_ELT(out, 2, call_names());
   UNPROTECT(1);
   return out;
 }

@@ -9,8 +9,6 @@
  * the columns are role, length and whether all sequences share it, one row for each
  *       (engine/plan/scan.h). roll: whether loops are rolled (program/roll.h); never in a scan
  *       data: a list of double vectors; parameters: how many numbers; output: a node
- *   r_program_calls(): the operations that are recorded by the dimensions of their operands and
- *       their attributes: by name, a list of their operands' and attributes' names
  *   r_program_run(program, x, gradient): the value, and the derivatives behind it if `gradient`
  *   r_program_run_vectors(program, x, gradient): the same for each column of the matrix x, as a
  *       column; NULL if the program has to be mapped to this number of vectors first
@@ -218,37 +216,6 @@ static scl_status fill_program(SEXP nodes, SEXP data, int output, scl_tape *tape
   }
   scl_tape_end(&recorded);
   return status;
-}
-
-/* ---- operations ---------------------------------------------------------------------------- */
-
-static bool is_recorded(scl_value_kind kind) {
-  return scl_value_has_dims(kind) && scl_row_of(kind)->is_value;
-}
-
-SEXP r_program_calls(void) {
-  int count = 0;
-  for (int k = 0; k < SCL_VALUE_KINDS; k++) count += is_recorded((scl_value_kind)k);
-  SEXP calls = PROTECT(Rf_allocVector(VECSXP, count)), names = Rf_allocVector(STRSXP, count);
-  Rf_setAttrib(calls, R_NamesSymbol, names);
-  for (int k = SCL_VALUE_KINDS - 1; k >= 0; k--) {
-    if (!is_recorded((scl_value_kind)k)) continue;
-    const scl_operation *row = scl_row_of((scl_value_kind)k);
-    const int operands = scl_operation_operands(row), attributes = scl_operation_attributes(row);
-    SEXP call = Rf_allocVector(VECSXP, 2);
-    SET_VECTOR_ELT(calls, --count, call);
-    SET_STRING_ELT(names, count, Rf_mkChar(row->name));
-    SET_VECTOR_ELT(call, 0, Rf_allocVector(STRSXP, operands));
-    SET_VECTOR_ELT(call, 1, Rf_allocVector(STRSXP, attributes));
-    for (int i = 0; i < operands; i++) {
-      SET_STRING_ELT(VECTOR_ELT(call, 0), i, Rf_mkChar(row->operand[i]));
-    }
-    for (int i = 0; i < attributes; i++) {
-      SET_STRING_ELT(VECTOR_ELT(call, 1), i, Rf_mkChar(scl_operation_attribute(row, i)->name));
-    }
-  }
-  UNPROTECT(1);
-  return calls;
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */
