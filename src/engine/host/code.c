@@ -1,6 +1,5 @@
 #include "engine/host/code.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -107,21 +106,6 @@ unsigned scl_host_code_pair(unsigned first, unsigned second, int place) {
   return f < 0 || s < 0 ? 0 : (unsigned)(SCL_CODE_PAIR + f * SCL_SECOND_COUNT + s);
 }
 
-/* The frequent operations are here for speed; all others, and the meaning of each, are in
- * kernels/include/elementwise.def. */
-#define FREQUENT(CASE)                                                                             \
-  SCL_CODE_FIRSTS(CASE)                                                                            \
-  CASE(OVER, a == 0.0 ? 0.0 : a / b)                                                               \
-  CASE(GT, isnan(a) || isnan(b) ? a + b : a > b ? 1.0 : 0.0)                                       \
-  CASE(GE, isnan(a) || isnan(b) ? a + b : a >= b ? 1.0 : 0.0)                                      \
-  CASE(EQ, isnan(a) || isnan(b) ? a + b : a == b ? 1.0 : 0.0)                                      \
-  CASE(PMAX, isnan(a) ? a : isnan(b) ? b : fmax(a, b))                                             \
-  CASE(SIGN, a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : fabs(a))                                             \
-  CASE(SQRT, sqrt(a))                                                                              \
-  CASE(EXP, exp(a))                                                                                \
-  CASE(LOG, log(a))                                                                                \
-  CASE(LOG1P, log1p(a))                                                                            \
-  CASE(IFELSE, isnan(a) ? a : a != 0.0 ? b : *s->c)
 #define CASE(NAME, expression)                                                                     \
   case SCL_OP_##NAME: {                                                                            \
     const double a = *s->a, b = *s->b;                                                             \
@@ -138,15 +122,14 @@ unsigned scl_host_code_pair(unsigned first, unsigned second, int place) {
   }
 #define PAIRS(NAME, first) SCL_CODE_SECONDS(PAIR, NAME, first)
 
-/* A pair rounds twice. */
-#if defined(__GNUC__) && !defined(__clang__)
-__attribute__((optimize("fp-contract=off")))
-#endif
-void scl_host_code_run(const scl_host_code *s, int entries) {
+SCL_ROUNDS_TWICE void scl_host_code_run(const scl_host_code *s, int entries) {
   for (const scl_host_code *end = s + entries; s < end; s++) {
     switch (s->op) {
-      FREQUENT(CASE)
+      SCL_CODE_FREQUENT(CASE)
       SCL_CODE_FIRSTS(PAIRS)
+    case SCL_OP_IFELSE:
+      *s->to = isnan(*s->a) ? *s->a : *s->a != 0.0 ? *s->b : *s->c;
+      break;
     case SCL_CODE_COPY:
       *s->to = *s->a;
       break;

@@ -2,6 +2,8 @@
 #ifndef SCL_ENGINE_HOST_CODE_H
 #define SCL_ENGINE_HOST_CODE_H
 
+#include <math.h>
+
 #include "engine/host/plan.h"
 #include "engine/host/vector_math.h"
 
@@ -56,6 +58,20 @@ typedef struct {
   EACH(SQUARE, a *a)                                                                               \
   EACH(NEG, -a)                                                                                    \
   EACH(ABS, fabs(a))
+/* The frequent operations, in place for speed; the meaning of each is in
+ * kernels/include/elementwise.def. */
+#define SCL_CODE_FREQUENT(EACH)                                                                    \
+  SCL_CODE_FIRSTS(EACH)                                                                            \
+  EACH(OVER, a == 0.0 ? 0.0 : a / b)                                                               \
+  EACH(GT, isnan(a) || isnan(b) ? a + b : a > b ? 1.0 : 0.0)                                       \
+  EACH(GE, isnan(a) || isnan(b) ? a + b : a >= b ? 1.0 : 0.0)                                      \
+  EACH(EQ, isnan(a) || isnan(b) ? a + b : a == b ? 1.0 : 0.0)                                      \
+  EACH(PMAX, isnan(a) ? a : isnan(b) ? b : fmax(a, b))                                             \
+  EACH(SIGN, a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : fabs(a))                                             \
+  EACH(SQRT, sqrt(a))                                                                              \
+  EACH(EXP, exp(a))                                                                                \
+  EACH(LOG, log(a))                                                                                \
+  EACH(LOG1P, log1p(a))
 /* By the operation, and whether t is its first operand. */
 #define SCL_CODE_SECONDS(EACH, ...)                                                                \
   EACH(ADD, 0, t + c, __VA_ARGS__)                                                                 \
@@ -93,6 +109,13 @@ enum {
 /* The code of a pair; 0: there is none. `place`: of the first one's result among the operands of
  * the second. */
 unsigned scl_host_code_pair(unsigned first, unsigned second, int place);
+
+/* A pair rounds twice. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define SCL_ROUNDS_TWICE __attribute__((optimize("fp-contract=off")))
+#else
+#define SCL_ROUNDS_TWICE
+#endif
 
 /* Runs these entries. */
 void scl_host_code_run(const scl_host_code *code, int entries);

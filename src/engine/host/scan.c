@@ -10,8 +10,9 @@
 
 #include "base/sizes.h"
 #include "base/threads.h"
-#include "engine/host/plan.h"
+#include "engine/host/code.h"
 #include "engine/host/scan_single.h"
+#include "engine/host/scan_slots.h"
 #include "engine/plan/scan.h"
 
 enum {
@@ -29,8 +30,7 @@ typedef struct {
   size_t chunks;                   /* of sequences */
   int begins[SCL_SCAN_PHASES + 1]; /* where the operations of a phase begin */
   int idle_end[SCL_SCAN_PHASES];   /* where those of idle steps end */
-  int *slot;                       /* of each register: its slot in memory, or NONE: one number */
-  int slots, registers;
+  scl_scan_slots at;
   double *once;          /* of each register: that number */
   size_t stride;         /* numbers of a slot */
   scl_scan_single *plan; /* for operations of all threads, where a thread has one lane */
@@ -54,72 +54,13 @@ typedef struct {
 /* ---- registers ------------------------------------------------------------------------------ */
 
 static double *slot_of(const thread *w, int reg) {
-  return w->memory + (size_t)w->j->slot[reg] * w->j->stride;
+  const size_t ahead = w->j->at.ahead[reg] ? w->lanes : 0;
+  return w->memory + (size_t)w->j->at.slot[reg] * w->j->stride + ahead;
 }
 
 static scl_run run_of(const thread *w, int reg, size_t row) {
-  if (w->j->slot[reg] == NONE) return (scl_run){NULL, w->j->once[reg]};
+  if (w->j->at.slot[reg] == NONE) return (scl_run){NULL, w->j->once[reg]};
   return (scl_run){slot_of(w, reg) + row * w->lanes, 0.0};
-}
-
-/* The last index in the order of operations at which each register is read. Registers that are read
- * step by step are kept to the end of those operations. */
-static void find_last_uses(const scl_scan_code *c, int *last) {
-  const int first = c->inputs + c->constants, end = first + c->operations;
-  int within = first;
-  for (int k = 0; k < c->operations; k++) {
-    if (c->operation[k].phase <= SCL_SCAN_WITHIN) within = first + k;
-  }
-  for (int r = 0; r < end; r++) last[r] = r;
-  for (int k = 0; k < c->operations; k++) {
-    const scl_scan_operation *o = &c->operation[k];
-    for (int i = 0; i < scl_op_arity((scl_op)o->op); i++) {
-      const bool early =
-          o->phase == SCL_SCAN_WITHIN && scl_scan_phase_of(c, o->arg[i]) != SCL_SCAN_WITHIN;
-      last[o->arg[i]] = early ? within : first + k;
-    }
-  }
-  for (int k = 0; k < c->listed; k++) last[c->result[k]] = end;
-  if (c->guard >= 0) last[c->guard] = end;
-}
-
-/* Slots: inputs have their own; those of operations are used again. `ended` and `next` list the
- * registers by their last use. */
-static void give_slots(job *j, const int *last, int *ended, int *next, int *free_slot) {
-  const scl_scan_code *c = j->code;
-  const int first = c->inputs + c->constants;
-  int free_count = 0;
-  for (int r = 0; r < first; r++) {
-    j->slot[r] = scl_scan_phase_of(c, r) == SCL_SCAN_ONCE ? NONE : j->slots++;
-  }
-  for (int r = 0; r <= j->registers; r++) ended[r] = NONE;
-  for (int r = first; r < j->registers; r++) {
-    next[r] = ended[last[r]];
-    ended[last[r]] = r;
-  }
-  for (int r = first; r < j->registers; r++) {
-    j->slot[r] = NONE;
-    if (c->operation[r - first].phase == SCL_SCAN_ONCE) continue;
-    j->slot[r] = free_count > 0 ? free_slot[--free_count] : j->slots++;
-    for (int a = ended[r]; a != NONE; a = next[a]) {
-      if (j->slot[a] != NONE) free_slot[free_count++] = j->slot[a];
-    }
-  }
-}
-
-static scl_status find_slots(job *j) {
-  const size_t registers = (size_t)j->registers + 1;
-  int *work = malloc(4 * registers * sizeof *work);
-  j->slot = malloc(registers * sizeof *j->slot);
-  j->once = malloc(registers * sizeof *j->once);
-  if (work == NULL || j->slot == NULL || j->once == NULL) {
-    free(work);
-    return scl_fail_memory(4 * registers * sizeof *work, 0, "a recursion");
-  }
-  find_last_uses(j->code, work);
-  give_slots(j, work, work + registers, work + 2 * registers, work + 3 * registers);
-  free(work);
-  return SCL_OK;
 }
 
 static void find_phases(job *j) {
@@ -161,6 +102,25 @@ static size_t time_of(const thread *w, size_t r) {
   return p->reverse ? p->steps - 1 - (w->t + r) : w->t + r;
 }
 
+/* One sequence's numbers of the tile's steps, in the order of computing; and back. */
+static void load_steps(const thread *w, const double *from, double *to) {
+  const size_t lanes = w->lanes, rows = w->rows, first = time_of(w, 0);
+  if (w->j->pass->reverse) {
+    for (size_t r = 0; r < rows; r++) to[r * lanes] = from[first - r];
+  } else {
+    for (size_t r = 0; r < rows; r++) to[r * lanes] = from[first + r];
+  }
+}
+
+static void store_steps(const thread *w, const double *from, double *to) {
+  const size_t lanes = w->lanes, rows = w->rows, first = time_of(w, 0);
+  if (w->j->pass->reverse) {
+    for (size_t r = 0; r < rows; r++) to[first - r] = from[r * lanes];
+  } else {
+    for (size_t r = 0; r < rows; r++) to[first + r] = from[r * lanes];
+  }
+}
+
 static void load_states(const thread *w) {
   const scl_scan_pass *p = w->j->pass;
   int reg = 0;
@@ -180,7 +140,7 @@ static void load_x(const thread *w, int port, size_t i, double *to) {
   for (size_t l = 0; l < w->lanes; l++) {
     const size_t sequence = x->shared ? 0 : w->first + l;
     const double *from = scl_host_at(p->input[port]) + p->steps * (i + x->length * sequence);
-    for (size_t r = 0; r < w->rows; r++) to[r * w->lanes + l] = from[time_of(w, r)];
+    load_steps(w, from, to + l);
   }
 }
 
@@ -201,7 +161,7 @@ static void load_inputs(const thread *w) {
   int reg = (int)scl_scan_numbers(s, SCL_SCAN_STATE);
   for (int k = x; k < scl_scan_first(s, SCL_SCAN_SUM); k++) {
     for (size_t i = 0; i < s->port[k].length; i++, reg++) {
-      if (w->j->slot[reg] == NONE) continue;
+      if (w->j->at.slot[reg] == NONE) continue;
       (k < fixed ? load_x : load_fixed)(w, k, i, slot_of(w, reg));
     }
   }
@@ -213,9 +173,8 @@ static void store(const thread *w, int reg, size_t begin, size_t length, size_t 
   const scl_run from = run_of(w, reg, 0);
   for (size_t l = 0; l < w->lanes; l++) {
     double *to = scl_host_at(p->dst) + begin + p->steps * (i + length * (w->first + l));
-    for (size_t r = 0; r < w->rows; r++) {
-      to[time_of(w, r)] = from.array != NULL ? from.array[r * w->lanes + l] : from.number;
-    }
+    if (from.array != NULL) store_steps(w, from.array + l, to);
+    for (size_t r = 0; r < w->rows && from.array == NULL; r++) to[time_of(w, r)] = from.number;
   }
 }
 
@@ -239,6 +198,12 @@ static void add_sums(const thread *w, const int *reg) {
   for (size_t k = 0; k < sums; k++) {
     const scl_run from = run_of(w, reg[k], 0);
     double *to = w->sums + k * w->lanes;
+    if (w->lanes == 1 && from.array != NULL) {
+      double sum = *to;
+      for (size_t r = 0; r < w->rows; r++) sum += from.array[r];
+      *to = sum;
+      continue;
+    }
     for (size_t r = 0; r < w->rows; r++) {
       for (size_t l = 0; l < w->lanes; l++) {
         to[l] += from.array != NULL ? from.array[r * w->lanes + l] : from.number;
@@ -283,32 +248,61 @@ static void run_phase(const thread *w, scl_scan_phase phase, size_t row, size_t 
 static void next_states(const thread *w, size_t row) {
   const int states = (int)scl_scan_numbers(&w->j->code->shape, SCL_SCAN_STATE);
   for (int k = 0; k < states; k++) {
+    if (w->j->at.ahead[w->result[k]] && w->j->at.slot[w->result[k]] == w->j->at.slot[k]) continue;
     const scl_run from = run_of(w, w->result[k], row);
     double *to = slot_of(w, k) + (row + 1) * w->lanes;
     for (size_t l = 0; l < w->lanes; l++) to[l] = from.array != NULL ? from.array[l] : from.number;
   }
 }
 
-/* Operations step by step for one lane, with the addresses of their numbers; the new states are
- * copied after them. */
+/* The operation before this one, if only this one reads its result; -1: of its operands none. */
+static int pair_of(const thread *w, const scl_scan_operation *o, const scl_scan_operation *before,
+                   int reg) {
+  const int *uses = w->j->at.uses;
+  for (int i = 0; i < scl_op_arity((scl_op)o->op) && i < 2; i++) {
+    if (o->arg[i] == reg && uses[reg] == 1 && scl_host_code_pair(before->op, o->op, i) != 0)
+      return i;
+  }
+  return NONE;
+}
+
+static void plan_operand(const thread *w, scl_scan_single *s, int i, int reg) {
+  const bool one = w->j->at.slot[reg] == NONE;
+  s->arg[i] = one ? w->j->once + reg : slot_of(w, reg);
+  s->step[i] = one ? 0 : 1;
+}
+
+/* Operations step by step for one lane, with the addresses of their numbers; new states that are
+ * elsewhere are copied after them. */
 static int plan_single(const thread *w, scl_scan_single *to) {
   const scl_scan_code *c = w->j->code;
   const int first = c->inputs + c->constants;
   const int states = (int)scl_scan_numbers(&c->shape, SCL_SCAN_STATE);
-  const int end = w->idle ? w->j->idle_end[SCL_SCAN_WITHIN] : c->operations;
+  const int begin = w->j->begins[SCL_SCAN_WITHIN];
+  const int end = w->idle ? w->j->idle_end[SCL_SCAN_WITHIN] : w->j->begins[SCL_SCAN_WITHIN + 1];
   int count = 0;
-  for (int k = w->j->begins[SCL_SCAN_WITHIN]; k < c->operations + states; k++) {
-    const bool copy = k >= c->operations;
-    if (!copy && (c->operation[k].phase != SCL_SCAN_WITHIN || k >= end)) continue;
-    scl_scan_single *s = &to[count++];
-    s->op = copy ? SCL_OP_COUNT : c->operation[k].op;
-    s->to = copy ? slot_of(w, k - c->operations) + 1 : slot_of(w, first + k);
-    for (int i = 0; i < 3; i++) {
-      const int reg = copy ? w->result[k - c->operations] : c->operation[k].arg[i];
-      const bool one = w->j->slot[reg] == NONE;
-      s->arg[i] = one ? w->j->once + reg : slot_of(w, reg);
-      s->step[i] = one ? 0 : 1;
+  bool single = false; /* the last entry is one operation, that before k */
+  for (int k = begin; k < end; k++) {
+    const scl_scan_operation *o = &c->operation[k], *before = o - 1;
+    const int place = single ? pair_of(w, o, before, first + k - 1) : NONE;
+    scl_scan_single *s = &to[place == NONE ? count++ : count - 1];
+    if (place == NONE) {
+      const int operands = scl_op_arity((scl_op)o->op);
+      s->op = o->op;
+      for (int i = 0; i < 3; i++) plan_operand(w, s, i, o->arg[i < operands ? i : 0]);
+    } else {
+      s->op = scl_host_code_pair(before->op, o->op, place);
+      plan_operand(w, s, 2, scl_op_arity((scl_op)o->op) > 1 ? o->arg[1 - place] : before->arg[0]);
     }
+    s->to = slot_of(w, first + k);
+    single = place == NONE;
+  }
+  for (int k = 0; k < states; k++) {
+    const int reg = w->result[k];
+    if (w->j->at.ahead[reg] && w->j->at.slot[reg] == w->j->at.slot[k]) continue;
+    scl_scan_single *s = &to[count++];
+    *s = (scl_scan_single){.op = SCL_CODE_COPY, .to = slot_of(w, k) + 1};
+    for (int i = 0; i < 3; i++) plan_operand(w, s, i, reg);
   }
   return count;
 }
@@ -376,7 +370,8 @@ static void run_tile(thread *w) {
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 static size_t memory_of_thread(const job *j) {
-  return (size_t)j->slots * j->stride + scl_scan_numbers(&j->code->shape, SCL_SCAN_SUM) * j->lanes;
+  return (size_t)j->at.slots * j->stride +
+         scl_scan_numbers(&j->code->shape, SCL_SCAN_SUM) * j->lanes;
 }
 
 /* Whether step `row`, counted from the tile's first, is idle in all lanes, by an input. */
@@ -408,7 +403,7 @@ static void run_chunk(job *j, int part, size_t chunk) {
   const size_t steps = j->pass->steps, sums = scl_scan_numbers(&j->code->shape, SCL_SCAN_SUM);
   thread w = {.j = j, .first = chunk * j->lanes};
   w.memory = j->memory + (size_t)part * memory_of_thread(j);
-  w.sums = w.memory + (size_t)j->slots * j->stride;
+  w.sums = w.memory + (size_t)j->at.slots * j->stride;
   w.lanes = scl_min(j->lanes, j->pass->sequences - w.first);
   w.single = j->plan + (size_t)part * 2 * (size_t)(j->code->operations + j->code->results);
   memset(w.sums, 0, sums * w.lanes * sizeof *w.sums);
@@ -441,7 +436,7 @@ static void run_part(void *arg, int part, int parts) {
 static int cut_tiles(job *j) {
   const scl_scan_pass *p = j->pass;
   const double work = (double)p->steps * (double)p->sequences * (double)(j->code->operations + 1);
-  const size_t cells = scl_min(MOST_CELLS, TILE_NUMBERS / (size_t)j->slots + 1);
+  const size_t cells = scl_min(MOST_CELLS, TILE_NUMBERS / (size_t)j->at.slots + 1);
   size_t threads = work < WORTH_A_TEAM ? 1 : (size_t)scl_copy_threads();
   threads = scl_min(threads, p->sequences);
   j->lanes = scl_min(scl_ceil_div(p->sequences, threads), MOST_LANES);
@@ -456,11 +451,13 @@ scl_status scl_host_scan(scl_context *ctx, const scl_scan_pass *pass) {
   job j = {.pass = pass, .code = pass->code};
   scl_team *team = NULL;
   scl_status status;
-  j.registers = pass->code->inputs + pass->code->constants + pass->code->operations;
   const size_t plan = (size_t)(pass->code->operations + pass->code->results);
   find_phases(&j);
   SCL_GO(scl_poll());
-  SCL_GO(find_slots(&j));
+  SCL_GO(scl_scan_slots_find(&j.at, pass->code));
+  j.once = malloc(((size_t)j.at.registers + 1) * sizeof *j.once);
+  if (j.once == NULL)
+    SCL_GO(scl_fail_memory((size_t)j.at.registers * sizeof *j.once, 0, "a recursion"));
   compute_once(&j);
   const int threads = cut_tiles(&j);
   const size_t numbers = (size_t)threads * memory_of_thread(&j);
@@ -474,7 +471,7 @@ scl_status scl_host_scan(scl_context *ctx, const scl_scan_pass *pass) {
   if (j.stop) status = SCL_E_INTERRUPT;
 done:
   scl_team_stop(team);
-  free(j.slot);
+  scl_scan_slots_end(&j.at);
   free(j.once);
   free(j.plan);
   free(j.memory);

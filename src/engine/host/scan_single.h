@@ -4,7 +4,8 @@
 
 #include "engine/plan/scan.h"
 
-/* An operation, or a copy (op: SCL_OP_COUNT): the addresses of its numbers at the first step. */
+/* An operation, a pair or a copy (engine/host/code.h): the addresses of its numbers at the first
+ * step. */
 typedef struct {
   const double *arg[3];
   size_t step[3]; /* 0: one number for all steps */
