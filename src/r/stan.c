@@ -42,6 +42,10 @@ typedef struct {
   SEXP kinds; /* a string each */
   SEXP names; /* of the lists of each kind */
   uint8_t field[SCL_STAN_KINDS][MOST_FIELDS];
+  /* The last declaration, and its list: variables that are declared together share sizes and
+   * constraint. */
+  const scl_stan_node *declared;
+  SEXP declaration;
 } converter;
 
 static SEXP convert(converter *c, const scl_stan_node *node);
@@ -157,6 +161,14 @@ static SEXP convert_rest(converter *c, const scl_stan_node *node, uint32_t first
   return list;
 }
 
+/* A child, which is the value `field` of the node's list. */
+static SEXP convert_child(converter *c, const scl_stan_node *node, uint32_t child, R_xlen_t field) {
+  const scl_stan_node *value = node->child[child];
+  const bool shared = value != NULL && node->kind == SCL_STAN_DECLARATION_NODE &&
+                      c->declared != NULL && c->declared->child[child] == value;
+  return shared ? VECTOR_ELT(c->declaration, field) : convert(c, value);
+}
+
 static SEXP convert(converter *c, const scl_stan_node *node) {
   if (node == NULL) return R_NilValue;
   if (node->kind == SCL_STAN_LIST_NODE) return convert_rest(c, node, 0);
@@ -173,9 +185,13 @@ static SEXP convert(converter *c, const scl_stan_node *node) {
   }
   for (const uint8_t *field = c->field[node->kind]; *field != END; field++) {
     SEXP value = *field == REST    ? convert_rest(c, node, child)
-                 : *field == CHILD ? convert(c, node->child[child++])
+                 : *field == CHILD ? convert_child(c, node, child++, used)
                                    : convert_property(c, node, *field);
     SET_VECTOR_ELT(list, used++, value);
+  }
+  if (node->kind == SCL_STAN_DECLARATION_NODE) {
+    c->declared = node;
+    c->declaration = list; /* which the caller puts into a list that is protected */
   }
   UNPROTECT(1);
   return list;
