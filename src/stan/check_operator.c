@@ -14,7 +14,7 @@ typedef enum {
   POWERS,
   SIGN,
   TURN
-} rule;
+} type_rule;
 
 static const uint8_t rule_of[SCL_STAN_OPERATORS] = {
     LOGICAL,
@@ -52,7 +52,7 @@ static scl_stan_base product(scl_stan_base a, scl_stan_base b) {
 }
 
 /* The form of an operation, or NONE. */
-static scl_stan_base combine(rule rule, scl_stan_base a, scl_stan_base b) {
+static scl_stan_base combine(type_rule rule, scl_stan_base a, scl_stan_base b) {
   switch (rule) {
   case SUM:
   case ELEMENTS:
@@ -81,7 +81,7 @@ static scl_status power(scl_stan_checker *c, const scl_stan_type *a, const scl_s
 }
 
 /* Operators of scalars alone: whether they take these. */
-static bool takes(rule rule, scl_stan_base a, scl_stan_base b) {
+static bool takes(type_rule rule, scl_stan_base a, scl_stan_base b) {
   const scl_stan_base higher = a > b ? a : b;
   if (rule == WHOLE) return higher == SCL_STAN_INT;
   return rule == EQUAL ? higher <= SCL_STAN_COMPLEX : higher <= SCL_STAN_REAL;
@@ -89,7 +89,7 @@ static bool takes(rule rule, scl_stan_base a, scl_stan_base b) {
 
 scl_status scl_stan_operate(scl_stan_checker *c, scl_stan_operator op, const scl_stan_type *a,
                             const scl_stan_type *b, const scl_stan_type **out) {
-  const rule rule = rule_of[op];
+  const type_rule rule = rule_of[op];
   *out = NULL;
   if (a->base >= SCL_STAN_TUPLE || b->base >= SCL_STAN_TUPLE) return SCL_OK;
   if (rule == POWERS) return power(c, a, b, out);
@@ -108,7 +108,7 @@ scl_status scl_stan_operate(scl_stan_checker *c, scl_stan_operator op, const scl
   return scl_stan_type_of(c->program, base_of(form, complex), 0, out);
 }
 
-static const char *advice(rule rule, const scl_stan_type *a, const scl_stan_type *b) {
+static const char *advice(type_rule rule, const scl_stan_type *a, const scl_stan_type *b) {
   if (a->depth > 0 || b->depth > 0) return ": operators take no arrays; to_vector() makes a vector";
   if (rule == PRODUCT && a->base == b->base) return ": '.*' is the product of elements";
   if (rule == WHOLE) return ": it takes integers";

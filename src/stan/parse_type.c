@@ -80,7 +80,7 @@ scl_status scl_stan_parse_plain_type(scl_stan_program *program, const scl_stan_t
   SCL_TRY(scl_stan_accept(program, SCL_STAN_T_ARRAY, &array));
   if (array) {
     if (!scl_stan_looks_at(program, SCL_STAN_T_OPEN_SQUARE)) {
-      return fail_type(program, "'[' after array");
+      return fail_type(program, "'[' after 'array'");
     }
     SCL_TRY(parse_commas(program, &dimensions));
   }

@@ -49,6 +49,14 @@ static int copy_line(const scl_stan_program *program, uint32_t start, uint32_t p
   return before;
 }
 
+/* A file's name; of a long one the end. */
+static void copy_name(const char *name, char *text, size_t size) {
+  const size_t length = strlen(name);
+  const char *from = length < size ? name : name + length - (size - 4);
+  while (is_inside_character(*from)) from++;
+  snprintf(text, size, "%s%s", from > name ? "..." : "", from);
+}
+
 scl_status scl_stan_fail(const scl_stan_program *program, uint32_t position, const char *format,
                          ...) {
   char message[400];
@@ -67,7 +75,7 @@ scl_status scl_stan_fail(const scl_stan_program *program, uint32_t position, con
   }
   fault->line = (int)stretch->line;
   fault->column = (int)column;
-  snprintf(fault->where, sizeof fault->where, "%s", program->files[stretch->file]);
+  copy_name(program->files[stretch->file], fault->where, sizeof fault->where);
   fault->index = copy_line(program, stretch->start, position, fault->log, 160);
   return SCL_E_STAN;
 }

@@ -50,6 +50,16 @@ static void check_lines(void) {
   const scl_fault *fault = scl_fault_last();
   CHECK(strcmp(fault->log, " print(\"\xc3\xa9\", y);") == 0);
   CHECK(fault->line == 2 && fault->column == 13 && fault->index == 12);
+  /* Of a long name the end, by whole characters. */
+  char name[100] = "ab";
+  for (int k = 0; k < 40; k++) strcat(name, "\xc3\xa9");
+  strcat(name, ".stan");
+  for (int k = 0; k < 2; k++) {
+    const scl_stan_input input = {"x", 1, name + k, NULL, 0};
+    CHECK_STATUS(SCL_E_STAN, scl_stan_read(&input, &program));
+    CHECK(strncmp(fault->where, "...\xc3\xa9", 5) == 0 &&
+          strstr(fault->where, "\xa9.stan") != NULL);
+  }
 }
 
 void test_stan_faults(scl_context *ctx) {
