@@ -147,7 +147,8 @@ test_that("value, gradient and standard errors are those of one dense block", {
     expect_equal(one[[part]], other[[part]], tolerance = 1e-6, info = part)
   }
   rm(apart, tied)
-  expect_lte(live_bytes(), before) # what earlier tests left may be gone by now
+  gc()
+  expect_identical(live_bytes(), before)
 })
 
 test_that("any numbers and sizes of blocks, positive definite or not, with each other", {
