@@ -162,6 +162,12 @@ stan_call <- function(e, cx) {
     return(stan_arithmetic(stan_operator_names[[name]], args, types, e$line))
   }
   name <- stan_variant(name, types)
+  if (grepl("_l?c?cdf$", name) && is.null(stan_library_row(name))) {
+    row <- stan_library_row(sub("_(c?cdf)$", "_l\\1", name))
+    if (!is.null(row)) {
+      return(call("exp", stan_library_call(sub("_(c?cdf)$", "_l\\1", name), row, args, types)))
+    }
+  }
   row <- stan_library_row(name)
   if (is.null(row)) {
     stan_abort(sprintf("the function '%s' is not available%s", name, stan_nearest(name)), e$line)

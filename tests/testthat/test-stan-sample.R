@@ -71,3 +71,17 @@ test_that("printing", {
   expect_output(print(m), "parameters: real mu; real tau; vector\\[J\\] z")
   expect_output(print(m(data)), "10 numbers")
 })
+
+test_that("a program has the same density on each engine", {
+  d <- list(N = 40, J = 4, y = cos(1:40), g = rep(1:4, 10))
+  m <- cl_stan(code = "data { int N; int J; vector[N] y; array[N] int g; }
+    parameters { vector[J] a; real<lower=0> s; }
+    model { for (n in 1:N) y[n] ~ normal(a[g[n]], s); a ~ normal(0, 1); }")
+  at <- function() m(d)$unconstrained(c(0.1, -0.2, 0.3, 0.4, 0.2))
+  want <- on_host(at())
+  each_engine({
+    found <- at()
+    expect_close(as.vector(found), as.vector(want))
+    expect_close(attr(found, "gradient"), attr(want, "gradient"))
+  })
+})
