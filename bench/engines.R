@@ -262,7 +262,8 @@ if (identical(arguments[1L], "one")) { # the times of one call on one engine, fo
     device <- own$device_table()[own$current_device() + 1L, ]
     if (device$type == "cpu") {
       device$type <- "gpu"
-      own$session$tuned[[device$id]] <- unlist(unname(own$shipped_tuning(device)))
+      session <- own$session
+      session$tuned[[device$id]] <- unlist(unname(own$shipped_tuning(device)))
     }
   }
   this <- calls[[arguments[2L]]]
