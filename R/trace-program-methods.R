@@ -232,6 +232,7 @@ minus_margin <- function(x, shift, margin) {
 # and the description of a wrong subscript.
 stop_at_node <- function(tape, node) {
   add <- tape$add
+  tape$watched <- TRUE # for src/r/trace.c
   tape$add <- function(...) {
     id <- add(...)
     if (id < node) return(id)

@@ -35,8 +35,9 @@ static SEXP get(SEXP env, const char *name) {
   return TYPEOF(x) == PROMSXP ? Rf_eval(symbol, env) : x;
 }
 
+/* A tape with a variable `watched` has all nodes added by R's functions (stop_at_node()). */
 static bool read_tape(SEXP env, int more, tape *t) {
-  if (TYPEOF(env) != ENVSXP) return false;
+  if (TYPEOF(env) != ENVSXP || get(env, "watched") != R_NilValue) return false;
   *t = (tape){env, get(env, "nodes"), get(env, "size"), 0};
   SEXP count = get(env, "count");
   if (TYPEOF(t->nodes) != VECSXP || TYPEOF(t->size) != INTSXP || TYPEOF(count) != INTSXP) {
