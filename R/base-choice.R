@@ -55,8 +55,31 @@ where_for <- function(op, size, times = 1) {
   if (size < limit) return(-1L)
   where <- mark_opened(current_device())
   if (limit == 0 || is.null(host_seconds[[op]]) || is_asked_for(op)) return(where)
-  structure(if (is_worth_building(op, size, times)) where else -1L, op = op,
+  key <- paste(where, op, round(2 * log2(size)))
+  worth <- !is_slower(key) && is_worth_building(op, size, times)
+  structure(if (worth) where else -1L, op = op, key = key,
             waits = host_takes(op, size, times, build_waits))
+}
+
+# Thresholds may be wrong for this machine: the shortest times of calls of about this size on each
+# engine, where both are known, decide. `device` counts from its fourth call on.
+is_slower <- function(key) {
+  known <- session$times[[key]]
+  !is.null(known) && known[["calls"]] >= 4 && known[["device"]] > 1.1 * known[["host"]]
+}
+
+# The value of `run(where)`, whose time is noted.
+timed <- function(key, run, where) {
+  start <- as.numeric(Sys.time()) # finer than proc.time()
+  value <- run(where)
+  seconds <- as.numeric(Sys.time()) - start
+  known <- session$times[[key]]
+  if (is.null(known)) known <- c(host = Inf, device = Inf, calls = 0)
+  engine <- if (where < 0L) "host" else "device"
+  known[engine] <- min(known[engine], seconds)
+  known["calls"] <- known["calls"] + (where >= 0L)
+  session$times[[key]] <- known
+  list(value = value, seconds = seconds)
 }
 
 is_worth_building <- function(op, size, times) {
@@ -94,19 +117,20 @@ on_engine <- function(where, run) {
   op <- attr(where, "op")
   if (is.null(op)) return(run(where))
   to <- as.integer(where)
+  run_timed <- function(where) timed(key, run, where)
+  key <- attr(where, "key")
   if (to >= 0L && attr(where, "waits")) {
-    value <- run(to)
+    value <- run_timed(to)$value
     note_built(op)
     return(value)
   }
   if (to >= 0L && !(op %in% session$waits && count_building() > 0L)) {
-    tried <- try_device(op, run, to)
-    if (!is.null(tried)) return(tried[[1L]])
+    tried <- try_device(op, run_timed, to)
+    if (!is.null(tried)) return(tried[[1L]]$value)
   }
-  start <- seconds_now()
-  value <- run(-1L)
-  session$owed[[op]] <- sum(session$owed[[op]], seconds_now() - start)
-  value
+  done <- run_timed(-1L)
+  session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
+  done$value
 }
 
 # .Call of an entry whose last argument is the engine.

@@ -27,9 +27,11 @@ geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 #' option `statcl.thresholds`, a named numeric vector, overrides single entries.
 #'
 #' Above a threshold the host goes on computing until the device's kernels have been built beside
-#' the work ([cl_use()]); an entry of the option holds at once. The entry `program` is not a size
-#' but the time of a launch, in microseconds: with it the time of a compiled function
-#' ([cl_gradient()]) on the device is estimated.
+#' the work ([cl_use()]); an entry of the option holds at once. If later calls on the device take
+#' longer than those of about the same size took on the host, such calls return to the host: a
+#' threshold may be wrong for this machine. The entry `program` is not a size but the time of a
+#' launch, in microseconds: with it the time of a compiled function ([cl_gradient()]) on the device
+#' is estimated.
 #'
 #' `source` says where a number comes from: `"option"`; `"session"`, measured by [cl_tune()] in this
 #' session; `"saved"`, by an earlier one; `"shipped"`, known for devices of this name; `"default"`,

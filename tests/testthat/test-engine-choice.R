@@ -5,12 +5,12 @@ with_thresholds <- function(thresholds, code) {
   require_device()
   own <- asNamespace("statcl")$session
   id <- test_device_id()
-  kept <- mget(c("tuned", "settled", "built", "owed", "waits", "refused"), envir = own)
+  kept <- mget(c("tuned", "settled", "built", "owed", "waits", "refused", "times"), envir = own)
   on.exit(list2env(kept, envir = own))
   own$tuned[[id]] <- thresholds
   own$settled <- list()
   own$built <- own$waits <- character()
-  own$owed <- own$refused <- list()
+  own$owed <- own$refused <- own$times <- list()
   with_cl(code, device = id, engine = "auto")
 }
 
@@ -138,9 +138,22 @@ test_that("an operation runs on the host until that has spent as much as a part 
   })
 })
 
+test_that("an operation that is slower on the device returns to the host", {
+  with_thresholds(c(arith = 10), {
+    session$owed$arith <- 100
+    session$times[[attr(where_for("arith", 1000), "key")]] <- c(host = -1, device = Inf, calls = 0)
+    for (k in 1:4) {
+      expect_identical(as.integer(where_for("arith", 1000)), test_device())
+      on_engine(where_for("arith", 1000), function(where) where)
+    }
+    expect_identical(as.integer(where_for("arith", 1010)), -1L)
+    expect_identical(as.integer(where_for("arith", 4000)), test_device())
+  })
+})
+
 test_that("kernels that do not compile leave a call on the host", {
   with_thresholds(c(arith = 10), {
-    where <- structure(test_device(), op = "arith", waits = FALSE)
+    where <- structure(test_device(), op = "arith", key = "a", waits = FALSE)
     source <- sprintf("no kernel %d(", Sys.getpid())
     run <- function(where) {
       if (where < 0L) return("host")
@@ -158,7 +171,7 @@ test_that("kernels that do not compile leave a call on the host", {
 
 test_that("an attempt on a device leaves R's random numbers and errors as they were", {
   with_thresholds(c(arith = 10), {
-    where <- structure(test_device(), op = "arith", waits = FALSE)
+    where <- structure(test_device(), op = "arith", key = "a", waits = FALSE)
     set.seed(1)
     want <- runif(1)
     set.seed(1)
