@@ -2,6 +2,7 @@
 #include "program/facts.h"
 #include "program/roll_parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,11 +183,18 @@ static int pieces(scl_roll *r, scl_roll_source *s, size_t count, size_t runs) {
   return scl_roll_failed(r) ? 0 : scl_tape_concat(r->to, used, piece);
 }
 
+/* Missing values last; 0 and -0 differ. */
+static int order_of_numbers(double a, double b) {
+  if (a < b || a > b) return a < b ? -1 : 1;
+  if (isnan(a) != isnan(b)) return isnan(a) ? 1 : -1;
+  return memcmp(&a, &b, sizeof a);
+}
+
 int scl_roll_by_source(const void *a, const void *b) {
   const scl_roll_source *x = a, *y = b;
   if (x->value != y->value) return x->value < y->value ? -1 : 1;
   if (x->at != y->at) return x->at < y->at ? -1 : 1;
-  return (x->number > y->number) - (x->number < y->number);
+  return order_of_numbers(x->number, y->number);
 }
 
 static int by_rank(const void *a, const void *b) {

@@ -159,6 +159,18 @@ test_that("data of iterations can be exchanged", {
   })
 })
 
+test_that("missing data of iterations stay missing", {
+  w <- c(y[1:11], NA)
+  with_cl(engine = "host", {
+    f <- function(a, b) {
+      total <- 0
+      for (i in 1:12) total <- total + sum(tanh(matrix(a, 2) %*% c(w[i], b)))
+      total
+    }
+    expect_identical(c(cl_gradient(f)(a = 1:4 / 5, b = 0.3)), NA_real_)
+  })
+})
+
 test_that("print() says how many operations are left", {
   with_cl(engine = "host", {
     f <- function(a) {
