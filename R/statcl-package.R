@@ -37,6 +37,7 @@
 #' - [cl_scan()], [cl_ode()]: recursions and differential equations, as one compiled loop
 #' - [cl_densities]: densities that such a function can use
 #' - [cl_stan()]: Stan programs as they are, with their data, as such densities
+#' - [cl_brm()]: multilevel models by the formulas of brms
 #' - [cl_tmb()], [cl_sdreport()]: objectives written for RTMB, standard errors
 #' - [cl_log_sum_exp()], [cl_softmax()]: sums of exponentials
 #'

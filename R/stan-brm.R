@@ -1,0 +1,108 @@
+# cl_brm(): models of the package brms, sampled here.
+
+#' Bayesian multilevel models by the formulas of brms
+#'
+#' [brms::brm()] with this package's sampler in the place of Stan's: brms writes the Stan program and
+#' its data, [cl_stan()] reads them, [cl_sample()] samples, and the result is a `"brmsfit"`, on which
+#' the methods of brms work. No C++ compiler is needed.
+#'
+#' @param formula,data,... The model, as for [brms::brm()]: `family`, `prior`, `data2`, `autocor`,
+#'   `sample_prior`, `knots`, `stanvars`, `save_pars`, `normalize` and others that describe it.
+#' @param chains,iter,warmup,thin As for [brms::brm()]: `iter` includes the warm-up.
+#' @param seed An integer, or `NULL`: the draws then depend on the state of R's generator.
+#' @param control A list that may have `adapt_delta` and `max_treedepth`.
+#' @param workers,refresh As for [cl_sample()].
+#' @return An object of class `"brmsfit"`.
+#' @section Errors:
+#' `statcl_error_argument` if brms is not installed, and for arguments of [brms::brm()] that choose
+#' how it runs Stan, such as `backend`, `algorithm`, `threads`, `inits` and `file`; those of
+#' [cl_stan()] and [cl_sample()].
+#' @seealso [cl_stan()]; [cl_glmm()] for linear and generalised linear mixed models by maximum
+#'   likelihood
+#' @export
+#' @examplesIf requireNamespace("brms", quietly = TRUE) && interactive()
+#' fit <- cl_brm(count ~ zAge + zBase * Trt + (1 | patient), data = brms::epilepsy,
+#'               family = poisson(), chains = 2, iter = 1000, seed = 1)
+#' summary(fit)
+cl_brm <- function(formula, data, ..., chains = 4, iter = 2000, warmup = floor(iter / 2), thin = 1,
+                   seed = NULL, control = list(), workers = 1, refresh = NULL) {
+  refused <- intersect(dot_names(...), brm_refused)
+  if (length(refused) > 0L) {
+    abort_argument(refused[1L], sprintf(paste("cl_brm() has no argument '%s': the program is run by",
+                                              "cl_sample()"), refused[1L]))
+  }
+  iter <- check_count(iter, "iter", 2)
+  warmup <- check_count(warmup, "warmup", 0, iter - 1)
+  other <- setdiff(names(control), c("adapt_delta", "max_treedepth"))
+  if (!is.list(control) || length(other) > 0L) {
+    abort_argument("control", "'control' must be a list of 'adapt_delta' and 'max_treedepth'")
+  }
+  if (!requireNamespace("brms", quietly = TRUE)) {
+    abort_argument("formula", "cl_brm() needs the package brms, which writes the program")
+  }
+  call <- match.call()
+  call[c("chains", "iter", "warmup", "thin", "seed", "control", "workers", "refresh")] <- NULL
+  call[[1L]] <- quote(brms::brm)
+  call$empty <- TRUE
+  fit <- eval(call, parent.frame())
+  code <- as.character(brms::stancode(fit))
+  density <- cl_stan(code = code)(unclass(brms::standata(fit)))
+  draws <- cl_sample(density, chains = chains, warmup = warmup, iter = iter - warmup, thin = thin,
+                     seed = seed, workers = workers, refresh = refresh,
+                     adapt_delta = if (is.null(control$adapt_delta)) 0.8 else control$adapt_delta,
+                     max_depth = if (is.null(control$max_treedepth)) 10 else control$max_treedepth)
+  fit$fit <- as_stanfit(draws, code, warmup, thin, brm_dropped(fit))
+  brms::rename_pars(fit)
+}
+
+dot_names <- function(...) names(list(...))
+
+# Arguments of brm() that choose how Stan runs.
+brm_refused <- c("algorithm", "backend", "threads", "opencl", "inits", "init", "fit", "future",
+                 "file", "file_refit", "file_compress", "save_model", "stan_model_args", "empty",
+                 "rename", "cores", "stan_funs")
+
+# The parameters that brms does not keep.
+brm_dropped <- function(fit) {
+  tryCatch(utils::getFromNamespace("exclude_pars", "brms")(fit), error = function(e) character())
+}
+
+# Draws as an object of class "stanfit" of rstan, without a compiled program.
+as_stanfit <- function(fit, code, warmup, thin, dropped = character()) {
+  all <- dimnames(fit$draws)[[3L]]
+  kept <- Filter(function(a) !a$name %in% dropped, fit$arguments)
+  names <- vapply(kept, `[[`, "", "name")
+  dims <- lapply(kept, function(a) {
+    if (!is.null(a$dim)) return(a$dim)
+    if (length(a$index) == 1L && all[a$index] == a$name) numeric() else length(a$index)
+  })
+  shown <- all[unlist(lapply(kept, `[[`, "index"))]
+  n <- dim(fit$draws)[1L]
+  chains <- dim(fit$draws)[2L]
+  figures <- fit$diagnostics
+  of_chain <- function(j) {
+    x <- lapply(stats::setNames(shown, shown), function(name) as.vector(fit$draws[, j, name]))
+    x$lp__ <- figures$log_density[, j]
+    sampler <- lapply(names(stan_names), function(name) as.double(figures[[name]][, j]))
+    attr(x, "sampler_params") <- stats::setNames(sampler, stan_names)
+    attr(x, "args") <- list(chain_id = j, iter = n * thin + warmup, warmup = warmup, thin = thin,
+                            method = "sampling", init = "random", control = list(),
+                            sampler_t = "NUTS(diag_e)")
+    attr(x, "elapsed_time") <- c(warmup = fit$seconds[[j, 1L]],
+                                 sample = fit$seconds[[j, 2L]] - fit$seconds[[j, 1L]])
+    x
+  }
+  samples <- lapply(seq_len(chains), of_chain)
+  sim <- list(samples = samples, chains = chains, iter = n * thin + warmup, thin = thin,
+              warmup = warmup, n_save = rep(n, chains), warmup2 = rep(0, chains),
+              permutation = rep(list(seq_len(n)), chains), pars_oi = c(names, "lp__"),
+              dims_oi = c(stats::setNames(dims, names), list(lp__ = numeric())),
+              fnames_oi = c(shown, "lp__"), n_flatnames = length(shown) + 1L)
+  class_of <- function(name) methods::getClass(name, where = asNamespace("rstan"))
+  methods::new(class_of("stanfit"), model_name = "statcl", model_pars = sim$pars_oi,
+               par_dims = sim$dims_oi, mode = 0L, sim = sim, inits = list(),
+               stan_args = lapply(samples, attr, "args"),
+               stanmodel = methods::new(class_of("stanmodel"), model_name = "statcl",
+                                        model_code = code),
+               date = date(), .MISC = new.env(parent = emptyenv()))
+}
