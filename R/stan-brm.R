@@ -2,9 +2,9 @@
 
 #' Bayesian multilevel models by the formulas of brms
 #'
-#' [brms::brm()] with this package's sampler in the place of Stan's: brms writes the Stan program and
-#' its data, [cl_stan()] reads them, [cl_sample()] samples, and the result is a `"brmsfit"`, on which
-#' the methods of brms work. No C++ compiler is needed.
+#' [brms::brm()] with this package's sampler in the place of Stan's: brms writes the Stan program
+#' and its data, [cl_stan()] reads them, [cl_sample()] samples, and the result is a `"brmsfit"`, on
+#' which the methods of brms work. No C++ compiler is needed.
 #'
 #' @param formula,data,... The model, as for [brms::brm()]: `family`, `prior`, `data2`, `autocor`,
 #'   `sample_prior`, `knots`, `stanvars`, `save_pars`, `normalize` and others that describe it.
@@ -28,8 +28,8 @@ cl_brm <- function(formula, data, ..., chains = 4, iter = 2000, warmup = floor(i
                    seed = NULL, control = list(), workers = 1, refresh = NULL) {
   refused <- intersect(dot_names(...), brm_refused)
   if (length(refused) > 0L) {
-    abort_argument(refused[1L], sprintf(paste("cl_brm() has no argument '%s': the program is run by",
-                                              "cl_sample()"), refused[1L]))
+    abort_argument(refused[1L], sprintf(paste("cl_brm() has no argument '%s': the program is run",
+                                              "by cl_sample()"), refused[1L]))
   }
   iter <- check_count(iter, "iter", 2)
   warmup <- check_count(warmup, "warmup", 0, iter - 1)
