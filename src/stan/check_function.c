@@ -33,17 +33,27 @@ static scl_status check_library(scl_stan_checker *c, const scl_stan_node *node) 
                        node->name->text);
 }
 
-/* The definition that a node declares or is: the same name and types of arguments. */
-static scl_stan_function *find_function(const scl_stan_node *node) {
-  for (scl_stan_function *f = node->name->functions; f != NULL; f = f->next) {
-    if (same_arguments(f->node, node)) return f;
+enum { MOST_OVERLOADS = 1000 };
+
+/* The definition that a node declares or is: the same name and types of arguments. SCL_E_STAN if
+ * there are too many of that name. */
+static scl_status find_function(const scl_stan_checker *c, const scl_stan_node *node,
+                                scl_stan_function **out) {
+  unsigned count = 0;
+  *out = node->name->functions;
+  while (*out != NULL && !same_arguments((*out)->node, node)) {
+    *out = (*out)->next;
+    count++;
   }
-  return NULL;
+  if (count < MOST_OVERLOADS) return SCL_OK;
+  return scl_stan_fail(c->program, node->position, "more than %d functions have the name '%.60s'",
+                       MOST_OVERLOADS, node->name->text);
 }
 
 /* Makes a function known. A definition takes the place of its declaration. */
 static scl_status add_function(scl_stan_checker *c, const scl_stan_node *node, uint32_t number) {
-  scl_stan_function *f = find_function(node);
+  scl_stan_function *f;
+  SCL_TRY(find_function(c, node, &f));
   const bool defined = node->child[0] != NULL;
   if (f != NULL) {
     if (f->node->type != node->type) {
@@ -187,7 +197,8 @@ scl_status scl_stan_check_functions(scl_stan_checker *c, scl_stan_node *list) {
   }
   for (uint32_t k = 0; k < list->count; k++) {
     scl_stan_node *node = list->child[k];
-    scl_stan_function *f = find_function(node);
+    scl_stan_function *f;
+    SCL_TRY(find_function(c, node, &f));
     if (node->child[0] != NULL) {
       SCL_TRY(check_body(c, node));
     } else if (f->node->child[0] == NULL) {

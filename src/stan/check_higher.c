@@ -102,16 +102,15 @@ scl_status scl_stan_check_higher(scl_stan_checker *c, scl_stan_node *node,
                          "the first argument of '%.60s' is the name of a function of this program",
                          node->name->text);
   }
-  inner *in;
+  inner in = {.count = 0};
   uint32_t k = 1;
-  SCL_TRY(scl_stan_alloc(c->program, sizeof *in, &in));
   SCL_TRY(check_patterns(c, node, row->arguments, false, &k));
   SCL_TRY(check_patterns(c, node, row->more, true, &k));
   if (k < node->count && !row->rest) {
     return scl_stan_fail(c->program, node->child[k]->position, "'%.60s' takes no argument %u",
                          node->name->text, k + 1);
   }
-  SCL_TRY(collect_inner(c, node, row, k, in));
+  SCL_TRY(collect_inner(c, node, row, k, &in));
   scl_stan_name *name;
   const scl_stan_function *f;
   const scl_stan_type *wanted;
@@ -119,8 +118,8 @@ scl_status scl_stan_check_higher(scl_stan_checker *c, scl_stan_node *node,
   const scl_stan_binding none = {0};
   SCL_TRY(check_function(c, node, row));
   SCL_TRY(scl_stan_plain_name(c, node->child[0]->name, &name));
-  SCL_TRY(scl_stan_best_function(c, name, in->type, in->count, node->child[0]->position, &f));
-  if (f == NULL) return fail_function(c, node, in);
+  SCL_TRY(scl_stan_best_function(c, name, in.type, in.count, node->child[0]->position, &f));
+  if (f == NULL) return fail_function(c, node, &in);
   SCL_TRY(scl_stan_result(c->program, &result, &none, &wanted));
   if (f->node->type != wanted) {
     char text[100], other[100];

@@ -92,7 +92,7 @@ void scl_stan_nearest(const scl_stan_program *program, const scl_stan_name *name
   for (uint32_t k = 0; k < program->name_places; k++) {
     for (const scl_stan_name *n = program->names[k]; n != NULL; n = n->next) {
       if (n == name || n->length > LONGEST || n->length > name->length + most) continue;
-      if (is_known(n, what)) {
+      if (is_known(n, what) && n->length + most >= name->length) {
         const unsigned near = distance(name->text, name->length, n->text, n->length);
         if (near <= most) keep(found, &count, near, n->text);
       }

@@ -36,21 +36,34 @@ static scl_status accept_comma(scl_stan_program *program, bool first, bool *more
 
 enum { MOST_PARTS = 256 };
 
+/* Adds a type to a list in the arena, which grows by doubling. */
+static scl_status add_part(scl_stan_program *program, const scl_stan_type *type,
+                           const scl_stan_type ***parts, unsigned *count) {
+  if ((*count & (*count - 1)) == 0) { /* 0 or a power of 2: it is full */
+    const scl_stan_type **more;
+    SCL_TRY(scl_stan_alloc(program, (*count == 0 ? 1 : 2 * *count) * sizeof *more, &more));
+    for (unsigned k = 0; k < *count; k++) more[k] = (*parts)[k];
+    *parts = more;
+  }
+  (*parts)[(*count)++] = type;
+  return SCL_OK;
+}
+
 static scl_status parse_plain_tuple(scl_stan_program *program, const scl_stan_type **out) {
   const uint32_t position = program->token.at;
-  const scl_stan_type **parts;
+  const scl_stan_type **parts = NULL;
   unsigned count = 0;
   SCL_TRY(scl_stan_enter(program, position));
-  SCL_TRY(scl_stan_alloc(program, MOST_PARTS * sizeof *parts, &parts));
   SCL_TRY(scl_stan_advance(program));
   SCL_TRY(scl_stan_expect(program, SCL_STAN_T_OPEN, "after 'tuple'"));
   bool more = true;
   while (more) {
-    if (count == MOST_PARTS) {
+    const scl_stan_type *part;
+    SCL_TRY(scl_stan_parse_plain_type(program, &part));
+    SCL_TRY(add_part(program, part, &parts, &count));
+    if (count > MOST_PARTS) {
       return scl_stan_fail(program, position, "a tuple has at most %d parts", MOST_PARTS);
     }
-    SCL_TRY(scl_stan_parse_plain_type(program, &parts[count]));
-    count++;
     SCL_TRY(accept_comma(program, count == 1, &more));
   }
   program->depth--;

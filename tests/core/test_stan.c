@@ -278,6 +278,25 @@ static void check_sizes(void) {
   CHECK(strlen(scl_fault_last()->log) <= 160);
 }
 
+/* Functions of one name: by the types of four arguments. */
+static void check_overloads(void) {
+  static const char *const types[] = {"int", "real", "vector", "matrix", "complex", "row_vector"};
+  for (size_t count = 1000; count <= 1001; count++) {
+    char *text = test_alloc(100 * count);
+    char *at = text + sprintf(text, "functions {");
+    for (size_t k = 0; k < count; k++) {
+      at += sprintf(at, "void f(%s a, %s b, %s c, %s d) { }\n", types[k % 6], types[k / 6 % 6],
+                    types[k / 36 % 6], types[k / 216]);
+    }
+    at += sprintf(at, "}");
+    scl_stan_program *program = NULL;
+    CHECK_STATUS(count == 1000 ? SCL_OK : SCL_E_STAN,
+                 stan_read(text, (size_t)(at - text), &program));
+    scl_stan_free(program);
+    free(text);
+  }
+}
+
 /* Each allocation fails once: a status, nothing lost. */
 static void check_memory(void) {
 #ifdef SCL_TEST_ALLOC
@@ -305,5 +324,6 @@ void test_stan(scl_context *ctx) {
   check_resolved();
   check_includes();
   check_sizes();
+  check_overloads();
   check_memory();
 }
