@@ -225,5 +225,6 @@ count_building <- function() .Call(r_beside_count)
 stop_building_at_exit <- function() {
   if (!is.null(session$ends)) return()
   session$ends <- new.env()
-  reg.finalizer(session$ends, function(e) .Call(r_beside_stop), onexit = TRUE)
+  stop <- function(e) base::tryCatch(.Call(r_beside_stop), error = function(e) NULL) # unloaded
+  reg.finalizer(session$ends, stop, onexit = TRUE)
 }
