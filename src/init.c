@@ -2,7 +2,6 @@
 #include "r/entries.h"
 #include "r/glue.h"
 #include "r/node.h"
-#include "base/device.h"
 
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>
@@ -29,6 +28,5 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
 
 void attribute_visible R_unload_statcl(DllInfo *dll) {
   (void)dll;
-  scl_device_beside_stop();
   r_contexts_release();
 }

@@ -39,6 +39,7 @@ scl_status r_context(int where, scl_context **out) {
 }
 
 void r_contexts_release(void) {
+  scl_device_beside_stop();
   for (int i = 0; i < MAX_DEVICES; i++) {
     scl_context_release(device_context[i]);
     device_context[i] = NULL;
