@@ -98,12 +98,24 @@ read_stan <- function(code, file, include) {
   .Call(r_stan_read, code, if (is.null(file)) "code" else file, as.character(include))
 }
 
+# The value of `code`, which recurses as deeply as the program's expressions are nested.
+stan_on_stack <- function(code) {
+  full <- c("evaluation nested too deeply: infinite recursion / options(expressions=)?",
+            "node stack overflow")
+  base::tryCatch(code, error = function(e) {
+    if (!inherits(e, "stackOverflowError") && !is_message(e, full)) stop(e)
+    statcl_abort("stan", paste("the program is nested too deeply for the stack of R: give parts of",
+                               "long expressions a name of their own"),
+                 line = NA_integer_, column = NA_integer_, text = "", file = "")
+  })
+}
+
 # The model of a checked program.
 stan_model <- function(program, lines = character()) {
   known <- new.env(parent = environment(stan_model))
   known$program <- program
   known$lines <- lines
-  known$code <- stan_code(program)
+  known$code <- stan_on_stack(stan_code(program))
   model <- function(data = list()) new_stan_density(bind_stan(parent.env(environment()), data))
   environment(model) <- known
   structure(model, class = c("cl_stan", "function"))

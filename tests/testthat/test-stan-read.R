@@ -76,6 +76,13 @@ test_that("a program that is wrong is a classed condition with its place", {
   expect_identical(read(latin)$model[[1L]]$args[[1L]]$value, "\u00e9")
 })
 
+test_that("programs that are nested too deeply are refused, by the reader or for R's stack", {
+  nested <- function(n) paste0("model { target += ", strrep("exp(", n), "1", strrep(")", n), "; }")
+  for (n in c(900, 2000)) {
+    expect_error(cl_stan(code = nested(n)), "nested .*deep", class = "statcl_error_stan")
+  }
+})
+
 test_that("includes are looked for in the folders given", {
   folder <- tempfile()
   dir.create(folder)
