@@ -182,6 +182,7 @@ core_mma_8() {
 faults() {
   step mma-faults env POCL_CACHE_DIR="$root/build/pocl-plain" bash .ci/mma_faults.sh
   step adjoint-faults bash .ci/adjoint_faults.sh
+  step roll-faults bash .ci/roll_faults.sh
 }
 
 # As CRAN's machines do it, which have no OpenCL platform, on the package as it was installed and

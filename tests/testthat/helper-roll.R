@@ -29,7 +29,7 @@ random_loop <- function() {
   bounded <- function() sprintf("tanh(%s)", expression())
   statement <- function() {
     name <- paste0(letters[20L + length(known) %% 6L], length(known))
-    switch(sample(14L, 1L),
+    switch(sample(17L, 1L),
       {
         text <- sprintf("%s <- %s", name, bounded())
         known <<- c(known, name)
@@ -48,6 +48,10 @@ random_loop <- function() {
       sprintf("total <- total + sum(a[1:4] * z[i, ]) * %s", expression(1L)),
       sprintf("if (i %%%% 3 == 0) total <- total + %s", expression(1L)),
       sprintf("w[p[i]] <- %s", expression(1L)),
+      # iterations that differ in an operation, or in what they read, but not in their number
+      sprintf("c1 <- %s * (if (x[i] > 0) tanh(c1 + b) else sin(c1 + b))", pick("0.5", "y[i]")),
+      "c2 <- tanh(0.3 + (if (y[i] > 0) c1 else c2) * s)",
+      sprintf("total <- total + (if (x[i] > 0) exp(s * %s) else cos(s * %s))", atom(), atom()),
       sprintf("w[i] <- tanh(w[q[i]] + %s)", expression(1L)))
   }
   carried <- sample(c("c1", "c2", "e[i + 1]", "g[2]"), sample(0:3, 1L))
@@ -70,6 +74,19 @@ random_loop <- function() {
     sprintf("for (i in 1:n) {\n  %s\n}", paste(body, collapse = "\n  ")),
     paste("total +", paste(rest, collapse = " + ")))
 }
+
+# Loops that only one check of the pass refuses, or that need one kind of sum.
+special_loops <- list(
+  "h <- 0; for (i in 1:n) { b <- tanh(0.3 + (if (i %% 3 == 1) b else s) * s); h <- h + b }; h",
+  paste("h <- 0; for (i in 1:n) {",
+        "b <- tanh((if (i == 1) 0.5 else b) + (if (i == 1) s else b) * s); h <- h + b }; h"),
+  paste("h <- 0; for (i in 1:n) {",
+        "b <- if (i %% 5 < 2) tanh(b + s) * s else sin(b + s) * s; h <- h + b }; h"),
+  "g <- a[1:3]; for (i in 1:n) g <- g + a[2:4] * x[i] * y[i]; g[2] + b",
+  "for (i in 1:n) b <- tanh(s * y[i]) - b; b",
+  "for (i in 1:n) b <- b + tanh(s * k[i]); b",
+  "h <- 0; for (i in 1:n) { b <- tanh(s * b + a[k[i]]); h <- h + b }; h",
+  "w <- numeric(n); for (i in 1:n) w[i] <- tanh(s + a[k[i]] * y[p[i]]); sum(w[p] * y) + w[2]")
 
 loop_function <- function(lines, data) {
   f <- function(a, b, s) NULL
