@@ -4,7 +4,7 @@
 as_density.cl_stan <- function(x) as_density(x(list()))
 
 as_density.cl_stan_density <- function(x) {
-  state <- environment(x)$.state
+  state <- environment(x)$state
   if (state$dimension == 0) {
     stan_abort("the program has no parameters: there is nothing to sample", NA)
   }

@@ -137,13 +137,13 @@ new_stan_density <- function(state) {
     stan_caught(stan_plain_parameters(state)(as.double(u)), state$model)
   }
   state$free <- function(parameters) stan_unconstrained_start(state, parameters)
-  b <- function(..., drop = FALSE) stan_value(.state, list(...), drop)
-  environment(b) <- list2env(list(.state = state, stan_value = stan_value), parent = topenv())
+  b <- function(..., drop = FALSE) stan_value(state, list(...), drop)
+  environment(b) <- list2env(list(state = state, stan_value = stan_value), parent = topenv())
   structure(b, class = c("cl_stan_density", "function"))
 }
 
 #' @export
-`$.cl_stan_density` <- function(x, name) environment(x)$.state[[name]]
+`$.cl_stan_density` <- function(x, name) environment(x)$state[[name]]
 
 # The compiled density of the unconstrained vector, one for each choice.
 stan_vector_density <- function(state, jacobian = TRUE, drop = FALSE) {
@@ -267,7 +267,7 @@ print.cl_stan <- function(x, ...) {
 #' @rdname cl_stan
 #' @export
 print.cl_stan_density <- function(x, ...) {
-  state <- environment(x)$.state
+  state <- environment(x)$state
   cat(sprintf("<cl_stan_density> log density of a Stan program, %s on the unconstrained scale\n",
               count_of(state$dimension, "number")))
   text <- vapply(state$parameters, function(p) stan_declaration_text(p$d, p$size), "")
@@ -279,6 +279,6 @@ print.cl_stan_density <- function(x, ...) {
 #' @rdname cl_stan
 #' @export
 update.cl_stan_density <- function(object, ...) {
-  state <- environment(object)$.state
+  state <- environment(object)$state
   new_stan_density(bind_stan(state$model, utils::modifyList(state$data, list(...))))
 }

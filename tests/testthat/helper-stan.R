@@ -16,7 +16,7 @@ check_stan_case <- function(case, name, tolerance = 1e-7, digits = 1e-10) {
   b <- cl_stan(code = case$code)(case$values)
   found <- do.call(b, case$point)
   want <- case$density(case$point)
-  compiled <- environment(b)$.state[["namedFALSE"]]
+  compiled <- environment(b)$state[["namedFALSE"]]
   expect_false(environment(compiled)$retrace, label = name)
   expect_equal(as.vector(found), as.vector(want), tolerance = digits, label = name)
   gradient <- attr(found, "gradient")
