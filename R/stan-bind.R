@@ -123,7 +123,9 @@ stan_layout <- function(declarations, home, cx) {
   last <- 0
   lapply(declarations, function(d) {
     if (d$type$base == "tuple") stan_abort("parameters cannot be tuples yet", d$line)
-    size <- vapply(d$sizes, function(s) stan_eval(stan_expr(s, cx), home, d), 0)
+    size <- vapply(d$sizes, function(s) {
+      stan_eval(call("stan_sizes", stan_expr(s, cx)), home, d)
+    }, 0)
     spec <- stan_spec(d, size)
     n <- prod(spec$outer) * spec$free
     index <- last + seq_len(n)
@@ -233,9 +235,7 @@ stan_caught <- function(code, model) {
   stan_known$line <- NA
   withCallingHandlers(code, error = function(e) {
     line <- stan_known$line
-    if (inherits(e, c("statcl_error_stan", "cl_stan_reject")) || is_foreign(e) || is.na(line)) {
-      return()
-    }
+    if (inherits(e, "statcl_error_stan") || is_foreign(e) || is.na(line)) return()
     message <- stan_message(conditionMessage(e), conditionCall(e))
     text <- if (line <= length(model$lines)) trimws(model$lines[line])
     stan_abort(paste0(message, if (!is.null(text)) sprintf("\n  %s", text)), line, text = text,

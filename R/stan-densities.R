@@ -188,7 +188,7 @@ st_normal <- function(y, mu, ...) {
 }
 
 st_dirichlet <- function(theta, alpha) {
-  sum((alpha - 1) * log(theta)) + lgamma(sum(alpha)) - sum(lgamma(alpha))
+  stan_dot(alpha - 1, log(theta)) + lgamma(sum(alpha)) - sum(lgamma(alpha))
 }
 
 # f of each row of two arguments that may be arrays of vectors.
@@ -203,7 +203,7 @@ st_by_row <- function(f, a, b) {
 st_log_softmax <- function(x) x - cl_log_sum_exp(x)
 
 st_multinomial <- function(n, theta) {
-  sum(n * log(theta)) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
+  stan_dot(n, log(theta)) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
 }
 
 st_gamma_p <- function(p, a) {
@@ -234,9 +234,20 @@ st_lkj_constant <- function(eta, k) {
   value
 }
 
+# Categories, which are counted from 1 to n.
+st_category <- function(y, n) {
+  wrong <- y[is.na(y) | y < 1 | y > n]
+  if (length(wrong) > 0L) {
+    stop(sprintf("a category is %s, but must be from 1 to %d", format(wrong[1L]), as.integer(n)),
+         call. = FALSE)
+  }
+  y
+}
+
 st_ordered <- function(y, eta, cuts, log_p) {
   total <- 0
   n <- max(length(y), length(eta))
+  st_category(y, 1 + if (is.null(dim(cuts))) length(cuts) else ncol(cuts))
   if (is.null(dim(cuts))) {
     return(sum(dordlogit_formula(rep_len(y, n), eta, cuts, log = TRUE)))
   }
@@ -249,6 +260,7 @@ st_ordered <- function(y, eta, cuts, log_p) {
 st_ordered_probit <- function(y, eta, cuts) {
   n <- length(cuts)
   eta <- if (length(eta) == 1L) rep(eta, length(y)) else eta
+  st_category(y, n + 1)
   total <- 0
   for (i in seq_along(y)) {
     k <- y[i]
@@ -266,7 +278,8 @@ st_linear <- function(x, alpha, beta) {
 }
 
 st_categorical <- function(y, log_p) {
-  if (is.null(dim(log_p))) return(sum(log_p[y]))
+  if (is.null(dim(log_p))) return(sum(log_p[st_category(y, length(log_p))]))
+  st_category(y, ncol(log_p))
   total <- 0
   for (i in seq_along(y)) total <- total + log_p[i, y[i]]
   total
@@ -289,7 +302,7 @@ stan_totals <- list(
   dirichlet_lpdf = function(theta, alpha) st_by_row(st_dirichlet, theta, alpha),
   multinomial_lpmf = function(n, theta) st_by_row(st_multinomial, n, theta),
   multinomial_logit_lpmf = function(n, beta) {
-    sum(n * st_log_softmax(beta)) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
+    stan_dot(n, st_log_softmax(beta)) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
   },
   categorical_lpmf = function(y, theta) st_categorical(y, log(theta)),
   categorical_logit_lpmf = function(y, beta) {
@@ -329,7 +342,7 @@ stan_totals <- list(
   categorical_logit_glm_lpmf = function(y, x, alpha, beta) {
     if (is.null(dim(x))) x <- matrix(x, 1L)
     eta <- sweep(x %*% beta, 2L, alpha, "+")
-    at <- cbind(seq_len(nrow(x)), rep_len(y, nrow(x)))
+    at <- cbind(seq_len(nrow(x)), rep_len(st_category(y, ncol(eta)), nrow(x)))
     chosen <- eta[at[, 1L] + nrow(x) * (at[, 2L] - 1)]
     sum(chosen) - sum(log(rowSums(exp(eta))))
   },

@@ -92,8 +92,18 @@ stan_draw_values <- function(state, u, random, all, rows) {
     on.exit(assign(".Random.seed", old, envir = globalenv()))
     assign(".Random.seed", parallel::nextRNGSubStream(random), envir = globalenv())
   }
+  rejected <- 0L
   values <- stan_caught(vapply(seq_len(ncol(u)), function(j) {
-    as.double(unlist(f(u[, j]), use.names = FALSE))
+    tryCatch(as.double(unlist(f(u[, j]), use.names = FALSE)), cl_stan_reject = function(e) {
+      rejected <<- rejected + 1L
+      parameters <- unlist(stan_plain_parameters(state)(u[, j]), use.names = FALSE)
+      c(parameters, rep(NaN, rows - length(parameters)))
+    })
   }, numeric(rows)), state$model)
+  if (rejected > 0L) {
+    statcl_warning("stan", sprintf(paste("the program rejects %s after sampling: their generated",
+                                         "quantities and transformed parameters are NaN"),
+                                   count_of(rejected, "draw")))
+  }
   matrix(values, rows)
 }

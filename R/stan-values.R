@@ -270,7 +270,7 @@ stan_show <- function(...) cat(stan_text(...), "\n", sep = "")
 
 # Stops an evaluation: the point has density zero.
 stan_reject <- function(...) {
-  stop(structure(list(message = stan_text(...), call = NULL),
+  stop(structure(list(message = paste("reject:", stan_text(...)), call = NULL),
                  class = c("cl_stan_reject", "error", "condition")))
 }
 
@@ -355,9 +355,10 @@ st_lane_cumulative_sum <- function(x) {
 }
 
 st_lane_categorical_lpmf <- function(y, theta) {
-  log(stan_elements(theta, seq_along(y) + length(y) * (y - 1)))
+  log(stan_elements(theta, seq_along(y) + length(y) * (st_category(y, ncol(theta)) - 1)))
 }
 
 st_lane_categorical_logit_lpmf <- function(y, beta) {
+  st_category(y, ncol(beta))
   stan_elements(beta, seq_along(y) + length(y) * (y - 1)) - cl_log_sum_exp(beta, 1)
 }

@@ -49,6 +49,8 @@
 #' @section Errors:
 #' `statcl_error_stan`, with field `line`, for programs that cannot be read, for data that do not
 #' fit their declarations (field `variable`), and for errors in evaluations.
+#' The warning `statcl_warning_stan` says how many draws the program rejects after sampling: their
+#' transformed parameters and generated quantities are NaN.
 #' @seealso [cl_sample()], [cl_gradient()]
 #' @export
 #' @examples
@@ -171,6 +173,7 @@ stan_value <- function(state, given, drop) {
     abort_argument(other[1L], sprintf("the model has no parameter '%s': its parameters are %s",
                                       other[1L], paste(names, collapse = ", ")))
   }
+  if (length(names) == 0L) stan_abort("the program has no parameters", NA)
   point <- lapply(state$parameters, function(p) stan_shaped(given[[p$name]], p))
   names(point) <- names
   key <- paste0("named", drop)

@@ -62,3 +62,29 @@ test_that("errors name the line", {
   e <- fault_of(out(list(N = 1))(b = 1))
   expect_match(conditionMessage(e), "the parameter 'a' is missing")
 })
+
+test_that("categories, sizes and rejected data are checked", {
+  fault <- function(code, data = list(), point = NULL) {
+    b <- function() cl_stan(code = code)(data)
+    e <- fault_of(if (is.null(point)) b() else do.call(b(), point))
+    expect_s3_class(e, "statcl_error_stan")
+    conditionMessage(e)
+  }
+  code <- "data { array[3] int y; } parameters { vector[2] p; ordered[2] c; } model { %s }"
+  point <- list(p = c(0.4, 0.6), c = c(-1, 1))
+  for (model in c("y ~ categorical(p);", "y ~ categorical_logit(p);",
+                  "for (i in 1:3) y[i] ~ categorical_logit(p * i);")) {
+    for (y in c(0, 3)) {
+      expect_match(fault(sprintf(code, model), list(y = c(1, y, 2)), point),
+                   sprintf("a category is %d, but must be from 1 to 2", y))
+    }
+  }
+  for (model in c("y ~ ordered_logistic(p[1], c);", "y ~ ordered_probit(p[1], c);")) {
+    expect_match(fault(sprintf(code, model), list(y = c(1, 0, 3)), point), "from 1 to 3")
+  }
+  expect_match(fault(sprintf(code, "y ~ multinomial(p);"), list(y = 1:3), point), "sizes differ")
+  expect_match(fault("data { int N; } parameters { vector[N] z; }", list(N = -1)),
+               "'z' cannot be declared: a size is -1")
+  expect_match(fault("transformed data { reject(\"no \", 3); }"), "reject: no 3")
+  expect_match(fault("model { target += 1; }", list(), list()), "no parameters")
+})

@@ -85,3 +85,14 @@ test_that("a program has the same density on each engine", {
     expect_close(attr(found, "gradient"), attr(want, "gradient"))
   })
 })
+
+test_that("draws that generated quantities reject are NaN there", {
+  model <- cl_stan(code = "parameters { real a; } model { a ~ normal(0, 1); }
+    generated quantities { real z = a; if (a > 0) reject(\"positive\"); }")
+  with_cl(engine = "host", {
+    expect_warning(fit <- cl_sample(model, data = list(), chains = 1, warmup = 100, iter = 50,
+                                    seed = 1, refresh = 0), class = "statcl_warning_stan")
+  })
+  draws <- as.array(fit)
+  expect_identical(is.nan(draws[, 1, "z"]), draws[, 1, "a"] > 0)
+})
