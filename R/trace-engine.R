@@ -101,6 +101,7 @@ make_again <- function(state, where) {
 }
 
 take_program <- function(state, program, where) {
+  force(program) # made of what is known so far
   of <- state$known[[1L]]
   state$where <- where
   state$gain <- 0

@@ -212,3 +212,12 @@ test_that("results are the same before and after an operation moves to a device"
     }
   })
 })
+
+test_that("a compiled function moves to a device before it is sampled", {
+  require_device()
+  f <- cl_gradient(function(a, b) sum(dnorm(c(1, 2), a, 2, log = TRUE)) - b^2)
+  on_host(expect_equal(f(a = 1, b = 2), host <- f(a = 1, b = 2)))
+  move_program(environment(f), test_device())
+  expect_identical(environment(f)$where, test_device())
+  expect_equal(on_device(f(a = 1, b = 2)), host)
+})
