@@ -241,7 +241,7 @@ static void check_all_numbers(scl_context *ctx) {
 
 void test_ready(scl_context *ctx) {
   static const size_t size[] = {1, 2, 3, 4, 5, 8, 9, 17, 511, 512, 513, 1025, MOST};
-  if (ctx->engine->expr_ready == NULL) {
+  if (ctx->engine->expr_repeat == NULL) {
     SKIP("not on this engine");
     return;
   }
