@@ -60,7 +60,7 @@ cl_crossprod <- function(x, y = NULL) {
   pair <- product_operands(x, y, "x", "y", "crossprod")
   dim <- product_dim(pair, 2L, 2L, 1L, 1L, "x", "y")
   where <- product_where(pair, dim)
-  value(call_on(where, r_op, "matmul", list(pair$x, pair$y), c(TRUE, FALSE)), NULL,
+  value(call_on(where, r_op, "matmul", list(x = pair$x, y = pair$y), c(TRUE, FALSE)), NULL,
         product_names(x, 2L, if (is.null(y)) x else y, 2L))
 }
 
@@ -71,7 +71,7 @@ cl_tcrossprod <- function(x, y = NULL) {
   pair <- product_operands(x, y, "x", "y", "tcrossprod")
   dim <- product_dim(pair, 1L, 1L, 2L, 2L, "x", "y")
   where <- product_where(pair, dim)
-  value(call_on(where, r_op, "matmul", list(pair$x, pair$y), c(FALSE, TRUE)), NULL,
+  value(call_on(where, r_op, "matmul", list(x = pair$x, y = pair$y), c(FALSE, TRUE)), NULL,
         product_names(x, 1L, if (is.null(y)) x else y, 1L))
 }
 

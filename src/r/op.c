@@ -6,6 +6,7 @@
  * operands    a list of handles and base R double matrices (a vector is a column); numbers (double,
  *             length 1, no dimensions) are operands of elementwise operations only. NULL at its end
  *             stands for operands that are left out.
+ *             Its names, if it has any, are those of the operands in error messages.
  * attributes  the row's, as one numeric vector, or NULL
  * where       the engine for base R operands (r/glue.h); or a handle, whose context an operation
  *             without operands takes
@@ -48,9 +49,14 @@ scl_status r_op_find(SEXP string, unsigned *out) {
 typedef struct {
   unsigned operation;
   int count, attributes;
-  SEXP operand[SCL_CALL_OPERANDS];
+  SEXP names, operand[SCL_CALL_OPERANDS];
   double attribute[SCL_CALL_ATTRIBUTES];
 } request;
+
+static const char *operand_name(const request *r, int k) {
+  if (r->names != R_NilValue) return CHAR(STRING_ELT(r->names, k));
+  return scl_operations[r->operation].operand[k];
+}
 
 static bool is_number(SEXP x) {
   return TYPEOF(x) == REALSXP && XLENGTH(x) == 1 && Rf_getAttrib(x, R_DimSymbol) == R_NilValue;
@@ -81,6 +87,7 @@ static scl_status read_request(SEXP op, SEXP operands, SEXP attributes, request 
   R_xlen_t count = TYPEOF(operands) == VECSXP ? XLENGTH(operands) : 0;
   SCL_TRY(r_op_find(named ? STRING_ELT(op, 0) : R_BlankString, &out->operation));
   while (count > 0 && VECTOR_ELT(operands, count - 1) == R_NilValue) count--;
+  out->names = count > 0 ? Rf_getAttrib(operands, R_NamesSymbol) : R_NilValue;
   out->count = count > SCL_CALL_OPERANDS ? SCL_CALL_OPERANDS + 1 : (int)count;
   for (int k = 0; k < out->count && k < SCL_CALL_OPERANDS; k++) {
     out->operand[k] = VECTOR_ELT(operands, k);
@@ -101,7 +108,7 @@ static scl_status find_shape(const request *r, bool dims, scl_shape *out) {
       shape->nrow = (size_t)INTEGER_RO(r->operand[k])[0];
       shape->ncol = (size_t)INTEGER_RO(r->operand[k])[1];
     } else {
-      SCL_TRY(r_shape(r->operand[k], row->operand[k], &shape->nrow, &shape->ncol));
+      SCL_TRY(r_shape(r->operand[k], operand_name(r, k), &shape->nrow, &shape->ncol));
     }
   }
   for (int k = 0; k < r->attributes; k++) call.attribute[k] = r->attribute[k];
@@ -111,9 +118,8 @@ static scl_status find_shape(const request *r, bool dims, scl_shape *out) {
 /* ---- doing it ------------------------------------------------------------------------------- */
 
 static scl_status find_context(const request *r, bool eager, SEXP where, scl_context **out) {
-  const scl_operation *row = &scl_operations[r->operation];
   for (int k = 0; k < r->count; k++) {
-    if (r_is_handle(r->operand[k])) return r_handle_context(r->operand[k], row->operand[k], out);
+    if (r_is_handle(r->operand[k])) return r_handle_context(r->operand[k], operand_name(r, k), out);
   }
   if (r_is_handle(where)) return r_handle_context(where, "x", out);
   if (eager) return r_context(Rf_asInteger(where), out);
@@ -128,9 +134,9 @@ static scl_status take_operands(const request *r, bool eager, scl_context *ctx, 
     if (row->kind == SCL_VALUE_APPLY && is_number(x)) {
       term[k].number = REAL_RO(x)[0];
     } else if (eager) {
-      SCL_TRY(r_operand(ctx, x, row->operand[k], &term[k].matrix));
+      SCL_TRY(r_operand(ctx, x, operand_name(r, k), &term[k].matrix));
     } else {
-      SCL_TRY(r_operand_kept(ctx, x, row->operand[k], &term[k].matrix));
+      SCL_TRY(r_operand_kept(ctx, x, operand_name(r, k), &term[k].matrix));
     }
   }
   return SCL_OK;
