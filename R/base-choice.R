@@ -133,10 +133,10 @@ on_engine <- function(where, run) {
   done$value
 }
 
-# .Call of an entry whose last argument is the engine.
-call_on <- function(where, entry, ...) {
-  if (is.null(attr(where, "op"))) return(.Call(entry, ..., where))
-  on_engine(where, function(where) .Call(entry, ..., where))
+# .Call of an entry, the first of `...`, whose last argument is the engine.
+call_on <- function(where, ...) {
+  if (is.null(attr(where, "op"))) return(.Call(..., where))
+  on_engine(where, function(where) .Call(..., where))
 }
 
 # A fit, or another call that asks for its engine in several places: one engine for all of them.
