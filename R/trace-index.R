@@ -209,8 +209,8 @@ usual_element <- function(x, ...) {
     return(if (!missing(..1)) .Call(r_trace_element, tracing$tape, x, ..1, NULL))
   }
   if (...length() != 2L) return(NULL)
-  i <- if (missing(..1)) NA else ..1
-  .Call(r_trace_element, tracing$tape, x, i, if (missing(..2)) NA else ..2)
+  i <- if (missing(..1)) TRUE else ..1
+  .Call(r_trace_element, tracing$tape, x, i, if (missing(..2)) TRUE else ..2)
 }
 
 # x with one element x[i] or x[i, j] replaced by a number; NULL in all other cases.

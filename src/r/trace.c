@@ -4,7 +4,7 @@
  *   r_trace_binary(tape, op, a, b): an operator applied to traced values or numbers without names
  *       and dimensions
  *   r_trace_apply(tape, op, values): an operation of elementwise.def, of a list of values
- *   r_trace_element(tape, x, i, j): x[i] for j = NULL; x[i, j], where NA is a missing subscript
+ *   r_trace_element(tape, x, i, j): x[i] for j = NULL; x[i, j], where TRUE is all rows or columns
  *   r_trace_put(tape, x, i, j, value): x with that element replaced */
 #include <math.h>
 #include <string.h>
@@ -234,6 +234,10 @@ static int place_of(SEXP i, int n) {
   return at >= 1.0 && at < (double)n + 1.0 ? (int)at - 1 : -1;
 }
 
+static bool is_all(SEXP i) {
+  return TYPEOF(i) == LGLSXP && XLENGTH(i) == 1 && LOGICAL_RO(i)[0] == TRUE;
+}
+
 static bool read_dim(const operand *x, int *rows, int *columns) {
   if (TYPEOF(x->dim) != INTSXP || XLENGTH(x->dim) != 2) return false;
   *rows = INTEGER_RO(x->dim)[0];
@@ -299,8 +303,8 @@ SEXP r_trace_element(SEXP env, SEXP value, SEXP i, SEXP j) {
   tape t;
   int rows, columns;
   if (!read_tape(env, 1, &t) || !read_traced(value, &t, &x)) return R_NilValue;
-  const bool is_row = TYPEOF(j) == LGLSXP;
-  if (TYPEOF(i) != LGLSXP && !is_row) {
+  const bool is_row = is_all(j);
+  if (!is_all(i) && !is_row) {
     const int place = element_place(&x, i, j);
     return place < 0 ? R_NilValue : element(&t, &x, place);
   }

@@ -212,8 +212,14 @@ test_that("indices of every form", {
   }
   expect_traced(function(a) a[], x4)
   expect_traced(function(a) a[m23 > 0], m23)
-  expect_traced(function(a) a[2, ], m23)
-  expect_traced(function(a) a[, 2], m23)
+  forms <- list(quote(expr = ), 2, 2.9, 1:2, -1, 0, TRUE, FALSE, NA, c(TRUE, FALSE, TRUE))
+  pairs <- unlist(lapply(forms, function(i) lapply(forms, function(j) call("[", quote(a), i, j))))
+  all <- as.call(c(quote(c), pairs))
+  expect_traced(eval(bquote(function(a) .(all))), matrix(1:9 / 4, 3))
+  expect_traced(eval(bquote(function(a) {
+    a[2, 3] <- a[1, 1]
+    .(all)
+  })), matrix(1:9 / 4, 3))
   expect_traced(function(a) a[, 2:3], m23)
   expect_traced(function(a) a[2, , drop = FALSE], m23)
   expect_traced(function(a) a[-1, c(TRUE, FALSE, TRUE)], m23)
