@@ -62,7 +62,7 @@ static bool read_traced(SEXP x, const tape *t, operand *o) {
                  get(x, "dim"),     get(x, "from"),   get(x, "index")};
   const bool assembled = TYPEOF(o->from) == INTSXP && TYPEOF(o->index) == INTSXP &&
                          XLENGTH(o->from) == o->n && XLENGTH(o->index) == o->n;
-  return o->n > 0 && o->id != NA_INTEGER && (o->id > 0 || assembled);
+  return o->n > 0 && (assembled || (o->from == R_NilValue && o->id > 0 && o->id <= t->count));
 }
 
 /* A value with a node, or a number. */
@@ -76,10 +76,13 @@ static bool read_plain(SEXP x, const tape *t, operand *o) {
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-static SEXP constant(SEXP x) {
+/* Keeps a value for the session, in `*to` once that is certain. */
+static void keep(SEXP *to, SEXP x) {
+  PROTECT(x);
   R_PreserveObject(x);
   MARK_NOT_MUTABLE(x);
-  return x;
+  UNPROTECT(1);
+  *to = x;
 }
 
 static void set(SEXP env, const char *name, SEXP value) {
@@ -96,8 +99,9 @@ static SEXP text(const char *name) {
     if (strcmp(CHAR(STRING_ELT(known[k], 0)), name) == 0) return known[k];
   }
   SEXP x = Rf_mkString(name);
-  if (count < 128) known[count++] = constant(x);
-  return x;
+  if (count == 128) return x;
+  keep(&known[count], x);
+  return known[count++];
 }
 
 /* Counts a node. */
@@ -114,12 +118,10 @@ static void count_node(tape *t) {
 static int add_node(tape *t, const char *kind, const char *op, SEXP args, SEXP at, double number,
                     int n) {
   static SEXP zero, none;
-  if (zero == NULL) {
-    zero = constant(Rf_ScalarReal(0.0));
-    none = constant(Rf_allocVector(REALSXP, 0));
-  }
   PROTECT(args);
   PROTECT(at);
+  if (zero == NULL) keep(&zero, Rf_ScalarReal(0.0));
+  if (none == NULL) keep(&none, Rf_allocVector(REALSXP, 0));
   SEXP node = PROTECT(Rf_allocVector(VECSXP, 5));
   SET_VECTOR_ELT(node, 0, text(kind));
   SET_VECTOR_ELT(node, 1, text(op));
@@ -140,13 +142,13 @@ static int node_of(tape *t, const operand *o) {
 
 static SEXP new_traced(const tape *t, int id, int n) {
   static SEXP class, one;
-  if (one == NULL) one = constant(Rf_ScalarInteger(1));
+  if (one == NULL) keep(&one, Rf_ScalarInteger(1));
   if (class == NULL) {
-    class = Rf_allocVector(STRSXP, 2);
-    R_PreserveObject(class);
-    SET_STRING_ELT(class, 0, Rf_mkChar("cl_traced"));
-    SET_STRING_ELT(class, 1, Rf_mkChar("numeric"));
-    MARK_NOT_MUTABLE(class);
+    SEXP names = PROTECT(Rf_allocVector(STRSXP, 2));
+    SET_STRING_ELT(names, 0, Rf_mkChar("cl_traced"));
+    SET_STRING_ELT(names, 1, Rf_mkChar("numeric"));
+    keep(&class, names);
+    UNPROTECT(1);
   }
 #if R_VERSION >= R_Version(4, 1, 0)
   SEXP x = PROTECT(R_NewEnv(R_EmptyEnv, 0, 0));
