@@ -302,24 +302,16 @@ static int by_operands(const void *a, const void *b) {
   return x->order - y->order;
 }
 
-static int by_int(const void *a, const void *b) {
-  const int x = *(const int *)a, y = *(const int *)b;
-  return (x > y) - (x < y);
-}
-
 /* How many of what uses the members are different. */
 static size_t count_users(const class *c) {
   int *number = scl_roll_room(c->r, c->count, sizeof *number);
-  size_t some = c->count > 0;
   if (number == NULL) return c->count;
   for (size_t i = 0; i < c->count; i++) {
     const int user = c->r->user[c->member[i]];
     const bool sum = user == NONE || c->r->top[user] != NONE;
     number[i] = sum ? NONE : c->r->number[user];
   }
-  qsort(number, c->count, sizeof *number, by_int);
-  for (size_t i = 1; i < c->count; i++) some += number[i] != number[i - 1];
-  return some;
+  return scl_roll_count_different(number, c->count);
 }
 
 enum { MANY_EQUAL = 8 };

@@ -273,17 +273,22 @@ static int by_int(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+size_t scl_roll_count_different(int *x, size_t count) {
+  size_t different = count > 0;
+  qsort(x, count, sizeof *x, by_int);
+  for (size_t k = 1; k < count; k++) different += x[k] != x[k - 1];
+  return different;
+}
+
 /* How many values the elements are from. */
 static size_t count_values(scl_roll *r, const scl_roll_source *s, size_t count) {
   int *value = malloc(count * sizeof *value);
-  size_t values = 1;
   if (value == NULL) {
     scl_tape_fail(r->to, scl_fail_memory(count * sizeof *value, 0, "a program"));
     return count;
   }
   for (size_t k = 0; k < count; k++) value[k] = s[k].value;
-  qsort(value, count, sizeof *value, by_int);
-  for (size_t k = 1; k < count; k++) values += value[k] != value[k - 1];
+  const size_t values = scl_roll_count_different(value, count);
   free(value);
   return values;
 }

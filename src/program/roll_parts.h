@@ -144,6 +144,8 @@ int scl_roll_gather(scl_roll *r, scl_roll_source *s, size_t count);
 bool scl_roll_is_ordered(const scl_roll_source *s, size_t count);
 /* By value and element, for qsort(). */
 int scl_roll_by_source(const void *a, const void *b);
+/* How many different numbers these are, which are sorted. */
+size_t scl_roll_count_different(int *x, size_t count);
 /* Whether all elements are one. */
 bool scl_roll_all_same(const scl_roll_source *s, size_t count);
 /* How much that costs: 0 if it is there already; SCL_ROLL_TOO_MUCH for single numbers. */

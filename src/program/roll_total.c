@@ -162,16 +162,16 @@ static bool put_together(scl_roll *r, const int *member, int count) {
   if (count < SCL_ROLL_FEWEST || scl_tape_length(r->from, member[0]) != 1) return false;
   const group *g = find_groups(r, member[0], &groups);
   if (g == NULL || !are_alike(r, member, count, g, groups)) return false;
+  scl_roll_source **s = scl_roll_room(r, (size_t)groups, sizeof *s);
   for (int k = 0; k < groups; k++) {
     const size_t all = (size_t)count * (size_t)g[k].width;
-    scl_roll_source *s = sources(r, member, count, g[k].first, g[k].width);
-    if (s == NULL || scl_roll_gather_cost(r, s, all) >= SCL_ROLL_TOO_MUCH) return false;
+    if (s == NULL) return false;
+    s[k] = sources(r, member, count, g[k].first, g[k].width);
+    if (s[k] == NULL || scl_roll_gather_cost(r, s[k], all) >= SCL_ROLL_TOO_MUCH) return false;
   }
   for (int k = 0; k < groups && !scl_roll_failed(r); k++) {
     const size_t width = (size_t)g[k].width, all = (size_t)count * width;
-    scl_roll_source *s = sources(r, member, count, g[k].first, g[k].width);
-    if (s == NULL) return false;
-    int x = scl_roll_gather(r, s, all);
+    int x = scl_roll_gather(r, s[k], all);
     if (width > 1) {
       x = scl_tape_fill(r->to, x, all);
       if (scl_roll_failed(r)) return false;
