@@ -44,7 +44,8 @@ static int height_of_loop(const scl_roll *r, const scl_roll_loop *l) {
   int height = 0;
   for (int k = 0; k < l->states; k++) raise(&height, r->height[l->state[k].init.root]);
   for (int k = 0; k < l->fixeds; k++) raise(&height, r->height[l->fixed[k].root]);
-  for (int k = 0; k < l->xs * l->count; k++) raise(&height, r->height[l->x[k].root]);
+  const size_t numbers = (size_t)l->xs * (size_t)l->count;
+  for (size_t k = 0; k < numbers; k++) raise(&height, r->height[l->x[k].root]);
   return height;
 }
 
@@ -258,8 +259,12 @@ static bool begin(scl_roll *r) {
   r->loop_of = scl_roll_room(r, n, sizeof *r->loop_of);
   r->seq = scl_roll_room(r, n, sizeof *r->seq);
   r->seq_at = scl_roll_room(r, n, sizeof *r->seq_at);
-  for (int v = 0; v < r->nodes && !scl_roll_failed(r); v++) r->place[v].value = NONE;
-  return !scl_roll_failed(r);
+  bool countable = true; /* elements have numbers of type int */
+  for (int v = 0; v < r->nodes && !scl_roll_failed(r); v++) {
+    r->place[v].value = NONE;
+    countable = countable && scl_tape_length(r->from, v) <= INT32_MAX;
+  }
+  return countable && !scl_roll_failed(r);
 }
 
 /* The result; negative if nothing is rolled. */

@@ -184,7 +184,7 @@ static bool carried(search *s, int p, int k, size_t e, scl_roll_input *to) {
     if (state_of(s, (scl_roll_state){q, last.at, lag - i, x}) == NONE) return false;
   }
   to->number = state_of(s, (scl_roll_state){q, last.at, lag, {NONE, 0}});
-  return to->number != NONE;
+  return to->number != NONE && s->l->states < MOST_NUMBERS;
 }
 
 static int fixed_of(search *s, scl_roll_element x) {
@@ -201,15 +201,17 @@ static int fixed_of(search *s, scl_roll_element x) {
 /* The number of an input with an element for each iteration. */
 static int x_of(search *s, int p, int k, size_t e) {
   scl_roll_loop *l = s->l;
-  const int count = l->count;
+  const size_t count = (size_t)l->count;
   for (int c = 0; c < l->xs; c++) {
+    const scl_roll_element *x = l->x + (size_t)c * count;
     int i = 0;
-    while (i < count && same_element(s->r, l->x[c * count + i], element(s, p, k, e, i))) i++;
-    if (i == count) return c;
+    while (i < l->count && same_element(s->r, x[i], element(s, p, k, e, i))) i++;
+    if (i == l->count) return c;
   }
-  l->x = longer(s->r, l->x, l->xs, &l->x_room, (size_t)count * sizeof *l->x);
+  l->x = longer(s->r, l->x, l->xs, &l->x_room, count * sizeof *l->x);
   if (l->x == NULL) return NONE;
-  for (int i = 0; i < count; i++) l->x[l->xs * count + i] = element(s, p, k, e, i);
+  scl_roll_element *x = l->x + (size_t)l->xs * count;
+  for (int i = 0; i < l->count; i++) x[i] = element(s, p, k, e, i);
   return l->xs++;
 }
 

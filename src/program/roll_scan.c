@@ -163,6 +163,7 @@ static void write_positions(writer *w) {
       x[k] = operand(w, in, n);
       in += n;
     }
+    if (scl_roll_failed(w->r)) return;
     const int made = scl_tape_add(&w->body->tape, (scl_value_kind)v->kind, v->op, v->operands, x,
                                   v->at, v->number);
     w->value[b] = scl_tape_fill(&w->body->tape, made, v->length);
