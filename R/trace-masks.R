@@ -54,6 +54,28 @@ deciding <- function(name, original = get(name, baseenv())) {
   }
 }
 
+# Functions whose value is made of elements of x, which are chosen by its numbers: rule(x, these
+# numbers, ...).
+choosing <- function(name, original, rule) {
+  plain_or_refused <- deciding(name, original)
+  force(rule)
+  function(x, ...) {
+    if (!is_traced(x) || any_traced(...) || is.null(tracing$tape$live)) {
+      return(plain_or_refused(x, ...))
+    }
+    rule(as.vector(x), as.vector(live_value(x)), ...)
+  }
+}
+
+sorted_quantiles <- function(x, known, probs = seq(0, 1, 0.25), na.rm = FALSE, names = TRUE,
+                             type = 7, ...) {
+  if (type != 7) trace_stop("quantile() of a traced value needs type = 7")
+  at <- 1 + (length(known) - 1) * probs
+  x <- x[order(known)]
+  low <- floor(at)
+  x[low] + (at - low) * (x[ceiling(at)] - x[low])
+}
+
 shape_text <- "dimensions cannot depend on a traced value"
 
 call_text <- function(name) {
@@ -141,13 +163,19 @@ base_masks <- function() {
   masks$head <- mover("head", utils::head)
   masks$tail <- mover("tail", tail_plain_or_not)
   for (name in c("seq_len", ":", "numeric", "double", "integer", "vector", "logical",
-                 "seq.int", "which", "which.max", "which.min", "order", "sort", "match", "%in%",
-                 "isTRUE", "isFALSE", "unique", "duplicated", "table", "cut", "all.equal",
-                 "findInterval", "tabulate", "is.element", "identical", "nchar", "quantile",
-                 "median")) {
-    home <- if (name %in% c("quantile", "median")) asNamespace("stats") else baseenv()
-    masks[[name]] <- deciding(name, get(name, home))
+                 "seq.int", "which", "which.max", "which.min", "order", "match", "%in%", "isTRUE",
+                 "isFALSE", "duplicated", "table", "cut", "all.equal", "findInterval", "tabulate",
+                 "is.element", "identical", "nchar")) {
+    masks[[name]] <- deciding(name)
   }
+  masks$sort <- choosing("sort", base::sort, function(x, known, decreasing = FALSE, ...) {
+    x[order(known, decreasing = decreasing)]
+  })
+  masks$unique <- choosing("unique", base::unique, function(x, known, ...) x[!duplicated(known)])
+  masks$quantile <- choosing("quantile", stats::quantile, sorted_quantiles)
+  masks$median <- choosing("median", stats::median, function(x, known, ...) {
+    sorted_quantiles(x, known, 0.5)
+  })
   masks
 }
 
