@@ -175,8 +175,8 @@ stan_vector_function <- function(state, code, jacobian = TRUE) {
 
 stan_named_function <- function(state, code) {
   names <- vapply(state$parameters, `[[`, "", "name")
-  as.function(c(stats::setNames(rep(list(quote(expr = )), length(names)), names),
-                stan_density_body(code, list(), quote(.target))), envir = state$traced)
+  as.function(c(stan_formals(names), stan_density_body(code, list(), quote(.target))),
+              envir = state$traced)
 }
 
 # The parameters of the vector .u, with transformed parameters and generated quantities.

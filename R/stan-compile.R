@@ -232,10 +232,14 @@ stan_function_code <- function(f, cx) {
   cx$lp <- grepl("_(lp|jacobian)$", f$name)
   cx$inside <- TRUE
   args <- vapply(f$args, `[[`, "", "name")
-  formals <- as.pairlist(stats::setNames(rep(list(quote(expr = )), length(args)), args))
   body <- stan_statements(list(f$body), cx)
   if (f$type$base == "void") body <- c(body, list(quote(invisible(NULL))))
-  call("function", formals, stan_braces(body))
+  call("function", stan_formals(args), stan_braces(body))
+}
+
+# Arguments without defaults.
+stan_formals <- function(names) {
+  as.pairlist(stats::setNames(rep(list(quote(expr = )), length(names)), names))
 }
 
 stan_braces <- function(statements) as.call(c(list(as.name("{")), statements))

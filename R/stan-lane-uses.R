@@ -192,15 +192,13 @@ lane_fills <- function(statements, name, size, cx) {
 
 lane_private_before <- function(private, lx) {
   lapply(names(private)[vapply(private, is.list, NA)], function(name) {
-    call("<-", as.name(name), call("stan_empty", call("length", as.name(lx$var)),
-                                   stan_expr(private[[name]], lx$cx)))
+    call("<-", as.name(name), call("stan_empty", lane_count(lx), stan_expr(private[[name]], lx$cx)))
   })
 }
 
 # After the loop they have the values of the last iteration.
 lane_private_after <- function(private, lx) {
   lapply(names(private), function(name) {
-    call("<-", as.name(name), call("stan_lane_last", as.name(name),
-                                   call("length", as.name(lx$var))))
+    call("<-", as.name(name), call("stan_lane_last", as.name(name), lane_count(lx)))
   })
 }

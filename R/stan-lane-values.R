@@ -40,7 +40,7 @@ is_lane_row <- function(e) stan_rank(e$type) == 1L && e$type$base != "tuple"
 lane_row <- function(e, lx) {
   code <- lane_expr(e, lx)
   if (stan_rank(e$type) == 1L && !lane_depends(e, lx)) {
-    return(call("stan_lane_repeat", code, call("length", as.name(lx$var))))
+    return(call("stan_lane_repeat", code, lane_count(lx)))
   }
   code
 }
@@ -50,6 +50,9 @@ lane_operator <- function(e, lx) {
   rank <- vapply(e$args, function(a) stan_rank(a$type), 0L)
   if (max(rank) == 1L) return(lane_row_operator(e, op, rank, lx))
   if (max(rank) > 1L) no_lanes()
+  if (op %in% c("&&", "||") && lane_known(e$args[[1L]], lx) && lane_may_fail(e$args[[2L]])) {
+    return(lane_short_circuit(e, lx))
+  }
   args <- lapply(e$args, lane_expr, lx)
   if (op %in% c("&&", "||")) {
     a <- call("(", call("!=", args[[1L]], 0))
@@ -89,15 +92,33 @@ lane_dot <- function(args, lx) {
   call("rowSums", call("*", lane_expr(args[[1L]], lx), lane_expr(args[[2L]], lx)))
 }
 
-lane_has_index <- function(e) {
+# Whether an expression can be wrong in lanes that do not need it: an index out of bounds, an integer
+# divided by zero, an error in a function of the program.
+lane_may_fail <- function(e) {
   if (!is.list(e)) return(FALSE)
-  if (identical(e$kind, "index")) return(TRUE)
-  any(vapply(e, lane_has_index, NA))
+  if (identical(e$kind, "index") || isTRUE(e$user)) return(TRUE)
+  if (identical(e$kind, "op") && e$op %in% c("/", "%", "%/%") && is_int_type(e$type)) return(TRUE)
+  any(vapply(e, lane_may_fail, NA))
 }
 
-# Both values are computed in all lanes, so that indices must be valid in all.
+# a && b and a || b, where b is computed only in the lanes that need it.
+lane_short_circuit <- function(e, lx) {
+  lane_count(lx)
+  names <- c(lx$var, Filter(function(v) lane_mentions(e$args[[2L]], v), lx$locals))
+  second <- call("function", stan_formals(names), lane_expr(e$args[[2L]], lx))
+  as.call(c(list(quote(stan_lane_logic), e$op == "||", lane_expr(e$args[[1L]], lx), second),
+            lapply(names, as.name)))
+}
+
+# The code of the number of lanes; a function that is the same for any number of them has none.
+lane_count <- function(lx) {
+  if (!nzchar(lx$var)) no_lanes()
+  call("length", as.name(lx$var))
+}
+
+# Both values are computed in all lanes, so that they must be valid in all.
 lane_choice <- function(e, lx) {
-  if (any(vapply(e$args[2:3], lane_has_index, NA))) no_lanes()
+  if (any(vapply(e$args[2:3], lane_may_fail, NA))) no_lanes()
   args <- lapply(e$args, lane_expr, lx)
   call("cl_ifelse", call("(", call("!=", args[[1L]], 0)), args[[2L]], args[[3L]])
 }
@@ -121,7 +142,7 @@ lane_index <- function(e, lx) {
        NULL)
 }
 
-lane_full <- function(code, lx) call("rep_len", code, call("length", as.name(lx$var)))
+lane_full <- function(code, lx) call("rep_len", code, lane_count(lx))
 
 lane_call <- function(e, lx) {
   name <- sub("_lupdf$", "_lpdf", sub("_lupmf$", "_lpmf", e$name))
@@ -200,8 +221,7 @@ lane_function_code <- function(f, lanes, rank, cx) {
   code <- lane_statements(body[-n], lx)
   last <- if (stan_rank(f$type) == 1L) lane_row(body[[n]]$expr, lx) else
     lane_expr(body[[n]]$expr, lx)
-  formals <- stats::setNames(rep(list(quote(expr = )), length(names) + 1L), c(".lanes", names))
-  call("function", as.pairlist(formals), stan_braces(c(code, list(last))))
+  call("function", stan_formals(c(".lanes", names)), stan_braces(c(code, list(last))))
 }
 
 # The functions of the library that work element by element.

@@ -85,7 +85,7 @@ lane_add <- function(total, e, lx, drop = FALSE) {
       lane_full(lane_expr(e$args[[2L]], lx), lx), stan_expr(e$args[[3L]], lx$cx)))))
   }
   code <- lane_expr(e, lx)
-  lanes <- call("length", as.name(lx$var))
+  lanes <- lane_count(lx)
   value <- call("stan_lane_sum", code, lanes)
   if (drop && !isTRUE(e$user)) {
     value <- stan_dropped(value, code, sub("_lp[dm]f$", "", e$name), lanes)
@@ -102,7 +102,7 @@ lane_declaration <- function(s, lx) {
     lx$rows <- union(lx$rows, s$name)
     if (lane_depends(s$sizes[[1L]], lx)) no_lanes()
     if (is.null(s$init)) {
-      return(list(call("<-", name, call("stan_empty", call("length", as.name(lx$var)),
+      return(list(call("<-", name, call("stan_empty", lane_count(lx),
                                         stan_expr(s$sizes[[1L]], lx$cx)))))
     }
     if (!lane_depends(s$init, lx)) no_lanes()

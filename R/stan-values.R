@@ -320,6 +320,15 @@ rep_value <- function(x, n) if (is_traced(x)) stan_elements(x, rep(1L, n)) else 
 # The sum over n lanes of a value that may be the same in all.
 stan_lane_sum <- function(x, n) if (length(x) == 1L) x * n else sum(x)
 
+# a && b, or a || b if `either`: b(lanes) where a does not decide.
+stan_lane_logic <- function(either, a, b, lanes, ...) {
+  open <- stan_lane_mask(a, length(lanes)) != either
+  value <- rep(either + 0, length(lanes))
+  if (!any(open)) return(value)
+  second <- do.call(b, c(list(lanes[open]), lapply(list(...), stan_lane_part, open)))
+  stan_lane_merge(value, open, (second != 0) + 0)
+}
+
 stan_lane_mask <- function(test, n) rep_len(!is.na(test) & test != 0, n)
 
 # The lanes of a branch: a number that is the same in all, elements, or rows.

@@ -112,6 +112,14 @@ test_that("loops, of which some are computed at once", {
   check("real t = 0; for (n in 1:N) t += a[g[n]] * y[n]; target += square(t);",
         function(p) sum(p$a[g] * y)^2)
   check("for (i in 1:0) target += a[i];", function(p) 0)
+  # the second operand is computed only where the first does not decide
+  check("for (n in 1:N) if (n > 1 && g[n - 1] == 2) target += a[1] * n;", function(p) 9 * p$a[1])
+  check("for (n in 1:N) { int k = g[n]; if (n == 1 || g[n - 1] == k) target += s * n; }",
+        function(p) 7 * p$s)
+  check("for (n in 1:N) { int k = 2 - g[n]; target += s * (k != 0 && 3 / k == -3); }",
+        function(p) p$s)
+  check("for (n in 1:N) { int k = 2 - g[n]; target += k == 0 ? s : s * (3 / k); }",
+        function(p) 6 * p$s)
 })
 
 test_that("branches that depend on parameters", {
