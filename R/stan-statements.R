@@ -209,23 +209,27 @@ stan_if <- function(s, cx) {
   if (!cx$traced) return(list(plain(stan_if_test(s$test, cx))))
   changed <- stan_merged(s, cx)
   if (is.null(changed)) return(list(plain(stan_if_test(s$test, cx))))
-  # Both branches are computed if the condition depends on parameters.
+  # Both branches are computed if the condition depends on parameters. The code of each stands once:
+  # twice, that of nested branches would grow as 2^depth.
   cx$ids$last <- cx$ids$last + 1L
-  test <- as.name(sprintf(".test_%d", cx$ids$last))
-  old <- as.name(sprintf(".old_%d", cx$ids$last))
+  own <- function(name) as.name(sprintf(".%s_%d", name, cx$ids$last))
+  test <- own("test")
+  both <- own("both")
+  old <- own("old")
   kept <- as.call(c(list(as.name("list")), lapply(changed, as.name)))
   names(kept) <- c("", changed)
   back <- lapply(changed, function(v) call("<-", as.name(v), call("[[", old, v)))
   merge <- lapply(changed, function(v) {
     call("<-", as.name(v), call("stan_either", test, call("[[", old, v), as.name(v)))
   })
-  both <- stan_braces(c(
-    list(call("<-", old, kept)), as.list(yes)[-1L],
-    list(call("<-", quote(.yes), kept)), back,
-    list(call("<-", old, quote(.yes))),
-    if (!is.null(no)) as.list(no)[-1L], merge))
-  list(call("<-", test, stan_test(s$test, cx)),
-       call("if", call("is_traced_condition", test), both, plain(call("isTRUE", test))))
+  c(list(call("<-", test, stan_test(s$test, cx)),
+         call("<-", both, call("is_traced_condition", test)),
+         call("if", both, call("<-", old, kept)),
+         call("if", call("||", both, call("isTRUE", test)), yes),
+         call("if", both, stan_braces(c(list(call("<-", quote(.yes), kept)), back,
+                                        list(call("<-", old, quote(.yes))))))),
+    if (!is.null(no)) list(call("if", call("||", both, call("!", call("isTRUE", test))), no)),
+    list(call("if", both, stan_braces(merge))))
 }
 
 # The variables that the branches change, if both can be computed and then merged: they have no

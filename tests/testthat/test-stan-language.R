@@ -139,6 +139,17 @@ test_that("branches that depend on parameters", {
           function(p) if (p$a > 0) p$a^2 * p$b else -3 * p$a * p$b,
           "real f(real x) { if (x > 0) return x^2; return -3 * x; }")
   }
+  # the code of nested branches grows with their number
+  size <- vapply(c(5, 10), function(n) {
+    branch <- sprintf("target += %d * a; if (a > %d) { ", seq_len(n), seq_len(n))
+    program <- paste0("parameters { real a; } model { ", strrep("} else target += a;", n), " }")
+    program <- sub("model { ", paste0("model { ", paste(branch, collapse = "")), program,
+                   fixed = TRUE)
+    model <- cl_stan(code = program)
+    expect_equal(as.vector(model()(a = 3.5)), 3.5 * 11)
+    length(all.names(stan_braces(environment(model)$code$model)))
+  }, 0)
+  expect_lt(size[2], 3 * size[1])
 })
 
 test_that("functions of the program", {
