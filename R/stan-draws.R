@@ -93,17 +93,24 @@ stan_draw_values <- function(state, u, random, all, rows) {
     assign(".Random.seed", parallel::nextRNGSubStream(random), envir = globalenv())
   }
   rejected <- 0L
+  first <- NULL
+  # Errors are rejections, as in Stan: the other draws are not lost.
   values <- stan_caught(vapply(seq_len(ncol(u)), function(j) {
-    tryCatch(as.double(unlist(f(u[, j]), use.names = FALSE)), cl_stan_reject = function(e) {
+    tryCatch(as.double(unlist(f(u[, j]), use.names = FALSE)), error = function(e) {
+      if (inherits(e, "cl_stan_fatal")) stop(e)
       rejected <<- rejected + 1L
+      if (is.null(first)) {
+        first <<- sprintf("line %d: %s", as.integer(stan_known$line),
+                          stan_message(conditionMessage(e), conditionCall(e)))
+      }
       parameters <- unlist(stan_plain_parameters(state)(u[, j]), use.names = FALSE)
       c(parameters, rep(NaN, rows - length(parameters)))
     })
   }, numeric(rows)), state$model)
   if (rejected > 0L) {
     statcl_warning("stan", sprintf(paste("the program rejects %s after sampling: their generated",
-                                         "quantities and transformed parameters are NaN"),
-                                   count_of(rejected, "draw")))
+                                         "quantities and transformed parameters are NaN (%s)"),
+                                   count_of(rejected, "draw"), first))
   }
   matrix(values, rows)
 }

@@ -95,4 +95,15 @@ test_that("draws that generated quantities reject are NaN there", {
   })
   draws <- as.array(fit)
   expect_identical(is.nan(draws[, 1, "z"]), draws[, 1, "a"] > 0)
+  few <- function(code) {
+    cl_sample(cl_stan(code = sprintf("parameters { real a; } model { a ~ normal(0, 1); }
+      generated quantities { vector[2] z = [1, a]'; %s }", code)), data = list(), chains = 1,
+      warmup = 20, iter = 20, seed = 1, refresh = 0)
+  }
+  with_cl(engine = "host", {
+    expect_warning(fit <- few("if (a < 0) z[3] = 1;"), "line 2: index 3 of 'z' is out of bounds")
+    expect_error(few("fatal_error(\"stop\");"), "stop", class = "statcl_error_stan")
+  })
+  draws <- as.array(fit)
+  expect_identical(is.nan(draws[, 1, "z[1]"]), draws[, 1, "a"] < 0)
 })
