@@ -147,11 +147,15 @@ stan_data_value <- function(x, size, d) {
                               if (length(size) == 0L) "one element" else
                                 paste(want, collapse = " x ")))
   }
-  if (anyNA(x) && !any(is.nan(x))) stan_data_stop(d, "has missing values")
-  if (d$type$base == "int" && any(x != round(x))) {
-    stan_data_stop(d, sprintf("must be of whole numbers, but has %s", format(x[x != round(x)][1L])))
-  }
   x <- as.double(x)
+  if (any(is.na(x) & !is.nan(x))) stan_data_stop(d, "has missing values")
+  if (d$type$base == "int") {
+    wrong <- x[is.nan(x) | x != round(x) | abs(x) > 2^31 - 1]
+    if (length(wrong) > 0L) {
+      stan_data_stop(d, sprintf("must be of whole numbers of at most 2147483647, but has %s",
+                                format(wrong[1L], digits = 10)))
+    }
+  }
   if (length(size) > 1L) dim(x) <- size
   x
 }

@@ -46,8 +46,10 @@ st_root <- function(s) {
   cl_ifelse(zero, 0, sqrt(cl_ifelse(zero, 1, s)))
 }
 
+st_rep <- function(x, n) rep(x, stan_sizes(n))
+
 st_rep_array <- function(x, ...) {
-  size <- c(...)
+  size <- stan_sizes(...)
   if (length(x) == 1L && is.null(dim(x))) {
     if (length(size) == 1L) return(rep(x, size))
     return(array(x, size))
@@ -55,6 +57,15 @@ st_rep_array <- function(x, ...) {
   shape <- if (is.null(dim(x))) length(x) else dim(x)
   array(rep(as.vector(x), each = prod(size)), c(size, shape))
 }
+
+st_zeros <- function(n) st_rep(0, n)
+
+st_ones <- function(n) st_rep(1, n)
+
+st_one_hot <- function(n, k) stan_put(st_zeros(n), 1, TRUE, k)
+
+# n numbers from a to b.
+st_linspaced <- function(n, a, b) seq(a, b, length.out = stan_sizes(n))
 
 st_append_array <- function(x, y) {
   if (is.null(dim(x))) return(c(x, y))
@@ -220,25 +231,20 @@ stan_functions <- list(
   one = function(x) 1, num_elements = function(x) length(x), size = function(x) length(x),
   size_array = function(x) if (is.null(dim(x))) length(x) else dim(x)[1L],
   dims = function(x) if (is.null(dim(x))) length(x) else dim(x),
-  rep_vector = function(x, n) rep(x, n), rep_row_vector = function(x, n) rep(x, n),
+  rep_vector = st_rep, rep_row_vector = st_rep,
   rep_matrix = function(x, m, n) {
-    if (missing(n)) return(matrix(rep(x, m), length(x), m)) # columns are the vector
-    matrix(rep(x, m * n), m, n)
+    if (missing(n)) return(matrix(st_rep(x, m), length(x), m)) # columns are the vector
+    matrix(rep(x, prod(stan_sizes(m, n))), m, n)
   },
-  rep_matrix_rows = function(x, m) matrix(rep(x, each = m), m, length(x)),
+  rep_matrix_rows = function(x, m) matrix(rep(x, each = stan_sizes(m)), m, length(x)),
   rep_array = st_rep_array,
-  zeros_vector = function(n) rep(0, n), ones_vector = function(n) rep(1, n),
-  zeros_row_vector = function(n) rep(0, n), ones_row_vector = function(n) rep(1, n),
-  zeros_array = function(n) rep(0, n), ones_array = function(n) rep(1, n),
-  zeros_int_array = function(n) rep(0, n), ones_int_array = function(n) rep(1, n),
-  one_hot_vector = function(n, k) replace(rep(0, n), k, 1),
-  one_hot_row_vector = function(n, k) replace(rep(0, n), k, 1),
-  one_hot_array = function(n, k) replace(rep(0, n), k, 1),
-  one_hot_int_array = function(n, k) replace(rep(0, n), k, 1),
+  zeros_vector = st_zeros, zeros_row_vector = st_zeros, zeros_array = st_zeros,
+  zeros_int_array = st_zeros, ones_vector = st_ones, ones_row_vector = st_ones,
+  ones_array = st_ones, ones_int_array = st_ones, one_hot_vector = st_one_hot,
+  one_hot_row_vector = st_one_hot, one_hot_array = st_one_hot, one_hot_int_array = st_one_hot,
   identity_matrix = function(n) diag(n),
-  linspaced_vector = function(n, a, b) seq(a, b, length.out = n),
-  linspaced_row_vector = function(n, a, b) seq(a, b, length.out = n),
-  linspaced_array = function(n, a, b) seq(a, b, length.out = n),
+  linspaced_vector = st_linspaced, linspaced_row_vector = st_linspaced,
+  linspaced_array = st_linspaced,
   linspaced_int_array = function(n, a, b) a + (seq_len(n) - 1) * ((b - a) %/% max(1, n - 1)),
   uniform_simplex = function(n) rep(1 / n, n),
   to_vector = function(x) as.vector(x), to_row_vector = function(x) as.vector(x),

@@ -207,7 +207,15 @@ stan_dot <- function(x, y) {
   sum(x * y)
 }
 
-stan_modulo <- function(x, y) x - y * trunc(x / y)
+# Of integers.
+stan_quotient <- function(x, y) {
+  if (!is_traced(y) && any(y == 0, na.rm = TRUE)) {
+    stop("an integer is divided by zero", call. = FALSE)
+  }
+  trunc(x / y)
+}
+
+stan_modulo <- function(x, y) x - y * stan_quotient(x, y)
 
 # The sum of the log densities of several values.
 stan_total <- function(f, ...) {

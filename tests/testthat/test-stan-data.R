@@ -36,10 +36,13 @@ test_that("faults of data name the variable", {
   expect_match(fault(y = 1:3)[2], "data 'y' has the size 3, but must have 2")
   expect_match(fault(y = c(1, -1))[2], "is -1, but must be at least 0")
   expect_match(fault(N = 1.5)[2], "whole numbers")
+  expect_match(fault(N = 2^31)[2], "at most 2147483647, but has 2147483648")
+  expect_match(fault(N = NaN)[2], "whole numbers")
   expect_match(fault(N = 0)[2], "at least 1")
   expect_match(fault(s = c(0.5, 0.6))[2], "not a simplex")
   expect_match(fault(y = c("a", "b"))[2], "must be numeric")
   expect_equal(fault(y = c(1, NA))[1], "y")
+  expect_match(fault(y = c(NA, NaN))[2], "missing values")
 })
 
 test_that("errors name the line", {
@@ -85,6 +88,15 @@ test_that("categories, sizes and rejected data are checked", {
   expect_match(fault(sprintf(code, "y ~ multinomial(p);"), list(y = 1:3), point), "sizes differ")
   expect_match(fault("data { int N; } parameters { vector[N] z; }", list(N = -1)),
                "'z' cannot be declared: a size is -1")
+  for (size in c("rep_vector(a, N)", "rep_matrix(a, 2, N)", "rep_matrix([a]', N)",
+                 "rep_array(a, N, 2)[1]", "linspaced_vector(N, 0, a)", "ones_vector(N) * a")) {
+    expect_match(fault(sprintf("data { int N; } parameters { real a; } model { target += sum(%s); }",
+                               size), list(N = -1), list(a = 1)), "a size is -1")
+  }
+  for (op in c("/", "%", "%/%")) {
+    expect_match(fault(sprintf("data { int k; } transformed data { int q = 3 %s k; }", op),
+                       list(k = 0)), "an integer is divided by zero")
+  }
   expect_match(fault("transformed data { reject(\"no \", 3); }"), "reject: no 3")
   expect_match(fault("model { target += 1; }", list(), list()), "no parameters")
 })
