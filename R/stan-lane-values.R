@@ -92,7 +92,7 @@ lane_dot <- function(args, lx) {
   call("rowSums", call("*", lane_expr(args[[1L]], lx), lane_expr(args[[2L]], lx)))
 }
 
-# Whether an expression can be wrong in lanes that do not need it: an index out of bounds, an integer
+# Whether an expression can fail in lanes that do not need it: an index out of bounds, an integer
 # divided by zero, an error in a function of the program.
 lane_may_fail <- function(e) {
   if (!is.list(e)) return(FALSE)

@@ -90,8 +90,8 @@ test_that("categories, sizes and rejected data are checked", {
                "'z' cannot be declared: a size is -1")
   for (size in c("rep_vector(a, N)", "rep_matrix(a, 2, N)", "rep_matrix([a]', N)",
                  "rep_array(a, N, 2)[1]", "linspaced_vector(N, 0, a)", "ones_vector(N) * a")) {
-    expect_match(fault(sprintf("data { int N; } parameters { real a; } model { target += sum(%s); }",
-                               size), list(N = -1), list(a = 1)), "a size is -1")
+    code <- "data { int N; } parameters { real a; } model { target += sum(%s); }"
+    expect_match(fault(sprintf(code, size), list(N = -1), list(a = 1)), "a size is -1")
   }
   for (op in c("/", "%", "%/%")) {
     expect_match(fault(sprintf("data { int k; } transformed data { int q = 3 %s k; }", op),

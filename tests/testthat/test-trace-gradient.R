@@ -267,8 +267,8 @@ test_that("retrace = TRUE runs it at every call and decides by the values", {
   expect_equal(f(2), structure(4, gradient = list(a = 4)))
   x <- c(3, 1, 2.5)
   for (h in list(function(a) sum(sort(a) * 1:3), function(a) sum(sort(a, TRUE)[1:2] * 2:3),
-                 function(a) 2 * median(a), function(a) median(a[1:2]), function(a) sum(unique(a)^2),
-                 function(a) sum(quantile(a, c(0.1, 0.6)) * 1:2))) {
+                 function(a) 2 * median(a), function(a) median(a[1:2]),
+                 function(a) sum(unique(a)^2), function(a) sum(quantile(a, c(0.1, 0.6)) * 1:2))) {
     found <- cl_gradient(h, retrace = TRUE)(x)
     expect_equal(as.vector(found), h(x))
     slope <- vapply(1:3, function(i) (h(x + (1:3 == i) / 64) - h(x - (1:3 == i) / 64)) * 32, 0)
