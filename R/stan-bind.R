@@ -106,12 +106,9 @@ stan_values_of <- function(declarations) {
 
 stan_check_transformed <- function(statements, home, cx) {
   for (d in stan_declared(statements)) {
-    if (is.null(d$constraint) || d$constraint$kind %in% c("none", "offset")) next
-    size <- vapply(d$sizes, function(s) stan_eval(stan_expr(s, cx), home, d), 0)
-    spec <- stan_spec(d, size)
-    bounds <- stan_bounds(d$constraint, cx, home, d)
-    wrong <- do.call(stan_violation, c(list(home[[d$name]], spec$kind, spec),
-                                       bounds[intersect(names(bounds), c("lower", "upper"))]))
+    if (is.null(d$constraint)) next
+    wrong <- stan_violation(home[[d$name]], stan_spec(d, stan_size(d, cx, home)),
+                            stan_bounds(d, cx, home))
     if (!is.null(wrong)) {
       stan_abort(sprintf("transformed data '%s' %s", d$name, wrong), d$line, variable = d$name)
     }
@@ -122,7 +119,10 @@ stan_check_transformed <- function(statements, home, cx) {
 stan_layout <- function(declarations, home, cx) {
   last <- 0
   lapply(declarations, function(d) {
-    if (d$type$base == "tuple") stan_abort("parameters cannot be tuples yet", d$line)
+    if (grepl("tuple|complex", d$type$base)) {
+      stan_abort(sprintf("'%s' is of type %s, which parameters cannot be yet", d$name, d$type$base),
+                 d$line)
+    }
     size <- vapply(d$sizes, function(s) {
       stan_eval(call("stan_sizes", stan_expr(s, cx)), home, d)
     }, 0)
@@ -130,18 +130,11 @@ stan_layout <- function(declarations, home, cx) {
     n <- prod(spec$outer) * spec$free
     index <- last + seq_len(n)
     last <<- last + n
-    list(name = d$name, size = size, spec = spec, index = index, constraint = d$constraint,
-         line = d$line, d = d)
+    list(name = d$name, size = size, spec = spec, index = index, d = d)
   })
 }
 
 # ---- functions of the unconstrained vector and of the parameters ---------------------------------
-
-stan_bound_parts <- function(p, cx) {
-  parts <- p$constraint[intersect(names(p$constraint), c("lower", "upper", "offset",
-                                                         "multiplier"))]
-  lapply(Filter(Negate(is.null), parts), stan_expr, cx)
-}
 
 # The statements that make parameters from the vector .u.
 stan_parameter_code <- function(parameters, cx) {
@@ -149,9 +142,9 @@ stan_parameter_code <- function(parameters, cx) {
     n <- length(p$index)
     part <- if (n == 0L) quote(numeric()) else if (n == 1L) call("[[", quote(.u), p$index) else
       call("[", quote(.u), call(":", p$index[1L], p$index[n]))
-    list(call("<-", quote(.line), as.double(p$line)),
+    list(call("<-", quote(.line), as.double(p$d$line)),
          call("<-", quote(.part), as.call(c(list(as.name("st_constrain"), part, p$spec),
-                                            stan_bound_parts(p, cx)))),
+                                            stan_bound_codes(p$d, cx)))),
          call("<-", as.name(p$name), quote(.part[[1L]])),
          quote(.jacobian <- .jacobian + .part[[2L]]))
   }))
@@ -260,7 +253,7 @@ stan_note_line <- function() {
 
 # R's messages of subscripts in words of Stan.
 stan_message <- function(message, call) {
-  if (grepl("subscript out of bounds|subscript", message) && is.call(call)) {
+  if (grepl("subscript", message) && is.call(call)) {
     while (is.call(call) && length(call) > 1L) call <- call[[2L]]
     return(sprintf("an index of '%s' is out of bounds", as.character(call)[1L]))
   }

@@ -152,11 +152,10 @@ stan_call <- function(e, cx) {
   if (isTRUE(e$user)) return(as.call(c(list(stan_user_name(e, cx)), args)))
   name <- sub("_lupdf$", "_lpdf", sub("_lupmf$", "_lpmf", e$name))
   if (name == "target") return(quote(.target))
-  if (cx$traced && name %in% c("log_mix") && length(args) == 3L) {
-    return(as.call(c(list(quote(s.log_mix)), args)))
+  if (name %in% names(stan_higher_order)) {
+    args[[1L]] <- stan_user_name(e$args[[1L]], cx)
+    return(as.call(c(list(as.name(stan_higher_order[[name]])), args)))
   }
-  if (grepl("^(integrate_ode|ode_)", name)) return(stan_ode_call(name, e, args, cx))
-  if (name %in% names(stan_higher_order)) return(stan_function_call(name, e, args, cx))
   types <- lapply(e$args, `[[`, "type")
   if (name %in% names(stan_operator_names)) {
     return(stan_arithmetic(stan_operator_names[[name]], args, types, e$line))
@@ -170,7 +169,7 @@ stan_call <- function(e, cx) {
   }
   row <- stan_library_row(name)
   if (is.null(row)) {
-    stan_abort(sprintf("the function '%s' is not available%s", name, stan_nearest(name)), e$line)
+    stan_abort(sprintf("the function '%s' is not available", name), e$line)
   }
   stan_library_call(name, row, args, types)
 }
@@ -203,14 +202,6 @@ stan_library_call <- function(name, row, args, types) {
   if (!row$density) return(as.call(c(list(symbol), args)))
   if (all(vapply(types, is_scalar_type, NA))) return(as.call(c(list(symbol), args)))
   as.call(c(list(as.name("stan_total"), symbol), args))
-}
-
-stan_nearest <- function(name) {
-  known <- stan_library_names()
-  near <- known[order(utils::adist(name, known))][1:3]
-  near <- near[utils::adist(name, near) <= max(2, nchar(name) %/% 3)]
-  if (length(near) == 0L) return("")
-  sprintf(": did you mean %s?", paste(near, collapse = ", "))
 }
 
 # ---- functions of the program --------------------------------------------------------------------

@@ -252,10 +252,12 @@ stan_free_simplex <- function(x) {
 
 # ---- checks of data ------------------------------------------------------------------------------
 
-# Why a value violates a constraint, or NULL.
-stan_violation <- function(x, kind, spec, lower = -Inf, upper = Inf) {
-  if (kind %in% c("none", "offset")) return(NULL)
-  if (kind == "range") {
+# Why a value violates a constraint with these bounds, or NULL.
+stan_violation <- function(x, spec, bounds) {
+  if (spec$kind %in% c("none", "offset")) return(NULL)
+  if (spec$kind == "range") {
+    lower <- if (is.null(bounds$lower)) -Inf else bounds$lower
+    upper <- if (is.null(bounds$upper)) Inf else bounds$upper
     low <- which(!(x >= lower))
     if (length(low) > 0L) {
       return(sprintf("is %s, but must be at least %s", format(x[low[1L]]),
@@ -272,8 +274,8 @@ stan_violation <- function(x, kind, spec, lower = -Inf, upper = Inf) {
   for (i in seq_len(prod(spec$outer))) {
     one <- flat[(i - 1) * n + seq_len(n)]
     if (length(spec$inner) == 2L) dim(one) <- spec$inner
-    if (!isTRUE(stan_satisfies(one, kind))) {
-      return(sprintf("is not %s", gsub("_", " ", stan_kind_words[[kind]])))
+    if (!isTRUE(stan_satisfies(one, spec$kind))) {
+      return(sprintf("is not %s", stan_kind_words[[spec$kind]]))
     }
   }
   NULL

@@ -82,7 +82,7 @@ read_dump <- function(text) {
 bind_stan_data <- function(declarations, data, home, cx) {
   for (d in declarations) {
     if (d$kind != "decl") next
-    size <- vapply(d$sizes, function(s) stan_eval(stan_expr(s, cx), home, d), 0)
+    size <- stan_size(d, cx, home)
     if (any(size < 0)) {
       stan_data_stop(d, sprintf("has the size %s: sizes must not be negative",
                                 paste(size, collapse = " x ")))
@@ -93,10 +93,7 @@ bind_stan_data <- function(declarations, data, home, cx) {
         stan_data_stop(d, "is missing in 'data'")
     }
     value <- stan_data_value(given, size, d)
-    spec <- stan_spec(d, size)
-    bounds <- stan_bounds(d$constraint, cx, home, d)
-    wrong <- do.call(stan_violation, c(list(value, spec$kind, spec),
-                                       bounds[intersect(names(bounds), c("lower", "upper"))]))
+    wrong <- stan_violation(value, stan_spec(d, size), stan_bounds(d, cx, home))
     if (!is.null(wrong)) stan_data_stop(d, wrong)
     assign(d$name, value, envir = home)
   }
@@ -114,6 +111,11 @@ stan_eval <- function(code, home, d) {
   })
 }
 
+# The sizes of a declaration.
+stan_size <- function(d, cx, home) {
+  vapply(d$sizes, function(s) stan_eval(stan_expr(s, cx), home, d), 0)
+}
+
 # The kind of constraint and the dimensions of a declaration with these sizes.
 stan_spec <- function(d, size) {
   inner <- utils::tail(size, length(size) - d$type$depth)
@@ -122,16 +124,19 @@ stan_spec <- function(d, size) {
        free = stan_free_size(kind, inner))
 }
 
-# The values of a constraint's expressions.
-stan_bounds <- function(constraint, cx, home, d) {
-  parts <- constraint[intersect(names(constraint), c("lower", "upper", "offset", "multiplier"))]
-  parts <- Filter(Negate(is.null), parts)
-  lapply(parts, function(e) stan_eval(stan_expr(e, cx), home, d))
+# The code of a constraint's expressions, and their values.
+stan_bound_codes <- function(d, cx) {
+  parts <- d$constraint[intersect(names(d$constraint), c("lower", "upper", "offset", "multiplier"))]
+  lapply(Filter(Negate(is.null), parts), stan_expr, cx)
 }
+
+stan_bounds <- function(d, cx, home) lapply(stan_bound_codes(d, cx), stan_eval, home, d)
 
 # A value in the declared shape.
 stan_data_value <- function(x, size, d) {
-  if (d$type$base == "tuple") stan_data_stop(d, "is a tuple, which cannot be data yet")
+  if (grepl("tuple|complex", d$type$base)) {
+    stan_data_stop(d, sprintf("is of type %s, which cannot be data yet", d$type$base))
+  }
   if (is.data.frame(x)) x <- as.matrix(x)
   if (is.list(x)) x <- json_array(unname(x))
   if (is.factor(x) || is.list(x) || !(is.numeric(x) || is.logical(x))) {

@@ -86,7 +86,6 @@ stan_densities <- list(
   },
   neg_binomial_2_lpmf = function(n, mu, phi) stats::dnbinom(n, phi, mu = mu, log = TRUE),
   neg_binomial_2_log_lpmf = function(n, eta, phi) stats::dnbinom(n, phi, mu = exp(eta), log = TRUE),
-  geometric_lpmf = function(n, theta) stats::dgeom(n, theta, log = TRUE),
   # ---- cumulative
   normal_lcdf = function(y, mu, sigma) stats::pnorm(y, mu, sigma, log.p = TRUE),
   normal_lccdf = function(y, mu, sigma) stats::pnorm(y, mu, sigma, FALSE, TRUE),

@@ -50,7 +50,7 @@ stan_drawn <- function(state, declarations, all) {
   arguments <- list()
   bounds <- list()
   for (d in declarations) {
-    size <- vapply(d$sizes, function(s) stan_eval(stan_expr(s, cx), state$home, d), 0)
+    size <- stan_size(d, cx, state$home)
     n <- prod(size)
     names <- c(names, stan_element_names(d$name, size))
     arguments <- c(arguments, list(list(name = d$name, index = last + seq_len(n),

@@ -28,13 +28,12 @@ st_distances <- function(x, y, rho) {
   if (length(rho) == 1L) total / rho^2 else total
 }
 
-# f(squared scaled distance) of points x, or of x and y: arguments (x, alpha, rho) or (x, y, alpha,
-# rho).
-st_covariance <- function(f, args) {
+# The covariances of points x, or of x and y: arguments (x, alpha, rho) or (x, y, alpha, rho).
+st_covariance <- function(type, args) {
   two <- length(args) == 4L
   x <- args[[1L]]
-  y <- if (two) args[[2L]] else x
-  args[[2L + two]]^2 * f(st_distances(x, y, args[[3L + two]]))
+  squared <- st_distances(x, if (two) args[[2L]] else x, args[[3L + two]])
+  args[[2L + two]]^2 * distance_formulas[[type]](squared, function() st_root(squared))
 }
 
 # For numbers that are not whole, too.
@@ -111,6 +110,10 @@ st_qr_sign <- function(a) {
   list(q = sweep(qr.Q(f), 2L, sign, "*"), r = sweep(qr.R(f), 1L, sign, "*"))
 }
 
+st_quad_form <- function(a, b) {
+  if (is.null(dim(b))) sum(b * as.vector(a %*% b)) else crossprod(b, a %*% b)
+}
+
 st_matrix_power <- function(a, n) {
   result <- diag(nrow(a))
   for (k in seq_len(n)) result <- result %*% a
@@ -130,15 +133,10 @@ st_matrix_exp <- function(a) {
   total
 }
 
-st_choose_index <- function(v, x, order) order(x, decreasing = !order)
-
 # The eigenvalues in increasing order, as Stan has them.
 st_eigen <- function(a, vectors) {
   f <- eigen(a, symmetric = TRUE)
-  n <- length(f$values)
-  if (!vectors) return(rev(f$values))
-  v <- f$vectors[, n:1, drop = FALSE]
-  v
+  if (vectors) f$vectors[, rev(seq_along(f$values)), drop = FALSE] else rev(f$values)
 }
 
 st_hmm_marginal <- function(log_omega, gamma, rho) {
@@ -210,7 +208,6 @@ stan_functions <- list(
   pi = function() pi, e = function() exp(1), sqrt2 = function() sqrt(2),
   not_a_number = function() NaN, positive_infinity = function() Inf,
   negative_infinity = function() -Inf, machine_precision = function() .Machine$double.eps,
-  get_lp = function() stop("get_lp() is not available: use target()", call. = FALSE),
   # ---- reductions
   sum = function(x) sum(x), prod = function(x) prod(x), mean = function(x) mean(x),
   variance = function(x) if (length(x) < 2L) 0 else stats::var(as.vector(x)),
@@ -286,23 +283,17 @@ stan_functions <- list(
   sort_indices_asc = function(x) order(x), sort_indices_desc = function(x) order(-x),
   rank = function(x, i) sum(x < x[i]),
   cumulative_sum = function(x) cumsum(x),
-  cumulative_prod = function(x) cumprod(x),
   # ---- of vectors
   softmax = function(x) cl_softmax(x), log_softmax = st_log_softmax,
   # ---- matrices
   multiply_lower_tri_self_transpose = function(x) tcrossprod(x * lower.tri(diag(nrow(x)), TRUE)),
   crossprod = function(x) crossprod(x), tcrossprod = function(x) tcrossprod(x),
   diag_pre_multiply = function(v, x) v * x, diag_post_multiply = function(x, v) t(t(x) * v),
-  quad_form = function(a, b) {
-    if (is.null(dim(b))) sum(b * as.vector(a %*% b)) else crossprod(b, a %*% b)
-  },
-  quad_form_sym = function(a, b) {
-    if (is.null(dim(b))) sum(b * as.vector(a %*% b)) else crossprod(b, a %*% b)
-  },
+  quad_form = st_quad_form, quad_form_sym = st_quad_form,
   quad_form_diag = function(x, v) v * t(v * t(x)),
   trace_quad_form = function(a, b) sum(b * (a %*% b)),
   trace_gen_quad_form = function(d, a, b) sum(d * crossprod(b, a %*% b)),
-  trace = function(x) sum(diag(x)), trace_dot = function(x, y) sum(x * t(y)),
+  trace = function(x) sum(diag(x)),
   determinant = function(x) det(x),
   log_determinant = function(x) as.vector(determinant(x)$modulus),
   log_determinant_spd = function(x) 2 * sum(log(diag(chol(x)))),
@@ -334,17 +325,11 @@ stan_functions <- list(
     x
   },
   # ---- covariance functions
-  gp_exp_quad_cov = function(...) st_covariance(function(s) exp(-0.5 * s), list(...)),
-  cov_exp_quad = function(...) st_covariance(function(s) exp(-0.5 * s), list(...)),
-  gp_matern32_cov = function(...) st_covariance(function(s) {
-    r <- sqrt(3) * st_root(s)
-    (1 + r) * exp(-r)
-  }, list(...)),
-  gp_matern52_cov = function(...) st_covariance(function(s) {
-    r <- sqrt(5) * st_root(s)
-    (1 + r + 5 / 3 * s) * exp(-r)
-  }, list(...)),
-  gp_exponential_cov = function(...) st_covariance(function(s) exp(-st_root(s)), list(...)),
+  gp_exp_quad_cov = function(...) st_covariance("exp_quad", list(...)),
+  cov_exp_quad = function(...) st_covariance("exp_quad", list(...)),
+  gp_matern32_cov = function(...) st_covariance("matern32", list(...)),
+  gp_matern52_cov = function(...) st_covariance("matern52", list(...)),
+  gp_exponential_cov = function(...) st_covariance("exponential", list(...)),
   gp_dot_prod_cov = function(x, y, sigma) {
     if (missing(sigma)) {
       sigma <- y

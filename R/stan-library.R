@@ -17,10 +17,6 @@ stan_tables <- function() {
        random = stan_random)
 }
 
-stan_library_names <- function() {
-  sort(c(unlist(lapply(stan_tables(), names), use.names = FALSE), stan_ode_names))
-}
-
 # The environment with the functions, as "s.<name>", and what they call by a name that begins with
 # "st_"; made once.
 stan_library <- function() {

@@ -1,27 +1,13 @@
 # Functions of Stan programs that take functions: differential equations by cl_ode(), and sums over
 # slices. They are called with the program's own functions.
 
-stan_ode_names <- c("integrate_ode", "integrate_ode_rk45", "integrate_ode_bdf",
-                    "integrate_ode_adams", "ode_rk45", "ode_rk45_tol", "ode_bdf", "ode_bdf_tol",
-                    "ode_adams", "ode_adams_tol", "ode_ckrk", "ode_ckrk_tol", "reduce_sum",
-                    "reduce_sum_static", "map_rect")
-
-stan_ode_call <- function(name, e, args, cx) {
-  if (!name %in% stan_ode_names) {
-    stan_abort(sprintf("the function '%s' is not available: ode_rk45() is", name), e$line)
-  }
-  args[[1L]] <- stan_user_name(e$args[[1L]], cx)
-  as.call(c(list(as.name(if (grepl("^integrate", name)) "st_integrate" else
-    if (grepl("_tol$", name)) "st_ode_tol" else "st_ode")), args))
-}
-
-stan_higher_order <- list(reduce_sum = "st_reduce_sum", reduce_sum_static = "st_reduce_sum",
-                          map_rect = "st_map_rect")
-
-stan_function_call <- function(name, e, args, cx) {
-  args[[1L]] <- stan_user_name(e$args[[1L]], cx)
-  as.call(c(list(as.name(stan_higher_order[[name]])), args))
-}
+stan_higher_order <- c(
+  integrate_ode = "st_integrate", integrate_ode_rk45 = "st_integrate",
+  integrate_ode_bdf = "st_integrate", integrate_ode_adams = "st_integrate",
+  ode_rk45 = "st_ode", ode_bdf = "st_ode", ode_adams = "st_ode", ode_ckrk = "st_ode",
+  ode_rk45_tol = "st_ode_tol", ode_bdf_tol = "st_ode_tol", ode_adams_tol = "st_ode_tol",
+  ode_ckrk_tol = "st_ode_tol", reduce_sum = "st_reduce_sum", reduce_sum_static = "st_reduce_sum",
+  map_rect = "st_map_rect")
 
 # Steps between two times; a recorded solution keeps them all.
 st_most_steps <- 100

@@ -223,7 +223,7 @@ stan_if <- function(s, cx) {
     call("<-", as.name(v), call("stan_either", test, call("[[", old, v), as.name(v)))
   })
   c(list(call("<-", test, stan_test(s$test, cx)),
-         call("<-", both, call("is_traced_condition", test)),
+         call("<-", both, call("is_traced", test)),
          call("if", both, call("<-", old, kept)),
          call("if", call("||", both, call("isTRUE", test)), yes),
          call("if", both, stan_braces(c(list(call("<-", quote(.yes), kept)), back,

@@ -250,8 +250,6 @@ stan_either <- function(test, yes, no) {
 # The same for the results of functions.
 stan_branch <- function(test, yes, no) stan_either(test, yes(), no())
 
-is_traced_condition <- function(test) is_traced(test)
-
 stan_and <- function(a, b) {
   if (!is_traced(a)) return(if (isTRUE(a != 0)) b else FALSE)
   a * b

@@ -32,10 +32,21 @@
 #' evaluation, which a message says once. Parts of a loop whose iterations do not depend on each
 #' other are computed for all of them at once.
 #'
-#' A function of the library that is not available is an error when the program is read. Not there
-#' yet are complex numbers, tuples as data or parameters, stiff solvers (`ode_bdf` and
-#' `integrate_ode_bdf` use the Runge-Kutta method of [cl_ode()]), algebraic solvers,
-#' `integrate_1d`, `ode_adjoint`, eigenvalues of parameters, `wiener` and `gaussian_dlm_obs`.
+#' A function of the library that is not available is an error when the program is read. Not
+#' available are
+#' - complex numbers and Fourier transforms; tuples are local variables and results of functions,
+#'   but not data or parameters;
+#' - algebraic solvers, `integrate_1d`, `dae`, `ode_adjoint_tol_ctl`; stiff solvers: `ode_bdf`,
+#'   `ode_adams` and their relatives use the Runge-Kutta method of [cl_ode()];
+#' - `svd`, `qr`, `generalized_inverse`, `csr_extract`, `hmm_hidden_state_prob`, `owens_t`,
+#'   `lambert_w0`, `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
+#' - the distributions `wiener`, `gaussian_dlm_obs`, `dirichlet_multinomial`, `poisson_binomial`,
+#'   `multi_gp_cholesky`, `wishart_cholesky` and `lkj_cov`, and distribution functions of some others,
+#'   such as `skew_normal_lcdf`.
+#'
+#' Eigenvalues, singular values, QR factors and the Bessel functions `bessel_first_kind`,
+#' `bessel_second_kind` and `modified_bessel_first_kind` are there for data and generated quantities;
+#' of parameters they are an error in the first evaluation.
 #' @param file The name of a file with a Stan program.
 #' @param code The program as text, instead of a file.
 #' @param include Folders in which `#include` looks for files.
@@ -49,8 +60,9 @@
 #' @section Errors:
 #' `statcl_error_stan`, with field `line`, for programs that cannot be read, for data that do not
 #' fit their declarations (field `variable`), and for errors in evaluations.
-#' The warning `statcl_warning_stan` says how many draws the program rejects after sampling: their
-#' transformed parameters and generated quantities are NaN.
+#' The warning `statcl_warning_stan` says how many draws the program rejects after sampling, by
+#' `reject()` or an error such as an index out of bounds: their transformed parameters and generated
+#' quantities are NaN.
 #' @seealso [cl_sample()], [cl_gradient()]
 #' @export
 #' @examples
@@ -152,12 +164,13 @@ stan_vector_density <- function(state, jacobian = TRUE, drop = FALSE) {
   key <- paste0("vector", jacobian, drop)
   if (is.null(state[[key]])) {
     if (state$dimension == 0) stan_abort("the program has no parameters", NA)
-    code <- if (drop) stan_code(state$model$program, TRUE) else state$model$code
-    f <- stan_vector_function(state, code, jacobian)
+    f <- stan_vector_function(state, stan_code_of(state$model, drop), jacobian)
     state[[key]] <- stan_compiled(f, list(.u = rep(0.1, state$dimension)), state$model)
   }
   state[[key]]
 }
+
+stan_code_of <- function(model, drop) if (drop) stan_code(model$program, TRUE) else model$code
 
 stan_value <- function(state, given, drop) {
   names <- vapply(state$parameters, `[[`, "", "name")
@@ -178,8 +191,8 @@ stan_value <- function(state, given, drop) {
   names(point) <- names
   key <- paste0("named", drop)
   if (is.null(state[[key]])) {
-    code <- if (drop) stan_code(state$model$program, TRUE) else state$model$code
-    state[[key]] <- stan_compiled(stan_named_function(state, code), point, state$model)
+    f <- stan_named_function(state, stan_code_of(state$model, drop))
+    state[[key]] <- stan_compiled(f, point, state$model)
   }
   stan_caught(do.call(state[[key]], point), state$model)
 }
@@ -208,7 +221,7 @@ stan_unconstrained_start <- function(state, parameters) {
   u <- numeric(state$dimension)
   frame <- new.env(parent = state$plain)
   for (p in state$parameters) {
-    bounds <- stan_bounds(p$constraint, state$model$code$cx, frame, p$d)
+    bounds <- stan_bounds(p$d, state$model$code$cx, frame)
     x <- parameters[[p$name]]
     if (!is.null(x)) {
       x <- stan_shaped(x, p)
