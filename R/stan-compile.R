@@ -189,6 +189,10 @@ stan_variant <- function(name, types) {
     to_array_1d = if (types[[1L]]$depth > 1L) "to_array_1d_rows" else name,
     rows = if (row) "one" else name,
     cols = if (is(1L, "vector")) "one" else name,
+    rows_dot_product = , rows_dot_self = if (is(1L, "vector")) sub("rows", "columns", name)
+      else name,
+    columns_dot_product = , columns_dot_self = if (is(1L, "vector")) sub("columns", "rows", name)
+      else name,
     append_row = if (is(1L, "vector", "real", "int") && is(2L, "vector", "real", "int"))
       "append_vector" else name,
     append_col = if (is(1L, "row_vector", "real", "int") && is(2L, "row_vector", "real", "int"))

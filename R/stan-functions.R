@@ -63,8 +63,15 @@ st_ones <- function(n) st_rep(1, n)
 
 st_one_hot <- function(n, k) stan_put(st_zeros(n), 1, TRUE, k)
 
-# n numbers from a to b.
-st_linspaced <- function(n, a, b) seq(a, b, length.out = stan_sizes(n))
+# n numbers from a to b; one number is b.
+st_linspaced <- function(n, a, b) if (n == 1) b else seq(a, b, length.out = stan_sizes(n))
+
+# n integers from a on: each is repeated if there are more than those up to b.
+st_linspaced_int <- function(n, a, b) {
+  k <- seq_len(stan_sizes(n)) - 1
+  if (n > b - a + 1) return(a + k %/% ((n + b - a) %/% (b - a + 1)))
+  a + k * ((b - a) %/% max(1, n - 1))
+}
 
 st_append_array <- function(x, y) {
   if (is.null(dim(x))) return(c(x, y))
@@ -104,10 +111,18 @@ st_to_matrix <- function(x, m = NULL, n = NULL, col_major = 1) {
   matrix(as.vector(x), m, n, byrow = col_major == 0)
 }
 
-st_qr_sign <- function(a) {
+# The factors with a positive diagonal of R; `all`: those of a square Q.
+st_qr <- function(a, all) {
   f <- qr(a, LAPACK = FALSE)
-  sign <- ifelse(diag(qr.R(f)) < 0, -1, 1)
-  list(q = sweep(qr.Q(f), 2L, sign, "*"), r = sweep(qr.R(f), 1L, sign, "*"))
+  q <- qr.Q(f, complete = all)
+  r <- qr.R(f, complete = all)
+  sign <- c(ifelse(diag(r) < 0, -1, 1), rep(1, ncol(q) - length(diag(r))))
+  list(q = sweep(q, 2L, sign, "*"), r = sweep(r, 1L, sign, "*"))
+}
+
+st_squared_distance <- function(x, y) {
+  stan_same_size(x, y)
+  sum((x - y)^2)
 }
 
 st_quad_form <- function(a, b) {
@@ -216,7 +231,8 @@ stan_functions <- list(
   min = function(x, y) if (missing(y)) min(x) else min(x, y),
   norm1 = function(x) sum(abs(x)), norm2 = function(x) sqrt(sum(x^2)),
   dot_self = function(x) sum(x^2), dot_product = function(x, y) stan_dot(x, y),
-  distance = function(x, y) sqrt(sum((x - y)^2)), squared_distance = function(x, y) sum((x - y)^2),
+  distance = function(x, y) sqrt(st_squared_distance(x, y)),
+  squared_distance = st_squared_distance,
   rows_dot_product = function(x, y) rowSums(st_rows(x) * st_rows(y)),
   columns_dot_product = function(x, y) colSums(st_rows(x) * st_rows(y)),
   rows_dot_self = function(x) rowSums(st_rows(x)^2),
@@ -242,7 +258,7 @@ stan_functions <- list(
   identity_matrix = function(n) diag(n),
   linspaced_vector = st_linspaced, linspaced_row_vector = st_linspaced,
   linspaced_array = st_linspaced,
-  linspaced_int_array = function(n, a, b) a + (seq_len(n) - 1) * ((b - a) %/% max(1, n - 1)),
+  linspaced_int_array = st_linspaced_int,
   uniform_simplex = function(n) rep(1 / n, n),
   to_vector = function(x) as.vector(x), to_row_vector = function(x) as.vector(x),
   to_array_1d = function(x) as.vector(x), to_array_2d = function(x) x, to_matrix = st_to_matrix,
@@ -292,7 +308,7 @@ stan_functions <- list(
   quad_form = st_quad_form, quad_form_sym = st_quad_form,
   quad_form_diag = function(x, v) v * t(v * t(x)),
   trace_quad_form = function(a, b) sum(b * (a %*% b)),
-  trace_gen_quad_form = function(d, a, b) sum(d * crossprod(b, a %*% b)),
+  trace_gen_quad_form = function(d, a, b) sum(t(d) * crossprod(b, a %*% b)),
   trace = function(x) sum(diag(x)),
   determinant = function(x) det(x),
   log_determinant = function(x) as.vector(determinant(x)$modulus),
@@ -313,8 +329,8 @@ stan_functions <- list(
   eigenvalues_sym = function(x) st_eigen(x, FALSE),
   eigenvectors_sym = function(x) st_eigen(x, TRUE),
   singular_values = function(x) svd(x)$d,
-  qr_thin_Q = function(x) st_qr_sign(x)$q, qr_thin_R = function(x) st_qr_sign(x)$r,
-  qr_Q = function(x) st_qr_sign(x)$q, qr_R = function(x) st_qr_sign(x)$r,
+  qr_thin_Q = function(x) st_qr(x, FALSE)$q, qr_thin_R = function(x) st_qr(x, FALSE)$r,
+  qr_Q = function(x) st_qr(x, TRUE)$q, qr_R = function(x) st_qr(x, TRUE)$r,
   matrix_exp = st_matrix_exp, matrix_power = st_matrix_power,
   scale_matrix_exp_multiply = function(t, a, b) st_matrix_exp(t * a) %*% b,
   matrix_exp_multiply = function(a, b) st_matrix_exp(a) %*% b,
@@ -337,7 +353,11 @@ stan_functions <- list(
     }
     sigma^2 + if (is.null(dim(x))) outer(x, y) else tcrossprod(x, y)
   },
-  gp_periodic_cov = function(x, alpha, rho, p) {
-    alpha^2 * exp(-2 * sin(pi * abs(outer(x, x, "-")) / p)^2 / rho^2)
+  gp_periodic_cov = function(...) {
+    a <- list(...)
+    if (length(a) == 4L) a <- a[c(1L, 1:4)]
+    apart <- if (is.null(dim(a[[1L]]))) abs(outer(a[[1L]], a[[2L]], "-")) else
+      st_root(st_distances(a[[1L]], a[[2L]], 1))
+    a[[3L]]^2 * exp(-2 * sin(pi * apart / a[[5L]])^2 / a[[4L]]^2)
   },
   hmm_marginal = st_hmm_marginal)

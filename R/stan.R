@@ -41,12 +41,12 @@
 #' - `svd`, `qr`, `generalized_inverse`, `csr_extract`, `hmm_hidden_state_prob`, `owens_t`,
 #'   `lambert_w0`, `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
 #' - the distributions `wiener`, `gaussian_dlm_obs`, `dirichlet_multinomial`, `poisson_binomial`,
-#'   `multi_gp_cholesky`, `wishart_cholesky` and `lkj_cov`, and distribution functions of some others,
-#'   such as `skew_normal_lcdf`.
+#'   `multi_gp_cholesky`, `wishart_cholesky` and `lkj_cov`, and distribution functions of some
+#'   others, such as `skew_normal_lcdf`.
 #'
 #' Eigenvalues, singular values, QR factors and the Bessel functions `bessel_first_kind`,
-#' `bessel_second_kind` and `modified_bessel_first_kind` are there for data and generated quantities;
-#' of parameters they are an error in the first evaluation.
+#' `bessel_second_kind` and `modified_bessel_first_kind` are there for data and generated
+#' quantities; of parameters they are an error in the first evaluation.
 #' @param file The name of a file with a Stan program.
 #' @param code The program as text, instead of a file.
 #' @param include Folders in which `#include` looks for files.

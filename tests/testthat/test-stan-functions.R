@@ -156,3 +156,31 @@ test_that("covariance functions, GLMs, equations and sums over slices", {
     real part(array[] real x, int a, int b, real k) { return -k * sum(x); }"), "solvers",
     tolerance = 1e-4, digits = 1e-6)
 })
+
+test_that("shapes that matter: columns and rows, tall matrices, few numbers, points with coordinates", {
+  tall <- matrix(c(2, 0.3, 0.5, 0.2, 1.5, 0.1), 3)
+  d <- matrix(c(1, 0, 2, 0.5), 2)
+  x <- cbind(c(0.1, 0.5, 1.3), c(1, 0, 0.4))
+  check_sum(c("dot_product(rows_dot_product(v, v), v) + sum(columns_dot_product(v, v))",
+              "columns_dot_product(v', v') * v + sum(square(rows_dot_product(v', v')))",
+              "sum(square(rows_dot_self(v))) + sum(square(columns_dot_self(v)))",
+              "trace_gen_quad_form(d, a, m) + sum(linspaced_vector(1, 2, v[1]))",
+              "sum(gp_periodic_cov(x, v[1], r, 2)) + sum(gp_periodic_cov(x, x[1:2], v[1], r, 2))",
+              "sum(q * v) + sum(square(k) * v[1]) + sum(square(r2) * v[1])"),
+            function(p) with(p, {
+              apart <- as.matrix(dist(x))
+              k <- v[1]^2 * exp(-2 * sin(pi * apart / 2)^2 / r^2)
+              q <- qr.Q(qr(tall), complete = TRUE)
+              q <- q * rep(c(sign(diag(qr.R(qr(tall)))), 1), each = 3)
+              c(sum(v^3), sum(v^2), sum(v^3), sum(v^2)^2, sum(v^4), sum(v^2)^2,
+                sum(diag(d %*% t(m) %*% matrix(1:9, 3) %*% m)), v[1], sum(k), sum(k[, 1:2]),
+                sum(q %*% v), 10 * v[1] + (1 + 9 + 25) * v[1], sum(qr.R(qr(tall))^2) * v[1])
+            }), list(v = c(0.3, -1, 2), r = 0.7, m = tall), "vector[3] v; real r; matrix[3, 2] m;",
+            "matrix[3, 2] t; matrix[2, 2] d; matrix[3, 3] a; array[3] vector[2] x; int N; }
+            transformed data { matrix[3, 3] q = qr_Q(t); matrix[3, 2] r2 = qr_R(t);
+            vector[7] k = append_row(to_vector(linspaced_int_array(4, 1, 2)),
+                                     to_vector(linspaced_int_array(3, 1, N)));",
+            list(t = tall, d = d, a = matrix(1:9, 3), x = x, N = 6))
+  short <- cl_stan(code = "parameters { vector[4] v; } model { target += distance(v, v[1:2]); }")
+  expect_error(short()(v = 1:4), "sizes differ: 4 and 2", class = "statcl_error_stan")
+})
