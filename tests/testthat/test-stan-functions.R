@@ -157,7 +157,7 @@ test_that("covariance functions, GLMs, equations and sums over slices", {
     tolerance = 1e-4, digits = 1e-6)
 })
 
-test_that("shapes that matter: columns and rows, tall matrices, few numbers, points with coordinates", {
+test_that("functions whose values depend on the shape of their arguments", {
   tall <- matrix(c(2, 0.3, 0.5, 0.2, 1.5, 0.1), 3)
   d <- matrix(c(1, 0, 2, 0.5), 2)
   x <- cbind(c(0.1, 0.5, 1.3), c(1, 0, 0.4))
