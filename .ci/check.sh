@@ -5,9 +5,10 @@
 # installed two or more workers take the steps from one list, the longest first.
 #
 # --long runs every test with all its cases; without it the longest ones take fewer
-# (STATCL_TEST_QUICK), and tests on a device, long tests and planted faults take turns by day, so
-# that the whole stays below a quarter of an hour on two idle cores. STATCL_TEST_TURN, the number of
-# a day since 1970, has the turn of that day.
+# (STATCL_TEST_QUICK), and tests on a device, long tests and planted faults take turns by the day of
+# the commit, so that the whole stays below a quarter of an hour on two idle cores, and the same
+# commit always has the same check. STATCL_TEST_TURN, the number of a day since 1970, has the turn
+# of that day.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . .ci/turn.sh
@@ -20,7 +21,7 @@ export LC_ALL=C.UTF-8
 few= # the tests of steps that run what another step runs too, as a regular expression; all if empty
 case ${1:-} in
   "")
-    export STATCL_TEST_QUICK=1 STATCL_TEST_TURN=${STATCL_TEST_TURN:-$(($(date +%s) / 86400))}
+    export STATCL_TEST_QUICK=1 STATCL_TEST_TURN=${STATCL_TEST_TURN:-$(commit_day)}
     export OPENBLAS_NUM_THREADS=1 # the workers use the cores, threads that wait would take time
     few='^(session|matrix|cholesky|glm)$'
     echo "the turn of day $STATCL_TEST_TURN (STATCL_TEST_TURN)"
