@@ -271,10 +271,38 @@ st_ordered_probit <- function(y, eta, cuts) {
 }
 
 # Linear predictors of the GLM densities; alpha is a number or a vector.
-st_linear <- function(x, alpha, beta) {
-  if (is.null(dim(x))) x <- matrix(x, 1L)
-  alpha + as.vector(x %*% beta)
+st_linear <- function(x, alpha, beta) alpha + as.vector(st_rows(x) %*% beta)
+
+# The density of a generalised linear model, with Stan's arguments; x may be a row vector, y and
+# trials a number.
+st_glm <- function(family, y, ...) {
+  row <- family_row(family)
+  a <- list(...)
+  more <- list()
+  if (row$trials) {
+    more$trials <- a[[1L]]
+    a <- a[-1L]
+  }
+  x <- st_rows(a[[1L]])
+  if (row$ordered) a <- append(a, 0, 1L)
+  if (length(row$aux) > 0L) more[[row$aux]] <- a[[4L]]
+  if (length(y) == 0L || nrow(x) == 0L) return(0)
+  if (row$categorical) st_category(y, length(a[[2L]]))
+  if (row$ordered) st_category(y, length(a[[4L]]) + 1)
+  n <- max(length(y), nrow(x))
+  if (nrow(x) < n) x <- x[rep(1L, n), , drop = FALSE]
+  do.call(cl_glm_lpdf, c(list(family, rep_len(y, n), x, a[[2L]], a[[3L]]), more))
 }
+
+stan_glms <- local({
+  families <- names(Filter(function(row) row$glm, family_table))
+  made <- lapply(families, function(family) {
+    as.function(c(alist(y = , ... = ), bquote(st_glm(.(family), y, ...))))
+  })
+  kind <- vapply(families, function(name) if (family_table[[name]]$least_squares) "lpdf" else
+    "lpmf", "")
+  stats::setNames(made, paste0(families, "_glm_", kind))
+})
 
 st_categorical <- function(y, log_p) {
   if (is.null(dim(log_p))) return(sum(log_p[st_category(y, length(log_p))]))
@@ -322,29 +350,4 @@ stan_totals <- list(
   },
   lkj_corr_cholesky_lpdf = function(L, eta) {
     if (length(L) == 1L) 0 else dlkj_formula(L, eta, log = TRUE)
-  },
-  normal_id_glm_lpdf = function(y, x, alpha, beta, sigma) {
-    sum(stats::dnorm(y, st_linear(x, alpha, beta), sigma, log = TRUE))
-  },
-  bernoulli_logit_glm_lpmf = function(y, x, alpha, beta) {
-    sum(st_logit_binomial(y, 1, st_linear(x, alpha, beta)))
-  },
-  binomial_logit_glm_lpmf = function(n, N, x, alpha, beta) {
-    sum(st_logit_binomial(n, N, st_linear(x, alpha, beta)))
-  },
-  poisson_log_glm_lpmf = function(y, x, alpha, beta) {
-    sum(stats::dpois(y, exp(st_linear(x, alpha, beta)), log = TRUE))
-  },
-  neg_binomial_2_log_glm_lpmf = function(y, x, alpha, beta, phi) {
-    sum(stats::dnbinom(y, phi, mu = exp(st_linear(x, alpha, beta)), log = TRUE))
-  },
-  categorical_logit_glm_lpmf = function(y, x, alpha, beta) {
-    if (is.null(dim(x))) x <- matrix(x, 1L)
-    eta <- sweep(x %*% beta, 2L, alpha, "+")
-    at <- cbind(seq_len(nrow(x)), rep_len(st_category(y, ncol(eta)), nrow(x)))
-    chosen <- eta[at[, 1L] + nrow(x) * (at[, 2L] - 1)]
-    sum(chosen) - sum(log(rowSums(exp(eta))))
-  },
-  ordered_logistic_glm_lpmf = function(y, x, beta, c) {
-    st_ordered(y, st_linear(x, 0, beta), c)
   })

@@ -52,4 +52,18 @@ stan_terms <- list(
   poisson = function(a, k) -k(lgamma(a[[1L]] + 1), 1L),
   poisson_log = function(a, k) -k(lgamma(a[[1L]] + 1), 1L),
   binomial = function(a, k) k(lchoose(a[[2L]], a[[1L]]), 1L, 2L),
-  binomial_logit = function(a, k) k(lchoose(a[[2L]], a[[1L]]), 1L, 2L))
+  binomial_logit = function(a, k) k(lchoose(a[[2L]], a[[1L]]), 1L, 2L),
+  normal_id_glm = function(a, k) {
+    -st_glm_rows(a, 2L) * (log_sqrt_2pi + if (is_traced(a[[5L]])) 0 else mean(log(a[[5L]])))
+  },
+  poisson_log_glm = function(a, k) -st_glm_rows(a, 2L) * mean(lgamma(a[[1L]] + 1)),
+  binomial_logit_glm = function(a, k) st_glm_rows(a, 3L) * mean(lchoose(a[[2L]], a[[1L]])),
+  neg_binomial_2_log_glm = function(a, k) {
+    y <- a[[1L]]
+    phi <- a[[5L]]
+    st_glm_rows(a, 2L) * mean(-lgamma(y + 1) + if (is_traced(phi)) 0 else
+      lgamma(y + phi) - lgamma(phi) + phi * log(phi))
+  })
+
+# The observations of a generalised linear model whose design is argument i.
+st_glm_rows <- function(a, i) max(length(a[[1L]]), nrow(st_rows(a[[i]])))

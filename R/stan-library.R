@@ -13,7 +13,7 @@ stan_library_row <- function(name) {
 }
 
 stan_tables <- function() {
-  list(densities = stan_densities, totals = stan_totals, functions = stan_functions,
+  list(densities = stan_densities, totals = c(stan_totals, stan_glms), functions = stan_functions,
        random = stan_random)
 }
 

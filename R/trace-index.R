@@ -107,7 +107,7 @@ block_of <- function(index, rows) {
   if (n %% m != 0L || i + m > rows) return(NULL)
   columns <- n %/% m
   expected <- index[1L] + rep(seq_len(m) - 1L, columns) +
-    rows * rep(seq_len(columns) - 1L, each = m)
+    as.double(rows) * rep(seq_len(columns) - 1L, each = m)
   if (all(index == expected)) c(rows, i, j, m, columns)
 }
 
