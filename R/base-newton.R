@@ -66,12 +66,15 @@ shortened_step <- function(now, step, to) {
   NULL
 }
 
-# The same for the mode of a Laplace approximation: the point with the last `step`, NULL if there is
-# none.
-newton_mode <- function(now, direction, to) {
-  if (!is.finite(now$value)) return(NULL)
-  found <- newton_search(now, direction, to, 200L, rough = 1e-8)
-  if (found$converged) c(found$now, list(step = found$step))
+# The same for the mode of a Laplace approximation, from the first of `starts`, functions that give
+# points, that leads to one: the point with the last `step`; NULL if there is none.
+newton_mode <- function(starts, direction, to) {
+  for (start in starts) {
+    now <- start()
+    if (!is.finite(now$value)) next
+    found <- newton_search(now, direction, to, 200L, rough = 1e-8)
+    if (found$converged) return(c(found$now, list(step = found$step)))
+  }
 }
 
 # The derivative of at(step) at 0 by differences, of fourth order in h.

@@ -56,7 +56,6 @@ noise_function <- function(problem, scale) {
   f <- function(par, gradient = TRUE) {
     par <- check_gp_parameters(par, names, positive)
     mode <- noise_mode(d, par, last)
-    if (is.null(mode) && !is.null(last)) mode <- noise_mode(d, par, NULL)
     if (is.null(mode)) return(-Inf)
     last <<- mode$b
     inner <- mode$prior %*% mode$w
@@ -126,12 +125,13 @@ noise_mode <- function(d, par, from) {
     now$value <- sum(g * b) / 2 - now$value
     c(now, list(b = b, g = g))
   }
-  now <- at(numeric(length(d$y)))
-  if (is.finite(now$value) && !is.null(from)) { # parameters may be far from those of `from`
+  start <- at(numeric(length(d$y)))
+  starts <- list(function() start)
+  if (!is.null(from)) { # parameters may be far from those of `from`
     other <- at(from)
-    if (other$value < now$value) now <- other
+    starts <- append(starts, function() other, if (other$value < start$value) 0L else 1L)
   }
-  mode <- newton_mode(now, function(now, exact) {
+  mode <- newton_mode(starts, function(now, exact) {
     w <- if (exact) noise_curvature(d, now) else now$w
     inner <- w %*% prior
     diag(inner) <- diag(inner) + 1
@@ -175,7 +175,6 @@ noise_condition <- function(f, par) {
   problem <- e$problem
   par <- check_gp_parameters(par, e$names, e$positive)
   mode <- noise_mode(e$d, par, e$last)
-  if (is.null(mode)) mode <- noise_mode(e$d, par, NULL)
   problem[c("noise_kernel", "kernel")] <- list(NULL, mode$kernel)
   problem$weights <- e$w * exp(-mode$g[e$d$index])
   state <- gp_condition(gp_function(problem), c(unname(coef(mode$kernel)), mode$noise))

@@ -61,7 +61,7 @@ climb_latent <- function(response, aux, step, square, from, known) {
     if (is.finite(now$value)) break
   }
   met <- FALSE
-  found <- newton_mode(now, function(now, exact) {
+  found <- newton_mode(list(function() now), function(now, exact) {
     met <<- !is.null(known) && max(abs(now$f - known$f)) < 0.05 * aux[[1L]]
     new <- if (!met) newton(now$f, now$at, exact)
     if (is.null(new)) return(NULL)

@@ -67,9 +67,8 @@ effects_mode <- function(problem, theta, fixed, aux, u) {
   model <- problem$model
   lambda <- theta_lambda(model, theta)
   at <- function(u) effects_objective(problem, lambda, fixed, u, aux)
-  now <- at(u)
-  if (!is.finite(now$value)) now <- at(lapply(u, `*`, 0))
-  newton_mode(now, function(now, exact) {
+  starts <- list(function() at(u), function() at(lapply(u, `*`, 0)))
+  newton_mode(starts, function(now, exact) {
     w <- if (exact) now$rows$w else pmax(now$rows$w, 0)
     f <- mixed_factor(model, mixed_gram(model, w), lambda)
     if (is.null(f)) return(NULL)

@@ -93,7 +93,7 @@ tmb_newton <- function(o, z) {
     list(z = z, value = if (is.finite(sum(now))) now[1L] else Inf, slope = now[-1L])
   }
   factor <- NULL # damped where H is not positive definite
-  newton_mode(at(z), function(now, exact) {
+  newton_mode(list(function() at(z)), function(now, exact) {
     if (exact) factor <<- block_factor(block_hessian(o, now$z))
     if (is.null(factor) || exact && attr(factor, "damped")) return(NULL)
     half <- block_solve(o, factor, now$slope[u], transpose = TRUE)

@@ -15,7 +15,9 @@ newton_of <- function(f, d, h, other = NULL) {
   }, to = function(now, step, size) at(now$x + size * step$by))
 }
 
-find <- function(p, from) newton_mode(p$at(from), p$direction, p$to)
+find <- function(p, ...) {
+  newton_mode(lapply(c(...), function(from) function() p$at(from)), p$direction, p$to)
+}
 
 test_that("a minimum is found by steps that are halved, and over values that are not finite", {
   p <- newton_of(function(x) x - log(x), function(x) 1 - 1 / x, function(x) 1 / x^2) # -log: x > 0
@@ -27,7 +29,7 @@ test_that("a minimum is found by steps that are halved, and over values that are
   far <- newton_of(function(x) sqrt(1 + x^2), function(x) x / sqrt(1 + x^2),
                    function(x) (1 + x^2)^-1.5) # full steps diverge from |x| > 1
   expect_lt(abs(find(far, 3)$x), 1e-8)
-  expect_null(newton_mode(list(x = 0, value = Inf), far$direction, far$to))
+  expect_null(newton_mode(list(function() list(x = 0, value = Inf)), far$direction, far$to))
 })
 
 test_that("another direction is taken where the function is not convex, if there is one", {
@@ -35,6 +37,7 @@ test_that("another direction is taken where the function is not convex, if there
   d <- function(x) x^3 - x
   h <- function(x) 3 * x^2 - 1
   expect_null(find(newton_of(f, d, h), 0.3))
+  expect_equal(find(newton_of(f, d, h), NaN, 0.3, 0.9)$x, find(newton_of(f, d, h), 0.9)$x)
   found <- find(newton_of(f, d, h, function(x) 3 * x^2 + 1), 0.3)
   expect_equal(found$x, 1, tolerance = 1e-8)
   expect_identical(names(found$step), c("by", "decrement"))
