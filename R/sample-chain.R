@@ -18,6 +18,7 @@ new_chain <- function(job, id) {
                  rep_len(o$inverse_metric, length(at)))
   s$native <- .Call(r_chain_make, at, as.double(options), job$states[[id]])
   s$started <- NULL
+  s$report_at <- 1
   look_at(s)
   s
 }
@@ -69,10 +70,9 @@ is_failure <- function(e) {
        identical(call[[1L]], quote(solve.default)) && grepl("singular", conditionMessage(e)))
 }
 
-# Gives the chain the result at s$at, and sets the next point. If iterations are reported, it stops
-# after each of them.
+# Gives the chain the result at s$at, and sets the next point.
 take_answer <- function(s, value, gradient) {
-  goal <- if (is.null(s$progress)) .Machine$integer.max else s$iteration_done + 1L
+  goal <- if (is.null(s$progress)) .Machine$integer.max else s$report_at
   at <- .Call(r_chain_step, s$native, value, gradient, goal)
   if (is.integer(at)) {
     ended <- judge_stop(s, at)

@@ -296,8 +296,6 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
   place <- function(chains) vapply(chains, function(s) max(1L, s$program$share), 0L)
   most <- tabulate(place(chains))
   control <- chains[[1L]]$control
-  total <- control$warmup + control$iter
-  by <- if (control$refresh > 0) control$refresh else total
   running <- Filter(function(s) !is.null(s$at) && !s$waits, chains)
   repeat {
     if (length(running) == 0L) {
@@ -314,10 +312,10 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
       vectors <- mapply(mapped_vectors, targets, lengths(shares), most[as.integer(names(shares))])
     }
     # In lockstep a device that has one chain fewer waits for the others.
-    seconds <- if (length(shares) > 1L) 0.05 else 0.25
+    seconds <- if (length(shares) > 1L) 0.05 else report_seconds
     stops <- .Call(r_chains_run, lapply(running, `[[`, "native"), unname(targets),
                    lengths(shares, FALSE), as.integer(vectors),
-                   as.integer(pmin(total, (done %/% by + 1) * by)),
+                   as.integer(next_multiple(done, control)),
                    min(seconds, until - seconds_now()))
     for (i in seq_along(running)) judge_compiled(running[[i]], stops[i], done[i], evaluate)
     keep_checkpoint(chains[[1L]]$checkpoint)

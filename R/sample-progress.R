@@ -1,7 +1,7 @@
 # The progress of cl_sample() and the remaining time.
 
-# function(s), called after each iteration of a chain, while `waiting` chains have not begun; NULL
-# for no output.
+# function(s), called when a chain has reached the iteration s$report_at; it sets the next one.
+# `waiting` chains have not begun. NULL for no output.
 progress_line <- function(job, waiting) {
   control <- job$control
   if (control$refresh == 0 && !control$announce) return(NULL)
@@ -9,6 +9,7 @@ progress_line <- function(job, waiting) {
   # Iteration and time of the last doubling of the count: later iterations predict the remaining
   # ones better than the first.
   recent <- before <- c(0, seconds_now())
+  shown <- 0
   function(s) {
     i <- s$iteration
     now <- seconds_now()
@@ -16,12 +17,28 @@ progress_line <- function(job, waiting) {
       before <<- recent
       recent <<- c(i, now)
     }
-    left <- (now - before[2L]) / (i - before[1L]) * (total - i + waiting * total)
+    pace <- (now - before[2L]) / (i - before[1L])
+    left <- pace * (total - i + waiting * total)
+    s$report_at <- if (control$announce) i + max(1, min(i, report_seconds / pace)) else
+      next_multiple(i, control)
     if (i >= 0.1 * total || now - job$started > 30) announce(job, left)
-    if (control$refresh > 0 && (i %% control$refresh == 0 || i == total) && is_due(job)) {
+    if (control$refresh > 0 && (i %/% control$refresh > shown || i == total) && is_due(job)) {
+      shown <<- i %/% control$refresh
       show_progress(s$id, i, control, s$elapsed + now - s$started, left)
     }
   }
+}
+
+# Between two looks at a chain if the user has not set `refresh`: a look takes longer than a short
+# iteration.
+report_seconds <- 0.25
+
+# The iterations at which chains that have done `i` stop for a line that the user asked for. Without
+# such lines they never wait for each other.
+next_multiple <- function(i, control) {
+  total <- control$warmup + control$iter
+  if (control$announce || control$refresh == 0) return(rep(total, length(i)))
+  pmin(total, (i %/% control$refresh + 1) * control$refresh)
 }
 
 # The same for the states of workers.

@@ -9,13 +9,16 @@
  *   r_chain_place(chain, centre, jitter): the new start, near the centre
  *   r_chain_step(chain, value, gradient, iterations): takes the result at the chain's point, whose
  *       gradient may be NULL; the next point, or scl_chain_stop if the chain stops or has done this
- *   many iterations r_chain_clock(chain, runs) r_chains_run(chains, targets, counts, vectors,
- *   goals, seconds): scl_chain_stop of each of a
+ *       many iterations
+ *   r_chain_clock(chain, runs)
+ *   r_chains_run(chains, targets, counts, vectors, goals, seconds): scl_chain_stop of each of a
  *       list of chains: the first counts[1] of them over the first target, vectors[1] at once, and
- *       so on (scl_chain_groups_run()); get_target() describes a target r_chains_pool(chains):
- *   chains that wait for each other continue (scl_chains_pool()) r_target_run(target, x): value and
- *   gradient r_chain_state(chain, all): a list; with draws and figures in columns if `all`
- *   r_chain_save(chain): its image, a raw vector r_chain_restore(chain, image) */
+ *       so on (scl_chain_groups_run()); get_target() describes a target
+ *   r_chains_pool(chains): chains that wait for each other continue (scl_chains_pool())
+ *   r_target_run(target, x): value and gradient
+ *   r_chain_state(chain, all): a list; with draws and figures in columns if `all`
+ *   r_chain_save(chain): its image, a raw vector
+ *   r_chain_restore(chain, image) */
 #include "r/entries.h"
 #include "r/pointer.h"
 #include "r/program.h"

@@ -396,6 +396,20 @@ test_that("progress is shown on request only", {
   expect_match(lines[4], "chain 1: 40 of 40 (sampling)", fixed = TRUE)
 })
 
+test_that("chains stop for lines that were asked for only, short iterations seldom", {
+  control <- list(warmup = 50, iter = 50, refresh = 10, announce = TRUE)
+  expect_identical(next_multiple(c(0, 57), control), c(100, 100))
+  job <- list2env(list(control = control, started = seconds_now()))
+  s <- list2env(list(iteration = 40, id = 1L))
+  progress_line(job, 0)(s)
+  expect_gt(s$report_at, 60)
+  control$announce <- job$control$announce <- FALSE
+  expect_identical(next_multiple(c(0, 57, 99, 10), control), c(10, 60, 100, 20))
+  s <- list2env(list(iteration = 45, id = 1L, elapsed = 0, started = 0))
+  capture.output(progress_line(job, 0)(s), type = "message")
+  expect_identical(s$report_at, 50)
+})
+
 test_that("the remaining time is shown with the progress, and once if it is long", {
   said <- function(..., delay = 0) {
     slow <- function(x) {
