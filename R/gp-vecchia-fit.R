@@ -90,14 +90,15 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
     target <- gp_target(problem, space, prior, "ml", search_reporter(progress))
     from <- pmin(pmax(search_point(space, par), bounds$lower), bounds$upper)
     if (!is.finite(target$screen(from))) stop(target$fault())
-    # without information: the curvature of the first fit
-    scale <- if (!is.null(target$hessian)) 1 else
-      small_on_host(curvature_scale(gp_target(some, space, prior, "ml", function(...) NULL), from,
-                                    bounds))
-    best <- tryCatch(stats::nlminb(from, target$value, target$gradient, target$hessian,
-                                   scale = scale, lower = bounds$lower, upper = bounds$upper,
-                                   control = control),
-                     interrupt = function(e) list(message = "interrupted", convergence = 1L))
+    best <- tryCatch(if (is.null(target$hessian)) {
+      # in the units of the curvature of the first fit
+      scale <- small_on_host(curvature_scale(
+        gp_target(some, space, prior, "ml", function(...) NULL), from, bounds))
+      stats::nlminb(from, target$value, target$gradient, scale = scale, lower = bounds$lower,
+                    upper = bounds$upper, control = control)
+    } else {
+      scoring_search(target, from, bounds, control)
+    }, interrupt = function(e) list(message = "interrupted", convergence = 1L))
     at <- if (is.null(best$par)) target$best() else best$par
     found <- search_result(space, target, best, at)
     counts <- counts + c(found$evaluations, found$not_pd)
@@ -110,6 +111,19 @@ vecchia_search <- function(problem, space, prior, starts, control, progress, wor
   found[c("evaluations", "not_pd")] <- as.list(counts)
   found["trials"] <- list(NULL)
   c(found, list(vecchia = problem$vecchia))
+}
+
+# Fisher scoring, which is fast at first; where the likelihood is so flat that it takes ever smaller
+# steps, differences of gradients find the optimum.
+scoring_search <- function(target, from, bounds, control) {
+  run <- function(from, control, hessian = NULL, scale = 1) {
+    stats::nlminb(from, target$value, target$gradient, hessian, scale = scale,
+                  lower = bounds$lower, upper = bounds$upper, control = control)
+  }
+  found <- run(from, utils::modifyList(list(iter.max = 20L), control), target$hessian)
+  if (!found$message %in% limit_messages) return(found)
+  scale <- curvature_scale(target, found$par, bounds, target$hessian(found$par))
+  run(found$par, control, scale = scale)
 }
 
 # The units of distances at parameters.
