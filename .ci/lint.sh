@@ -126,6 +126,7 @@ perl .ci/function_sizes.pl 80 inst/kernels/*/*.h inst/kernels/*/*.cl |
 
 # ---- R and shell -----------------------------------------------------------------------------
 Rscript .ci/rooms.R 2>&1 | rule "R's rooms as in CONTRIBUTING.md; no name twice or nowhere"
+perl .ci/named.pl | rule "names that prose mentions exist"
 rfiles=$(grep -E '\.R$' <<< "$text" || true)
 if [ -n "$rfiles" ]; then
   grep -nE '\|>|\\\(' $rfiles | grep -vE '"[^"]*(\|>|\\\()[^"]*"|#.*' | rule "R syntax of R 4.0"

@@ -56,6 +56,16 @@ plant "sh syntax" cleanup 'fi'
 plant "configure is plain sh" configure '[[ a == b ]]'
 plant "R's rooms" R/base-conditions.R 'climbs <- function() cl_glm()'
 plant "R's rooms" R/base-seed.R 'lost <- function(x) defined_nowhere(x)'
+named="names that prose mentions exist"
+plant "$named" README.md '`cl_nowhere()`'
+plant "$named" NEWS.md '`cl_sample(refreshes = 1)`'
+plant "$named" CONTRIBUTING.md '`R/no-such.R`'
+plant "$named" vignettes/glm.Rmd 'STATCL_NOTHING'
+plant "$named" bench/README.md '`./dev nothing`'
+plant "$named" vignettes/internals.Rmd '`cl_likelihood()` (`R/base-seed.R`)'
+plant "$named" R/cv.R '# By gone_for_good().'
+plant "$named" src/ops/lu.c '/* See `no_such_name`. */'
+plant "$named" R/gp.R "# options(statcl.nothing): \`statcl.nothing\`"
 git add -A
 
 found=$(bash .ci/lint.sh || true)

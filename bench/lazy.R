@@ -144,8 +144,8 @@ in_turn(list(
   },
   "Bayesian linear regression, by hand" = by_hand_regression), size, bytes = 8 * n * (k + 2))
 
-# Likelihoods of the table in R/glm.R as plain expressions, value only, next to the family's own
-# pass.
+# Likelihoods of the table in R/family-table.R as plain expressions, value only, next to the
+# family's own pass.
 counts <- as.double(rpois(n, 2))
 success <- as.double(counts > 1)
 b <- rnorm(k) / k

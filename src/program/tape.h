@@ -3,7 +3,7 @@
  * and operations without effect are omitted.
  *
  * Operands are given by their index in the list. The first failure (memory, operands that do not
- * fit) is kept: later calls return index 0, and scl_tape_status() returns the failure. Rules can
+ * fit) is kept: later calls return index 0, and `status` of the tape has the failure. Rules can
  * therefore be written as formulas. */
 #ifndef SCL_PROGRAM_TAPE_H
 #define SCL_PROGRAM_TAPE_H
