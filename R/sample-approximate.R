@@ -27,7 +27,7 @@
 #' *JMLR* 25(72)), and the shape of their tail, Pareto's k, shows how reliable they are: up to 0.7,
 #' weighted or resampled draws are good; above it, a warning says that the approximation is poor.
 #'
-#' @param log_density,init,transform,check_gradient As for [cl_sample()]. `init` may also be a
+#' @param log_density,init,transform,check_gradient,data As for [cl_sample()]. `init` may also be a
 #'   result of these functions, or of [cl_optimise()].
 #' @param draws Number of draws.
 #' @param resample Whether draws are drawn again, with replacement, by their weights.
@@ -61,11 +61,11 @@
 #' fit
 #' cl_sample(f, fit, chains = 2, warmup = 100, iter = 100, seed = 1) # with the same transform
 cl_laplace <- function(log_density, init, transform = NULL, draws = 1000, resample = FALSE,
-                       seed = NULL, check_gradient = TRUE) {
+                       seed = NULL, check_gradient = TRUE, data = NULL) {
   call <- sys.call()
   draws <- check_count(draws, "draws", 1)
   with_model_seed(seed, {
-    m <- open_model(log_density, init, transform, check_gradient = check_gradient)
+    m <- open_model(log_density, init, transform, check_gradient = check_gradient, data = data)
     m$call <- call
     found <- find_mode(m$at, m$starts[[1L]])
     root <- tryCatch(chol.default(-found$hessian), error = function(e) NULL)
@@ -88,7 +88,7 @@ cl_laplace <- function(log_density, init, transform = NULL, draws = 1000, resamp
 #' @export
 cl_pathfinder <- function(log_density, init, transform = NULL, draws = 1000, paths = 4,
                           jitter = 2, history = 6, max_iter = 500, resample = TRUE, seed = NULL,
-                          check_gradient = TRUE) {
+                          check_gradient = TRUE, data = NULL) {
   call <- sys.call()
   draws <- check_count(draws, "draws", 1)
   paths <- as.integer(check_count(paths, "paths", 1))
@@ -96,7 +96,8 @@ cl_pathfinder <- function(log_density, init, transform = NULL, draws = 1000, pat
   history <- check_count(history, "history", 1)
   max_iter <- check_count(max_iter, "max_iter", 1)
   with_model_seed(seed, {
-    m <- open_model(log_density, init, transform, paths, jitter, check_gradient = check_gradient)
+    m <- open_model(log_density, init, transform, paths, jitter, check_gradient = check_gradient,
+                    data = data)
     m$call <- call
     best <- lapply(m$starts, function(start) {
       best_on_path(m, climb(m$at, start, max_iter, history, keep = TRUE))
@@ -114,7 +115,8 @@ cl_pathfinder <- function(log_density, init, transform = NULL, draws = 1000, pat
 #' @rdname cl_laplace
 #' @export
 cl_vi <- function(log_density, init, transform = NULL, draws = 1000, samples = NULL,
-                  max_iter = 1000, resample = FALSE, seed = NULL, check_gradient = TRUE, rank = 0) {
+                  max_iter = 1000, resample = FALSE, seed = NULL, check_gradient = TRUE, rank = 0,
+                  data = NULL) {
   call <- sys.call()
   draws <- check_count(draws, "draws", 1)
   rank <- as.integer(check_count(rank, "rank"))
@@ -122,7 +124,7 @@ cl_vi <- function(log_density, init, transform = NULL, draws = 1000, samples = N
   samples <- check_count(samples, "samples", max(2, 2 * rank + 2))
   max_iter <- check_count(max_iter, "max_iter", 1)
   with_model_seed(seed, {
-    m <- open_model(log_density, init, transform, check_gradient = check_gradient)
+    m <- open_model(log_density, init, transform, check_gradient = check_gradient, data = data)
     m$call <- call
     d <- length(m$starts[[1L]])
     start <- list(elbo = -Inf)

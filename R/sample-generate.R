@@ -16,10 +16,12 @@
 #' @param fit A result of [cl_sample()] or of [cl_laplace()] and its relatives, or a fit of
 #'   [cl_glm()] or [cl_gp()] with `method = "mcmc"`.
 #' @param f A function of a draw that returns numbers: a vector, a matrix, or a list of these by
-#'   name, with the same lengths at every draw.
+#'   name, with the same lengths at every draw. Or a program of [cl_stan()] whose parameters are
+#'   among those of the draws: its transformed parameters and generated quantities.
 #' @param seed An integer for the random numbers in `f`; `NULL`: the state of R's generator.
 #' @param batch `FALSE`: call `f` at each draw. `TRUE`: record it, or give the error that prevents
 #'   this. `NULL` chooses.
+#' @param data `NULL`, or the data of `f`, a program of [cl_stan()].
 #' @return An array iteration x chain x variable of class `"draws_array"`, which the package
 #'   posterior understands (`posterior::as_draws_rvars()`, `posterior::summarise_draws()`).
 #' @section Errors:
@@ -37,17 +39,18 @@
 #' quantile(ratio, c(0.05, 0.95))
 #' replicated <- cl_generate(fit, function(mu, tau) rnorm(32, mu, tau), seed = 1)
 #' dim(replicated)
-cl_generate <- function(fit, f, seed = NULL, batch = NULL) {
+cl_generate <- function(fit, f, seed = NULL, batch = NULL, data = NULL) {
   draws <- if (inherits(fit, c("cl_sample", "cl_glm", "cl_gp"))) fit_draws(fit)
   if (is.null(draws)) {
     abort_argument("fit", sprintf("'fit' must be a result of cl_sample(), not %s", describe(fit)))
   }
   check_function(f, "f")
+  if (inherits(f, "cl_stan")) f <- f(data)
   if (!is.null(batch)) check_flag(batch, "batch")
   if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
   x <- t(as.matrix(draws))
-  call_f <- draw_caller(f, rownames(x), if (inherits(fit, "cl_sample")) draws$arguments)
-  values <- with_seed(seed, generate_values(call_f, x, batch, dim(draws$draws)[1L]))
+  arguments <- if (inherits(fit, "cl_sample")) draws$arguments
+  values <- with_seed(seed, values_at_draws(f, x, arguments, batch, dim(draws$draws)[1L]))
   size <- dim(draws$draws)[1:2]
   structure(array(t(values), c(size, nrow(values)),
                   list(iteration = as.character(seq_len(size[1L])),
@@ -55,11 +58,23 @@ cl_generate <- function(fit, f, seed = NULL, batch = NULL) {
             class = c("draws_array", "draws", "array"))
 }
 
+# The values of f at the draws in columns of x, a row for each variable.
+values_at_draws <- function(f, x, arguments, batch, iterations) UseMethod("values_at_draws")
+
+values_at_draws.default <- function(f, x, arguments, batch, iterations) {
+  call_f <- draw_caller(f, rownames(x), arguments)
+  generate_values(call_f, x, batch, iterations)
+}
+
+# The arguments of draws without any: a number each.
+single_arguments <- function(names) {
+  Map(function(name, k) list(name = name, index = k), names, seq_along(names))
+}
+
 # function(x) that calls f with the parameters in the vector x.
 draw_caller <- function(f, names, arguments) {
   as_list <- !is.null(arguments)
-  if (!as_list) arguments <- Map(function(name, k) list(name = name, index = k), names,
-                                 seq_along(names))
+  if (!as_list) arguments <- single_arguments(names)
   by_name <- vapply(arguments, `[[`, "", "name", USE.NAMES = FALSE)
   takes <- names(formals(args(f)))
   used <- if ("..." %in% takes && as_list) by_name else intersect(by_name, takes)

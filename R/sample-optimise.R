@@ -10,7 +10,7 @@
 #' chapter 7) on the unconstrained scale, followed by Newton steps. Second derivatives are
 #' differences of gradients: two evaluations for each parameter.
 #'
-#' @param log_density,init,transform,check_gradient As for [cl_sample()], with one start.
+#' @param log_density,init,transform,check_gradient,data As for [cl_sample()], with one start.
 #' @param jacobian Whether the Jacobian of the transforms is part of the density. `FALSE`: the mode
 #'   of the density of the parameters themselves, which does not depend on the transforms. `TRUE`:
 #'   the mode on the unconstrained scale, on which the sampler moves.
@@ -45,13 +45,14 @@
 #' fit
 #' confint(fit)
 cl_optimise <- function(log_density, init, transform = NULL, jacobian = FALSE, hessian = TRUE,
-                        max_iter = 1000, check_gradient = TRUE) {
+                        max_iter = 1000, check_gradient = TRUE, data = NULL) {
   check_flag(jacobian, "jacobian")
   check_flag(hessian, "hessian")
   max_iter <- check_count(max_iter, "max_iter", 1)
-  m <- open_model(log_density, init, transform, check_gradient = check_gradient)
+  m <- open_model(log_density, init, transform, check_gradient = check_gradient, data = data,
+                  jacobian = jacobian)
   m$call <- sys.call()
-  at <- if (jacobian) m$at else without_jacobian(m)
+  at <- if (jacobian || !is.null(m$own)) m$at else without_jacobian(m)
   found <- find_mode(at, m$starts[[1L]], hessian, max_iter)
   if (!is.null(m$own)) m$layout$own <- m$own$parameters
   names <- drawn_layout(m$layout)$names
@@ -74,12 +75,15 @@ cl_optimise <- function(log_density, init, transform = NULL, jacobian = FALSE, h
 
 # The density as cl_sample() opens it, with `paths` starts. m$at(u) gives list(value, gradient),
 # where the value is -Inf and the gradient zero if the density cannot be computed; m$many(u) gives
-# the same for points in columns, one below the other.
+# the same for points in columns, one below the other. jacobian = FALSE: without the Jacobian of a
+# model's own parameters.
 open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, seed = NULL,
-                       check_gradient = TRUE) {
-  log_density <- as_density(log_density)
+                       check_gradient = TRUE, data = NULL, jacobian = TRUE) {
+  log_density <- density_with(log_density, data)
   check_function(log_density, "log_density")
   if (missing(init)) init <- own_start(log_density)
+  own <- attr(log_density, "own", exact = TRUE)
+  if (!jacobian && !is.null(own)) log_density <- structure(own$plain(), own = own)
   control <- sample_control(0, 1, "nuts", 0.8, 1, 1, "diag", 1, FALSE)
   control$nan <- "reject"
   job <- new_job(log_density, init, transform, paths, control, jitter, 1L)
@@ -87,7 +91,7 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
   evaluate <- make_evaluator(log_density, job$layout, "reject")
   m <- new.env(parent = emptyenv())
   m$layout <- job$layout
-  m$own <- attr(log_density, "own", exact = TRUE)
+  m$own <- own
   m$started <- job$started
   m$evaluations <- m$failures <- 0
   s <- new_chain(job, 1L)
@@ -148,14 +152,6 @@ model_figures <- function(m) {
 # The density without the Jacobian of the transforms.
 without_jacobian <- function(m) {
   layout <- m$layout
-  if (!is.null(m$own)) {
-    return(function(u) {
-      value <- m$own$plain(u)
-      slope <- unlist(attr(value, "gradient"), use.names = FALSE)
-      if (!is.finite(value + sum(slope))) return(list(-Inf, numeric(length(u))))
-      list(as.vector(value), slope)
-    })
-  }
   if (length(layout$blocks) == 0L) return(m$at)
   function(u) {
     answer <- m$at(u)

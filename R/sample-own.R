@@ -6,12 +6,17 @@
 #               random numbers
 #   parameters  the same for the parameters alone
 #   free        function(init): the unconstrained vector of a list of parameters
-#   plain       the density without Jacobians
+#   plain       function(): the density without Jacobians
 
 # What cl_sample() and its relatives evaluate for a density or a model of the user.
 as_density <- function(x) UseMethod("as_density")
 
 as_density.default <- function(x) x
+
+# The same for a function of data that returns one.
+density_with <- function(x, data) {
+  as_density(if (!is.null(data) && is.function(x)) x(data) else x)
+}
 
 own_layout <- function(own, transform) {
   if (!is.null(transform)) {

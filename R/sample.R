@@ -242,8 +242,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                       refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60,
                       pooled = FALSE, start = c("init", "pathfinder", "mode", "random"),
                       devices = NULL, rank = NULL, data = NULL) {
-  if (!is.null(data) && is.function(log_density)) log_density <- log_density(data)
-  log_density <- as_density(log_density)
+  log_density <- density_with(log_density, data)
   if (!is.function(log_density)) {
     abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
                                           describe(log_density)))

@@ -16,7 +16,33 @@ as_density.cl_stan_density <- function(x) {
     drawn = stan_drawn(state, c(parameters, outputs), TRUE),
     parameters = stan_drawn(state, parameters, FALSE),
     free = function(init) stan_unconstrained_start(state, init),
-    plain = function(u) stan_vector_density(state, FALSE)(.u = u)))
+    plain = function() stan_vector_density(state, FALSE)))
+}
+
+# Transformed parameters and generated quantities, for draws of the program's parameters.
+values_at_draws.cl_stan_density <- function(f, x, arguments, batch, iterations) {
+  state <- environment(f)$state
+  if (is.null(arguments)) arguments <- single_arguments(rownames(x))
+  parameters <- lapply(state$parameters, `[[`, "d")
+  names <- vapply(parameters, `[[`, "", "name")
+  used <- match(names, vapply(arguments, `[[`, "", "name"))
+  if (anyNA(used)) {
+    abort_argument("fit", sprintf("the draws have no '%s', a parameter of the program",
+                                  names[is.na(used)][1L]))
+  }
+  outputs <- stan_outputs(state$model$program)
+  if (length(outputs) == 0L) {
+    abort_argument("f", "the program has no transformed parameters or generated quantities")
+  }
+  u <- vapply(seq_len(ncol(x)), function(j) {
+    given <- lapply(arguments[used], function(a) x[a$index, j])
+    stan_unconstrained_start(state, stats::setNames(given, names), "fit")
+  }, numeric(state$dimension))
+  drawn <- stan_drawn(state, c(parameters, outputs), TRUE)
+  values <- drawn$values(matrix(u, state$dimension), NULL)
+  rownames(values) <- drawn$names
+  own <- sum(vapply(state$parameters, function(p) prod(p$size), 0))
+  values[-seq_len(own), , drop = FALSE]
 }
 
 # For each unconstrained number the name of the parameter.

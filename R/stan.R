@@ -9,10 +9,11 @@
 #'
 #' `model <- cl_stan("model.stan")` reads and checks a program; an error names the line. `b <-
 #' model(data)` binds data, checks them against the declarations, and computes transformed data.
-#' `cl_sample(b)` samples, and so does `cl_sample(model, data = data)` at once. Starts are uniform
+#' `cl_sample(b)` samples, and so does `cl_sample(model, data = data)` at once; [cl_optimise()],
+#' [cl_laplace()], [cl_pathfinder()] and [cl_vi()] take both, too. Starts are uniform
 #' between -2 and 2 on the unconstrained scale unless `init` names parameters. Draws have Stan's
 #' names, such as `theta[1,2]`, and include transformed parameters and generated quantities, which R
-#' computes for each draw.
+#' computes for each draw; [cl_generate()] computes those of another program.
 #'
 #' A bound model is called with all parameters by name, or with a list of them, on their own scale:
 #' `b(mu = 1, tau = 2)` is the log density without the Jacobian determinants of constraints, with
@@ -181,11 +182,7 @@ stan_value <- function(state, given, drop) {
   if (length(missing) > 0L) {
     abort_argument(missing[1L], sprintf("the parameter '%s' is missing", missing[1L]))
   }
-  other <- setdiff(base::names(given), names)
-  if (length(other) > 0L) {
-    abort_argument(other[1L], sprintf("the model has no parameter '%s': its parameters are %s",
-                                      other[1L], paste(names, collapse = ", ")))
-  }
+  refuse_other_parameters(state, setdiff(base::names(given), names))
   if (length(names) == 0L) stan_abort("the program has no parameters", NA)
   point <- lapply(state$parameters, function(p) stan_shaped(given[[p$name]], p))
   names(point) <- names
@@ -195,6 +192,13 @@ stan_value <- function(state, given, drop) {
     state[[key]] <- stan_compiled(f, point, state$model)
   }
   stan_caught(do.call(state[[key]], point), state$model)
+}
+
+refuse_other_parameters <- function(state, other, argument = other[1L]) {
+  if (length(other) == 0L) return(invisible())
+  names <- vapply(state$parameters, `[[`, "", "name")
+  abort_argument(argument, sprintf("the model has no parameter '%s': its parameters are %s",
+                                   other[1L], paste(names, collapse = ", ")))
 }
 
 # A parameter's value in its shape.
@@ -210,14 +214,17 @@ stan_shaped <- function(x, p) {
 }
 
 # The unconstrained vector of a list of parameters; those that it has not are at zero there.
-stan_unconstrained_start <- function(state, parameters) {
+stan_unconstrained_start <- function(state, parameters, argument = "init") {
   if (is.numeric(parameters) && length(parameters) == state$dimension) {
     return(as.double(parameters))
   }
   if (!is.list(parameters)) {
-    abort_argument("init", paste("'init' must be a named list of parameters, or a vector on the",
+    abort_argument(argument, paste("'init' must be a named list of parameters, or a vector on the",
                                  "unconstrained scale"))
   }
+  program <- state$model$program
+  known <- vapply(c(stan_declared(program$parameters), stan_outputs(program)), `[[`, "", "name")
+  refuse_other_parameters(state, setdiff(names(parameters), known), argument)
   u <- numeric(state$dimension)
   frame <- new.env(parent = state$plain)
   for (p in state$parameters) {
@@ -227,8 +234,8 @@ stan_unconstrained_start <- function(state, parameters) {
       x <- stan_shaped(x, p)
       free <- suppressWarnings(do.call(stan_free, c(list(x, p$spec), bounds)))
       if (length(free) != length(p$index) || !all(is.finite(free))) {
-        abort_argument("init", sprintf("'init' has a value of '%s' outside of its constraint",
-                                       p$name))
+        abort_argument(argument, sprintf("'%s' has a value of '%s' outside of its constraint",
+                                         argument, p$name))
       }
       u[p$index] <- free
     }

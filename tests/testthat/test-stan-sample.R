@@ -54,6 +54,58 @@ test_that("modes and approximations", {
   expect_equal(x$draws[, 1, "v"], x$draws[, 1, "s"]^2)
 })
 
+test_that("what takes a log density takes a program with data, too", {
+  m <- cl_stan(code = "data { int N; vector[N] y; } parameters { real m; real<lower=0> s; }
+    model { y ~ normal(m, s); } generated quantities { real v = s^2; }")
+  d <- list(N = 10, y = (1:10) / 3)
+  mode <- cl_optimise(m, data = d)
+  expect_equal(coef(mode), coef(cl_optimise(m(d))))
+  expect_gt(mode$evaluations, 10)
+  for (f in list(cl_laplace, cl_pathfinder, cl_vi)) {
+    expect_equal(suppressWarnings(f(m, data = d, draws = 20, seed = 1))$draws,
+                 suppressWarnings(f(m(d), draws = 20, seed = 1))$draws)
+  }
+  expect_fault(cl_optimise(m), "stan", variable = "N")
+  expect_fault(cl_optimise(m, list(m = 1, sd = 2), data = d), "argument", argument = "init",
+               message = "the model has no parameter 'sd': its parameters are m, s")
+  expect_fault(cl_optimise(m, list(m = 1, s = -2), data = d), "argument", argument = "init")
+})
+
+test_that("a search goes around points where the program fails", {
+  f <- cl_stan(code = "parameters { real a; } model { matrix[2, 2] S = [[1, a], [a, 1]];
+    if (a > 0.98) reject(\"a\");
+    [1, 2]' ~ multi_normal_cholesky([0, 0]', cholesky_decompose(S)); }")
+  mode <- cl_optimise(f, list(a = -0.9), data = list())
+  density <- function(a) -log(1 - a^2) / 2 - (5 - 4 * a) / (2 * (1 - a^2))
+  expect_equal(coef(mode)[["a"]], optimise(density, c(-0.99, 0.98), maximum = TRUE,
+                                           tol = 1e-9)$maximum, tolerance = 1e-6)
+})
+
+test_that("a program's quantities at the draws of another one", {
+  d <- list(J = 8, y = data$y, sigma = data$sigma)
+  fit <- suppressWarnings(cl_sample(cl_stan(code = schools), data = d, chains = 2, warmup = 50,
+                                    iter = 20, seed = 1, refresh = 0))
+  other <- cl_stan(code = "data { int K; } parameters { real<lower=0> tau; vector[K] z; }
+    transformed parameters { matrix[2, 2] m = [[tau, z[1]], [z[K], 1]]; }
+    generated quantities { real r = normal_rng(0, 1); vector[2] q = z[1:2] * tau;
+      if (tau < 1) reject(\"small\"); }")
+  found <- suppressWarnings(cl_generate(fit, other, seed = 1, data = list(K = 8)))
+  expect_identical(dimnames(found)$variable,
+                   c("m[1,1]", "m[2,1]", "m[1,2]", "m[2,2]", "r", "q[1]", "q[2]"))
+  x <- fit$draws
+  kept <- x[, , "tau"] >= 1
+  expect_equal(found[, , "m[2,1]"][kept], x[, , "z[8]"][kept])
+  expect_equal(found[, , "q[2]"][kept], (x[, , "z[2]"] * x[, , "tau"])[kept])
+  expect_identical(is.nan(found[, , "r"]), !kept, ignore_attr = TRUE)
+  expect_identical(suppressWarnings(cl_generate(fit, other(list(K = 8)), seed = 1)), found)
+  expect_fault(cl_generate(fit, cl_stan(code = "parameters { real b; }
+    generated quantities { real c = b; }")), "argument", argument = "fit")
+  expect_fault(cl_generate(fit, cl_stan(code = "parameters { real mu; }")), "argument",
+               argument = "f")
+  expect_fault(cl_generate(fit, cl_stan(code = "parameters { real<upper=-99> mu; }
+    generated quantities { real c = mu; }")), "argument", argument = "fit")
+})
+
 test_that("the sampler calibrates a program", {
   m <- cl_stan(code = "data { int N; array[N] int y; } parameters { real<lower=0> l; }
     model { l ~ exponential(1); y ~ poisson(l); }")
