@@ -57,7 +57,7 @@ cl_cache <- function(on = NULL) {
     path_kinds(file) == 0L
   }
   if (!done) warning(sprintf("statcl: '%s' cannot be changed", file), call. = FALSE)
-  if (!is.null(session$devices)) cache_start()
+  if (!is.null(session$listed_by)) cache_start()
   invisible(cache_report())
 }
 
@@ -123,7 +123,7 @@ remove_cache <- function() {
 # Begins or ends the use of the folder in this session, before drivers are asked for devices.
 cache_start <- function() {
   folder <- ""
-  first <- is.null(session$devices)
+  first <- is.null(session$listed_by)
   if (first) cache_state$own <- !nzchar(Sys.getenv("POCL_CACHE_DIR"))
   if (cache_wanted()) {
     version <- as.character(utils::packageVersion("statcl"))

@@ -1,4 +1,7 @@
-# The engine by cost, and kernels that are built beside the work.
+# The engine by cost, and what is done beside the work for a device.
+#
+# Drivers take tenths of a second to list devices and to open one. A thread does both
+# (src/r/context.c), from the first choice on for which any device would do, and the host computes.
 #
 # Above its threshold (R/base-thresholds.R) an operation on base R input would be faster on the
 # device, if its kernels stood. Until then the host computes, and its seconds are counted. When they
@@ -45,20 +48,104 @@ multiplication_seconds <- function() {
   session$multiplication
 }
 
+# ---- choosing -----------------------------------------------------------------------------------
+
+# About the seconds that drivers take to list devices and open one.
+opening_seconds <- 0.5
+
+# The size from which the device is used: 0 if it is forced, Inf for never, NA while a thread lists
+# the devices. `size`: below the least threshold of all devices nobody asks for the list; NA: asks
+# for nothing. `wait`: for the list.
+host_limit <- function(op, size = Inf, wait = FALSE) {
+  if (session$engine == "host") return(Inf)
+  if (session$engine == "device") return(if (current_device() < 0L) Inf else 0)
+  if (forked() && !names_device()) return(Inf)
+  if (is.null(session$devices) && !wait && !names_device() && !is_asked_for(op)) {
+    if (is.na(size)) return(NA_real_)
+    least <- least_limit(op)
+    if (size < least || least == Inf) return(Inf)
+    if (!begin_beside(-1L)) return(NA_real_)
+  }
+  where <- current_device()
+  if (where < 0L) Inf else threshold(op, where)
+}
+
+# The least threshold that is known for any device.
+least_limit <- function(op) {
+  if (is.null(session$least)) {
+    known <- rbind(shipped_table()[c("name", "value")], read_tuning()[c("name", "value")])
+    session$least <- vapply(split(known$value, known$name), min, 0)
+  }
+  least <- session$least[op]
+  if (is.na(least)) Inf else least[[1L]]
+}
+
+# Whether the list of devices (-1L) is there, or the device open; if not, a thread begins.
+begin_beside <- function(where) {
+  if (where < 0L) prepare_devices()
+  stop_building_at_exit()
+  .Call(r_device_ready, where)
+}
+
 # `where` for an operation on base R input whose size, in the unit of the threshold `op`, is `size`,
 # `times` times. Above the threshold it has the attribute "op", for on_engine(): the host, whose
 # seconds are to be counted, or the device, which is to be tried without waiting.
 where_for <- function(op, size, times = 1) {
   if (session$engine == "host") return(-1L)
   if (!is.null(session$chosen[[op]])) return(session$chosen[[op]])
-  limit <- host_limit(op)
-  if (size < limit) return(-1L)
-  where <- mark_opened(current_device())
-  if (limit == 0 || is.null(host_seconds[[op]]) || is_asked_for(op)) return(where)
-  key <- paste(where, op, round(2 * log2(size)))
-  worth <- !is_slower(key) && is_worth_building(op, size, times)
-  structure(if (worth) where else -1L, op = op, key = key,
-            waits = host_takes(op, size, times, build_waits))
+  limit <- host_limit(op, size)
+  if (!is.na(limit) && size < limit) return(-1L)
+  if (identical(limit, 0) || is.null(host_seconds[[op]]) || is_asked_for(op))
+    return(mark_opened(current_device()))
+  waits <- host_takes(op, size, times, build_waits)
+  if (waits && is.na(limit) && size < host_limit(op, wait = TRUE)) return(-1L)
+  ready <- waits || (!is.na(limit) && begin_beside(current_device()))
+  where <- if (ready) mark_opened(current_device()) else -1L
+  key <- paste(if (ready) where, op, round(2 * log2(size)))
+  worth <- ready && !is_slower(key) && is_worth_building(op, size, times)
+  structure(if (worth) where else -1L, op = op, key = key, waits = waits)
+}
+
+# The engine of a compiled function for this number of evaluations: list(where, gain). With gain > 0
+# `where` is the host, a device saves that many microseconds an evaluation, and is worth its build
+# after some more. `cost`: of program_cost(). An infinite number does not wait for the driver.
+choose_engine <- function(cost, evaluations, ahead = FALSE) {
+  host <- function(gain) list(where = -1L, gain = gain)
+  saves <- function(launch) {
+    gain <- cost$host - device_time(cost, launch, ahead)
+    if (gain > 0.1 * cost$host) gain else 0
+  }
+  limit <- host_limit("program", NA)
+  if (is.na(limit)) {
+    gain <- saves(least_limit("program"))
+    wait <- is.finite(evaluations) &&
+      1e-6 * cost$host * evaluations >= build_waits * (opening_seconds + build_time(cost))
+    if (gain > 0) limit <- host_limit("program", wait = wait)
+    if (is.na(limit)) return(host(gain))
+  }
+  if (limit == Inf) return(host(0))
+  where <- current_device()
+  if (limit > 0) {
+    gain <- saves(limit)
+    if (gain == 0 || 1e-6 * gain * evaluations < build_time(cost)) return(host(gain))
+    if (evaluations == Inf && !begin_beside(where)) return(host(gain))
+  }
+  list(where = mark_opened(where), gain = 0)
+}
+
+# Microseconds on a device whose launches take `launch`. In a sampler a device has the next points
+# before it ends one, so that launches take less.
+device_time <- function(cost, launch, ahead = FALSE) {
+  launch * cost$launches * (if (ahead) 0.3 else 1) + 0.02 * launch * cost$steps +
+    cost$host * min(1, launch / 100)
+}
+
+# Seconds that a driver takes to build kernels: for each fused one, up to some number as equal ones
+# are built once, and for each kind of call that this session has not built yet.
+build_time <- function(cost) {
+  if (is_asked_for("program")) return(0)
+  build_factor() *
+    (0.3 * min(cost$launches, 10) + sum(build_seconds[cost$kinds[!is_built(cost$kinds)]]))
 }
 
 # Thresholds may be wrong for this machine: the shortest times of calls of about this size on each
@@ -88,9 +175,10 @@ is_worth_building <- function(op, size, times) {
                                build_cost(op))
 }
 
-# Whether the host takes `share` times the seconds of the build.
+# Whether the host takes `share` times the seconds of the build and, if no device has been used yet,
+# of opening it.
 host_takes <- function(op, size, times, share) {
-  least <- share * build_cost(op)
+  least <- share * (build_cost(op) + if (is.null(session$opened_by)) opening_seconds else 0)
   seconds <- function(m) times * host_seconds[[op]](size, m)
   # the slowest of processors first, so that speed is rarely measured
   least <= 0 || (seconds(1e-9) >= least && seconds(multiplication_seconds()) >= least)
@@ -102,13 +190,16 @@ build_cost <- function(op) build_factor() * build_seconds[[op]]
 build_factor <- function() if (cache_wanted() && length(cache_files()) > 0L) 0.1 else 1
 
 # Operations whose kernels stand, on the device in use.
-is_built <- function(op) paste(rep(current_device(), length(op)), op) %in% session$built
+is_built <- function(op) {
+  if (length(session$built) == 0L) return(logical(length(op))) # maybe no device is known yet
+  paste(rep(current_device(), length(op)), op) %in% session$built
+}
 note_built <- function(op) {
   if (length(op) > 0L) session$built <- union(session$built, paste(current_device(), op))
 }
 
 # Whether the user has set the threshold.
-is_asked_for <- function(op) settle(current_device())$source[[op]] == "option"
+is_asked_for <- function(op) isTRUE(threshold_option()[op] >= 0)
 
 # ---- running ------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ session$engine <- "auto"      # what cl_use() was given
 session$device <- NULL        # likewise; NULL: option, environment, default
 session$devices <- NULL       # the list of cl_devices(), once asked for
 session$default <- NULL       # default_device() of that list
+session$least <- NULL         # least thresholds of all devices, see least_limit()
 session$listed_by <- NULL     # process that asked for the devices
 session$opened_by <- NULL     # process that first used a device
 session$tuned <- list()       # measured by cl_tune(), by device id
@@ -53,16 +54,22 @@ cl_available <- function() current_device() >= 0L
 
 device_table <- function() {
   if (is.null(session$devices)) {
-    # A folder of changed kernels can be tried without another installation.
-    kernels <- Sys.getenv("STATCL_KERNELS")
-    packed <- !nzchar(kernels)
-    if (packed) kernels <- installed_kernels()
-    cache_start()
-    .Call(r_set_kernels, kernels, packed, driver_cache())
-    session$listed_by <- Sys.getpid()
+    prepare_devices()
     session$devices <- as.data.frame(.Call(r_devices), stringsAsFactors = FALSE)
   }
   session$devices
+}
+
+# Once, before drivers are asked for devices.
+prepare_devices <- function() {
+  if (!is.null(session$listed_by)) return()
+  # A folder of changed kernels can be tried without another installation.
+  kernels <- Sys.getenv("STATCL_KERNELS")
+  packed <- !nzchar(kernels)
+  if (packed) kernels <- installed_kernels()
+  cache_start()
+  .Call(r_set_kernels, kernels, packed, driver_cache())
+  session$listed_by <- Sys.getpid()
 }
 
 # All kernel sources in one text, which configure has written and compressed.
@@ -125,6 +132,7 @@ find_device <- function(spec) {
                                    "its name"))
   }
   if (length(rows) == 0L) {
+    if (n == 0L && forked()) .Call(r_sync, 0L) # raises the error of a child, if it has no list
     known <- paste(sprintf("\"%s\" (%s)", devices$id, devices$name), collapse = ", ")
     statcl_abort("no_device", sprintf("no OpenCL device matches '%s'; devices: %s", format(spec),
                                       if (n == 0L) paste("none:", no_device_reason()) else known))
@@ -139,12 +147,17 @@ find_device <- function(spec) {
 #' By default statcl uses a GPU with double precision, if there is one, for problems above the sizes
 #' of [cl_thresholds()], and otherwise the host with R's BLAS and LAPACK. A compiled function
 #' ([cl_gradient()]) runs where an evaluation is estimated to take less time; its `print()` shows
-#' both estimates. Nobody waits for kernels, which drivers build for seconds: see below. `cl_use()`
-#' changes this
-#' for the session, `with_cl()` for one expression. Without them the option `statcl.device` and then
+#' both estimates. Nobody waits for a driver, which takes tenths of a second to open a device and
+#' seconds to build kernels: see below. `cl_use()` changes this for the session, `with_cl()` for one
+#' expression. Without them the option `statcl.device` and then
 #' the environment variable `STATCL_DEVICE` name the device; both accept the values of `device`.
 #'
 #' Empty environment variables count as unset.
+#'
+#' With `engine = "auto"` the first call for which any device would do has a thread list the devices
+#' and open the one in use, and the host computes until it is open. Only a call that would take the
+#' host several times as long waits, and so do functions that ask for a device: `cl_devices()`,
+#' `cl_use()`, [as_cl()].
 #'
 #' Drivers compile kernels at their first use, which takes seconds. With `engine = "device"`, and
 #' for operands on a device, the first calls wait; a message reports this once per session if it
@@ -218,15 +231,6 @@ no_device_reason <- function() {
   info <- .Call(r_build_info)
   if (nzchar(info$reason)) return(info$reason)
   if (nrow(device_table()) == 0L) "none was found" else "none has double precision"
-}
-
-# The size from which where_for() chooses the device; Inf: never.
-host_limit <- function(op) {
-  if (session$engine == "host") return(Inf)
-  where <- current_device()
-  if (where < 0L) return(Inf)
-  if (session$engine == "device") return(0)
-  if (forked() && !names_device()) Inf else threshold(op, where)
 }
 
 # `where` for data that remains on the device: as_cl(), cl_likelihood().

@@ -416,7 +416,7 @@ check_low_rank <- function(x, dimension, rank) {
 batch_pays <- function(f, chains, job = NULL) {
   if (chains <= 1L) return(FALSE)
   if (!inherits(f, "cl_gradient")) return(likelihood_size(f) >= 1e4)
-  limit <- host_limit("program")
+  limit <- host_limit("program", NA)
   if (environment(f)$retrace || limit %in% c(0, Inf)) return(!environment(f)$retrace && limit == 0)
   if (is.null(environment(f)$program)) { # records it
     tryCatch(make_evaluator(f, job$layout, "reject")(job$points[[1L]]), error = function(e) NULL)

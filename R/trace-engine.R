@@ -1,10 +1,10 @@
-# The engine of a compiled function, by an estimate of the time of an evaluation on each, in
-# microseconds. `Rscript bench/engines.R costs` prints estimates next to times: on an H100 they were
-# within a factor of 3.5, apart from the 10 microseconds that a call from R takes on the host. Only
-# the decision has to be right, and that is so where the engines differ by more.
+# The cost of a compiled function, and its program on the engine that choose_engine() gives.
 
-# The approximate time of a gradient on the host, and its number of launches, and of successive
-# steps of a scan, on a device. `program`: that of the tape, its loops rolled, on any engine.
+# The approximate microseconds of a gradient on the host, and its number of launches, and of
+# successive steps of a scan, on a device. `Rscript bench/engines.R costs` prints estimates next to
+# times: on an H100 they were within a factor of 3.5, apart from the 10 microseconds that a call
+# from R takes on the host. Only the decision has to be right, and that is so where the engines
+# differ by more. `program`: that of the tape, its loops rolled, on any engine.
 program_cost <- function(tape, program) {
   nodes <- tape$nodes[seq_len(tape$count)]
   kind <- vapply(nodes, `[[`, "", 1L)
@@ -22,36 +22,6 @@ program_cost <- function(tape, program) {
        kinds = intersect(c(kind, if (facts[["steps"]] > 0) "scan"), names(build_seconds)))
 }
 
-# The time on the device `where`. In a sampler a device has the next points before it ends one, so
-# that launches take less.
-device_time <- function(cost, where, ahead = FALSE) {
-  launch <- threshold("program", where)
-  launch * cost$launches * (if (ahead) 0.3 else 1) + 0.02 * launch * cost$steps +
-    cost$host * min(1, launch / 100)
-}
-
-# Seconds that a driver takes to build kernels: for each fused one, up to some number as equal ones
-# are built once, and for each kind of call that this session has not built yet.
-build_time <- function(cost) {
-  if (is_asked_for("program")) return(0)
-  build_factor() *
-    (0.3 * min(cost$launches, 10) + sum(build_seconds[cost$kinds[!is_built(cost$kinds)]]))
-}
-
-# The engine for this number of evaluations: list(where, gain). With gain > 0, `where` is the host,
-# a device saves that many microseconds an evaluation, and is worth its build after some more.
-choose_engine <- function(cost, evaluations, ahead = FALSE) {
-  limit <- host_limit("program")
-  if (limit == Inf) return(list(where = -1L, gain = 0))
-  where <- current_device()
-  if (limit > 0) {
-    gain <- cost$host - device_time(cost, where, ahead)
-    if (gain <= 0.1 * cost$host) return(list(where = -1L, gain = 0))
-    if (1e-6 * gain * evaluations < build_time(cost)) return(list(where = -1L, gain = gain))
-  }
-  list(where = mark_opened(where), gain = 0)
-}
-
 # Makes the program of a new trace, on the engine that it is to run on.
 make_program <- function(state, tape, nodes, length, output) {
   make <- function(where) .Call(r_program_make, where, nodes, tape$data, length, output)
@@ -59,7 +29,7 @@ make_program <- function(state, tape, nodes, length, output) {
   state$cost <- NULL
   if (isTRUE(state$on_host)) {
     state$where <- -1L
-  } else if (!host_limit("program") %in% c(0, Inf)) {
+  } else if (!host_limit("program", NA) %in% c(0, Inf)) {
     program <- make(-1L)
     state$cost <- program_cost(tape, program)
     choice <- choose_engine(state$cost, 1)
@@ -80,9 +50,10 @@ make_program <- function(state, tape, nodes, length, output) {
 count_evaluation <- function(state, x) {
   state$saved <- state$saved + 1e-6 * state$gain
   if (state$saved < build_begins * build_time(state$cost)) return(invisible())
-  where <- choose_engine(state$cost, Inf)$where
+  choice <- choose_engine(state$cost, Inf)
+  where <- choice$where
   if (where < 0L) {
-    state$gain <- 0
+    state$gain <- choice$gain
   } else if (count_building() == 0L) {
     made <- try_device("program", function(where) {
       program <- make_again(state, where)

@@ -119,7 +119,7 @@ print.cl_gradient <- function(x, ...) {
                 bytes_text(facts[["bytes"]])))
     if (!is.null(state$cost) && current_device() >= 0L) {
       cat(sprintf("chosen by cost: about %.0f us a gradient on the host, %.0f us on the device\n",
-                  state$cost$host, device_time(state$cost, current_device())))
+                  state$cost$host, device_time(state$cost, threshold("program", current_device()))))
       if (where < 0L && state$gain > 0) {
         cat(if ("program" %in% session$waits) "kernels for the device are being built\n" else
           "kernels for the device are built if the function is called often\n")

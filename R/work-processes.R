@@ -13,7 +13,7 @@ global_objects_of <- function(x) {
 # Whether processes can be forked, which is not possible after any use of OpenCL.
 can_fork <- function() {
   .Platform$OS.type == "unix" && is.null(session$opened_by) &&
-    (session$engine == "host" || is.null(session$devices))
+    (session$engine == "host" || is.null(session$listed_by))
 }
 
 # makeCluster() draws its port from R's generator, so scripts with equal seeds would use the same

@@ -301,7 +301,7 @@ if (identical(arguments[1L], "costs")) {
     }
     cost <- environment(compiled)$cost
     cat(sprintf("%-30s %12.1f %12.1f %12.1f %12.1f\n", name, times[["host"]], cost$host,
-                times[["device"]], own$device_time(cost, own$current_device())))
+                times[["device"]], own$device_time(cost, own$host_limit("program"))))
   }
   quit()
 }

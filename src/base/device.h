@@ -44,7 +44,8 @@ void scl_device_set_store(const char *folder);
 /* Opens the loader and lists all devices, once per process. A missing loader, platform or device is
  * not an error: the list is empty and scl_device_reason() says why. The list is borrowed. Drivers
  * may start threads here, which a fork does not copy: a child of the process that made the list can
- * read it, but opens nothing (SCL_E_FORK). */
+ * read it, but opens nothing (SCL_E_FORK); the same status if a thread was at it when the process
+ * forked. */
 scl_status scl_device_list(const scl_device_info **out, size_t *count);
 const char *scl_device_loader(void); /* file name of the loader in use, or "" */
 const char *scl_device_reason(void); /* why the list is empty, or "" */

@@ -7,6 +7,7 @@
 #include "base/engine.h"
 #include "base/files.h"
 #include "base/result_pool.h"
+#include "base/threads.h"
 #include "engine/host/memory.h"
 
 /* ---- contexts ------------------------------------------------------------------------------- */
@@ -14,6 +15,67 @@
 #define MAX_DEVICES 64
 
 static scl_context *device_context[MAX_DEVICES];
+
+/* A thread lists the devices, or opens one, while the host computes: drivers take some tenths of a
+ * second for each. Whatever else needs the driver waits for the thread first. */
+static struct {
+  scl_team *team;
+  long process; /* that has the thread: a forked child does not */
+  int where;    /* -1: the list */
+  scl_context *ctx;
+  bool listed, tried[MAX_DEVICES]; /* done once, with or without success */
+} opening;
+
+static void open_beside(void *arg, int part, int parts) {
+  const scl_device_info *list;
+  size_t count;
+  (void)arg, (void)part, (void)parts;
+  if (opening.where < 0)
+    scl_device_list(&list, &count);
+  else
+    scl_device_open((size_t)opening.where, &opening.ctx);
+}
+
+static void take_opened(void) {
+  if (opening.where < 0) {
+    opening.listed = true;
+    return;
+  }
+  opening.tried[opening.where] = true;
+  if (device_context[opening.where] == NULL)
+    device_context[opening.where] = opening.ctx;
+  else if (opening.ctx != NULL)
+    scl_context_release(opening.ctx);
+  opening.ctx = NULL;
+}
+
+static void end_opening(void) {
+  if (opening.team == NULL) return;
+  if (opening.process == scl_process_id()) scl_team_stop(opening.team);
+  opening.team = NULL;
+  take_opened();
+}
+
+static void begin_opening(int where) {
+  opening.where = where;
+  opening.process = scl_process_id();
+  opening.team = scl_team_launch(2, open_beside, NULL);
+  if (opening.team != NULL) return;
+  open_beside(NULL, 0, 1); /* no threads here */
+  take_opened();
+}
+
+/* Whether the devices are listed (-1), or this one has been opened or cannot be. Does not wait: a
+ * thread begins with what is missing. */
+SEXP r_device_ready(SEXP where) {
+  const int w = Rf_asInteger(where);
+  if (w >= MAX_DEVICES || (w >= 0 && device_context[w] != NULL)) return Rf_ScalarLogical(TRUE);
+  if (opening.process == scl_process_id() && !scl_team_is_done(opening.team))
+    return Rf_ScalarLogical(FALSE);
+  end_opening();
+  if (!(w < 0 ? opening.listed : opening.tried[w])) begin_opening(w);
+  return Rf_ScalarLogical(opening.team == NULL);
+}
 
 scl_status r_context(int where, scl_context **out) {
   SCL_TRY(r_require_outside());
@@ -23,6 +85,7 @@ scl_status r_context(int where, scl_context **out) {
   }
   if (where >= MAX_DEVICES)
     return scl_fail(SCL_E_NO_DEVICE, "there is no device number %d", where + 1);
+  end_opening();
   scl_context *ctx = device_context[where];
   if (ctx != NULL && ctx->lost) { /* its matrices keep it; new work gets a new one */
     device_context[where] = NULL;
@@ -39,6 +102,7 @@ scl_status r_context(int where, scl_context **out) {
 }
 
 void r_contexts_release(void) {
+  end_opening();
   scl_device_beside_stop();
   for (int i = 0; i < MAX_DEVICES; i++) {
     scl_context_release(device_context[i]);
@@ -54,6 +118,7 @@ static const char *const type_name[] = {"gpu", "cpu", "accelerator", "other"};
 SEXP r_devices(void) {
   const scl_device_info *list = NULL;
   size_t count = 0;
+  end_opening();
   scl_status status = scl_device_list(&list, &count);
   if (status != SCL_OK) count = 0;
   const char *names[] = {"id",         "name",    "vendor",   "platform",   "type",
@@ -93,6 +158,7 @@ SEXP r_devices(void) {
 SEXP r_build_info(void) {
   const char *names[] = {"opencl", "loader", "reason", ""};
   SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
+  end_opening();
   SET_VECTOR_ELT(info, 0, Rf_ScalarLogical(scl_device_built()));
   SET_VECTOR_ELT(info, 1, Rf_mkString(scl_device_loader()));
   SET_VECTOR_ELT(info, 2, Rf_mkString(scl_device_reason()));
@@ -215,7 +281,9 @@ SEXP r_beside_count(void) {
   return Rf_ScalarInteger(scl_device_beside_count());
 }
 
+/* Threads end before the process does. */
 SEXP r_beside_stop(void) {
+  end_opening();
   scl_device_beside_stop();
   return R_NilValue;
 }

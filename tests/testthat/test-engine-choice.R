@@ -11,6 +11,7 @@ with_thresholds <- function(thresholds, code) {
   own$settled <- list()
   own$built <- own$waits <- character()
   own$owed <- own$refused <- own$times <- list()
+  .Call(r_sync, test_device()) # is open
   with_cl(code, device = id, engine = "auto")
 }
 

@@ -48,8 +48,7 @@ static scl_status check_device(const scl_device_info *info) {
  * start threads as soon as their devices are listed. */
 static scl_status check_process(void) {
   if (scl_cl_listed_by() == scl_process_id()) return SCL_OK;
-  return scl_fail(SCL_E_FORK, "this process was forked after its parent had used OpenCL: start "
-                              "workers as separate processes, or use the host engine in them");
+  return scl_fail(SCL_E_FORK, SCL_CL_FORKED);
 }
 
 static uint64_t memory_limit(const scl_device_info *info) {

@@ -1,6 +1,7 @@
 /* The list of devices. A platform or device that fails is left out without an error. */
 #include "engine/cl/runtime/cl.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 static struct {
   bool made;
-  long made_by; /* process */
+  atomic_long made_by; /* process; set before the driver is asked */
   size_t count;
   scl_device_info *info;
   scl_cl_handle *handle;
@@ -157,8 +158,11 @@ static void make_list(void) {
 }
 
 scl_status scl_device_list(const scl_device_info **out, size_t *count) {
+  const long process = scl_process_id();
   if (!list.made) {
-    list.made_by = scl_process_id();
+    if (list.made_by != 0 && list.made_by != process) /* a thread of the parent was at it */
+      return scl_fail(SCL_E_FORK, SCL_CL_FORKED);
+    list.made_by = process;
     scl_signals_hold(); /* drivers make threads */
     make_list();
     scl_signals_release();
