@@ -52,7 +52,7 @@ stan_known_sizes <- function(program) {
 }
 
 # The statements that hold others.
-stan_holders <- c("block", "profile", "for", "foreach", "while", "if", "function")
+stan_holders <- c("block", "profile", "for", "foreach", "while", "if", "else_if", "function")
 
 # Transformed parameters outside their declared bounds have density zero.
 stan_bound_checks <- function(statements, cx) {

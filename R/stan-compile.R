@@ -31,6 +31,8 @@ stan_expr <- function(e, cx) {
     var = as.name(e$name),
     call = stan_call(e, cx),
     op = stan_operator(e, cx),
+    chain = stan_chain(e, cx),
+    code = e$code,
     cond = stan_choice(e, cx),
     index = stan_index_code(e, cx),
     array = stan_array_code(e$args, cx),
@@ -63,11 +65,38 @@ stan_test <- function(e, cx) {
 stan_if_test <- function(e, cx) call("isTRUE", stan_test(e, cx))
 
 stan_choice <- function(e, cx) {
+  if (length(e$args) > 3L) return(stan_choices(e, cx))
   test <- stan_test(e$args[[1L]], cx)
   yes <- stan_expr(e$args[[2L]], cx)
   no <- stan_expr(e$args[[3L]], cx)
   if (!cx$traced) return(call("(", call("if", call("isTRUE", test), yes, no)))
   call("stan_either", test, yes, no)
+}
+
+# Many choices, test ? value : test ? value : ...: in one call, as R's own would be nested too
+# deeply.
+stan_choices <- function(e, cx) {
+  tests <- seq(1L, length(e$args) - 1L, by = 2L)
+  code <- e$args
+  code[tests] <- lapply(code[tests], stan_test, cx)
+  code[-tests] <- stan_exprs(code[-tests], cx)
+  as.call(c(list(quote(stan_chosen)), code))
+}
+
+# Many binary operations from left to right: each result in a variable, for the same reason.
+stan_chain <- function(e, cx) {
+  cx$ids$last <- cx$ids$last + 1L
+  so_far <- as.name(sprintf(".chain_%d", cx$ids$last))
+  first <- e$args[[1L]]
+  code <- list(call("<-", so_far, stan_expr(first, cx)))
+  type <- first$type
+  for (k in seq_along(e$ops)) {
+    left <- list(kind = "code", code = so_far, type = type)
+    step <- list(kind = "op", op = e$ops[k], args = list(left, e$args[[k + 1L]]), line = e$line)
+    code[[k + 1L]] <- call("<-", so_far, stan_operator(step, cx))
+    type <- e$types[[k]]
+  }
+  stan_braces(c(code, list(so_far)))
 }
 
 stan_op_names <- c(`==` = "==", `!=` = "!=", `<` = "<", `<=` = "<=", `>` = ">", `>=` = ">=")

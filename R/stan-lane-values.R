@@ -118,6 +118,7 @@ lane_count <- function(lx) {
 
 # Both values are computed in all lanes, so that they must be valid in all.
 lane_choice <- function(e, lx) {
+  if (length(e$args) > 3L) no_lanes()
   if (any(vapply(e$args[2:3], lane_may_fail, NA))) no_lanes()
   args <- lapply(e$args, lane_expr, lx)
   call("cl_ifelse", call("(", call("!=", args[[1L]], 0)), args[[2L]], args[[3L]])

@@ -27,6 +27,7 @@ stan_statement <- function(s, cx) {
     foreach = stan_foreach(s, cx),
     `while` = list(call("while", stan_if_test(s$test, cx), stan_loop_body(s$body, cx))),
     `if` = stan_if(s, cx),
+    else_if = stan_else_if(s, cx),
     `break` = list(quote(break)),
     `continue` = list(quote(next)),
     return = list(if (is.null(s$expr)) quote(return(invisible(NULL))) else
@@ -230,6 +231,20 @@ stan_if <- function(s, cx) {
                                         list(call("<-", old, quote(.yes))))))),
     if (!is.null(no)) list(call("if", call("||", both, call("!", call("isTRUE", test))), no)),
     list(call("if", both, stan_braces(merge))))
+}
+
+# Many branches. Which one is taken is found first, in one call: R's own `if` would be nested too
+# deeply. A condition that depends on parameters has the program recorded again.
+stan_else_if <- function(s, cx) {
+  cx$ids$last <- cx$ids$last + 1L
+  taken <- as.name(sprintf(".taken_%d", cx$ids$last))
+  tests <- lapply(s$tests, stan_if_test, cx)
+  branch <- function(k, body) {
+    call("if", call("==", taken, k), stan_braces(stan_statements(stan_body(body), cx)))
+  }
+  code <- c(list(call("<-", taken, as.call(c(list(quote(stan_first)), tests)))),
+            Map(branch, as.double(seq_along(s$bodies)), s$bodies))
+  if (is.null(s$no)) code else c(code, list(branch(0, s$no)))
 }
 
 # The variables that the branches change, if both can be computed and then merged: they have no

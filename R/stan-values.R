@@ -247,6 +247,32 @@ stan_either <- function(test, yes, no) {
   trace_apply("ifelse", test, yes, no)
 }
 
+# Tests and values in turn, and a last value, as many choices in each other.
+stan_chosen <- function(...) {
+  last <- ...length()
+  open <- integer()
+  tests <- list()
+  for (k in seq(1L, last - 1L, by = 2L)) {
+    test <- ...elt(k)
+    if (is_traced(test)) {
+      open <- c(open, k)
+      tests <- c(tests, list(test))
+    } else if (isTRUE(test != 0)) {
+      last <- k + 1L
+      break
+    }
+  }
+  value <- ...elt(last)
+  for (k in rev(seq_along(open))) value <- stan_either(tests[[k]], ...elt(open[k] + 1L), value)
+  value
+}
+
+# The number of the first test that holds; 0: none does.
+stan_first <- function(...) {
+  for (k in seq_len(...length())) if (...elt(k)) return(k)
+  0
+}
+
 # The same for the results of functions.
 stan_branch <- function(test, yes, no) stan_either(test, yes(), no())
 

@@ -169,9 +169,83 @@ static SEXP convert_child(converter *c, const scl_stan_node *node, uint32_t chil
   return shared ? VECTOR_ELT(c->declaration, field) : convert(c, value);
 }
 
+/* ---- long chains, as one list: R cannot walk 10,000 lists in each other --------------------- */
+
+/* Chains of more nodes than this. */
+enum { LONG_CHAIN = 50 };
+
+static R_xlen_t chain_length(const scl_stan_node *node) {
+  R_xlen_t length = 0;
+  for (; node != NULL; node = scl_stan_chained(node)) length++;
+  return length;
+}
+
+/* kind "chain": ops and types, those of the results, from left to right; args: one more. */
+static void convert_operations(converter *c, const scl_stan_node *node, R_xlen_t n, SEXP list) {
+  SEXP ops = Rf_allocVector(STRSXP, n);
+  SET_VECTOR_ELT(list, 3, ops);
+  SEXP types = Rf_allocVector(VECSXP, n);
+  SET_VECTOR_ELT(list, 4, types);
+  SEXP args = Rf_allocVector(VECSXP, n + 1);
+  SET_VECTOR_ELT(list, 5, args);
+  while (n-- > 0) {
+    SET_STRING_ELT(ops, n, Rf_mkChar(scl_stan_operator_names[node->op]));
+    SET_VECTOR_ELT(types, n, convert_type(c, node->type));
+    SET_VECTOR_ELT(args, n + 1, convert(c, node->child[1]));
+    node = node->child[0];
+  }
+  SET_VECTOR_ELT(args, 0, convert(c, node));
+}
+
+/* kind "cond" with more than three args: tests and values in turn, and the last value; kind
+ * "else_if": tests, bodies, lines, and no, what follows the last else. */
+static void convert_choices(converter *c, const scl_stan_node *node, R_xlen_t n, SEXP list) {
+  const bool statement = node->kind == SCL_STAN_IF_NODE;
+  const R_xlen_t step = statement ? 1 : 2;
+  SEXP tests = Rf_allocVector(VECSXP, statement ? n : 2 * n + 1), values = tests, lines = NULL;
+  SET_VECTOR_ELT(list, statement ? 2 : 3, tests);
+  if (statement) {
+    values = Rf_allocVector(VECSXP, n);
+    SET_VECTOR_ELT(list, 3, values);
+    lines = Rf_allocVector(INTSXP, n);
+    SET_VECTOR_ELT(list, 4, lines);
+  }
+  for (R_xlen_t k = 0; k < n; k++) {
+    if (statement) INTEGER(lines)[k] = (int)scl_stan_line(c->program, node->position);
+    SET_VECTOR_ELT(tests, k * step, convert(c, node->child[0]));
+    SET_VECTOR_ELT(values, k * step + (statement ? 0 : 1), convert(c, node->child[1]));
+    node = node->child[2];
+  }
+  SEXP last = convert(c, node);
+  if (statement)
+    SET_VECTOR_ELT(list, 5, last);
+  else
+    SET_VECTOR_ELT(tests, 2 * n, last);
+}
+
+static SEXP convert_chain(converter *c, const scl_stan_node *node, R_xlen_t n) {
+  const char *operations[] = {"kind", "line", "type", "ops", "types", "args", ""};
+  const char *choices[] = {"kind", "line", "type", "args", ""};
+  const char *branches[] = {"kind", "line", "tests", "bodies", "lines", "no", ""};
+  const bool operation = node->kind == SCL_STAN_OPERATION_NODE;
+  const bool statement = node->kind == SCL_STAN_IF_NODE;
+  SEXP list = PROTECT(Rf_mkNamed(VECSXP, operation ? operations : statement ? branches : choices));
+  SET_VECTOR_ELT(list, 0, Rf_mkString(operation ? "chain" : statement ? "else_if" : "cond"));
+  SET_VECTOR_ELT(list, 1, Rf_ScalarInteger((int)scl_stan_line(c->program, node->position)));
+  if (!statement) SET_VECTOR_ELT(list, 2, convert_type(c, node->type));
+  if (operation)
+    convert_operations(c, node, n, list);
+  else
+    convert_choices(c, node, n, list);
+  UNPROTECT(1);
+  return list;
+}
+
 static SEXP convert(converter *c, const scl_stan_node *node) {
   if (node == NULL) return R_NilValue;
   if (node->kind == SCL_STAN_LIST_NODE) return convert_rest(c, node, 0);
+  const R_xlen_t length = scl_stan_chained(node) != NULL ? chain_length(node) : 0;
+  if (length > LONG_CHAIN) return convert_chain(c, node, length);
   SEXP names = VECTOR_ELT(c->names, node->kind);
   SEXP list = PROTECT(Rf_allocVector(VECSXP, XLENGTH(names)));
   Rf_setAttrib(list, R_NamesSymbol, names);

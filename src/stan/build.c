@@ -128,6 +128,17 @@ scl_status scl_stan_push(scl_stan_program *program, scl_stan_node *child) {
   return SCL_OK;
 }
 
+static void set_depth(scl_stan_node *node) {
+  const scl_stan_node *chained = scl_stan_chained(node);
+  for (uint32_t k = 0; k < node->count; k++) {
+    const scl_stan_node *child = node->child[k];
+    if (child == NULL) continue;
+    const uint32_t depth = child->depth + (child != chained);
+    if (depth > node->depth) node->depth = depth;
+  }
+  if (node->depth == 0) node->depth = 1;
+}
+
 scl_status scl_stan_make(scl_stan_program *program, scl_stan_kind kind, uint32_t position,
                          uint32_t mark, scl_stan_node **out) {
   const uint32_t count = program->stack_count - mark;
@@ -137,12 +148,9 @@ scl_status scl_stan_make(scl_stan_program *program, scl_stan_kind kind, uint32_t
   node->kind = (uint8_t)kind;
   node->position = position;
   node->count = count;
-  for (uint32_t k = 0; k < count; k++) {
-    node->child[k] = children[k];
-    if (children[k] != NULL && children[k]->depth > node->depth) node->depth = children[k]->depth;
-  }
+  for (uint32_t k = 0; k < count; k++) node->child[k] = children[k];
   program->stack_count = mark;
-  node->depth += 1;
+  set_depth(node);
   if (node->depth > SCL_STAN_DEPTH) {
     return scl_stan_fail(program, position,
                          "this is nested more than %d deep: give parts of it a name of their own",

@@ -47,10 +47,12 @@ static bool keeps_dimension(const scl_stan_node *node) {
 
 /* Whether an expression uses a variable. */
 static bool uses(const scl_stan_node *node, const scl_stan_name *name) {
-  if (node == NULL) return false;
-  if (node->kind == SCL_STAN_VARIABLE_NODE) return node->name == name;
-  for (uint32_t k = 0; k < node->count; k++) {
-    if (uses(node->child[k], name)) return true;
+  for (; node != NULL; node = scl_stan_chained(node)) {
+    if (node->kind == SCL_STAN_VARIABLE_NODE) return node->name == name;
+    const scl_stan_node *chained = scl_stan_chained(node);
+    for (uint32_t k = 0; k < node->count; k++) {
+      if (node->child[k] != chained && uses(node->child[k], name)) return true;
+    }
   }
   return false;
 }

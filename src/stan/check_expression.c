@@ -113,15 +113,16 @@ static scl_status check_tuple(scl_stan_checker *c, scl_stan_node *node) {
   return scl_stan_type_with(c->program, SCL_STAN_TUPLE, 0, parts, node->count, &node->type);
 }
 
-/* The children of an expression. */
-static scl_status check_children(scl_stan_checker *c, scl_stan_node *node) {
-  for (uint32_t k = 0; k < node->count; k++) {
+/* The children of an expression from `first` to before `end`. */
+static scl_status check_children(scl_stan_checker *c, scl_stan_node *node, uint32_t first,
+                                 uint32_t end) {
+  for (uint32_t k = first; k < end; k++) {
     scl_stan_node *child = node->child[k];
     if (child == NULL) continue;
     if (node->kind == SCL_STAN_CALL_NODE)
       SCL_TRY(check_argument(c, child));
     else if (node->kind == SCL_STAN_INDEX_NODE && k > 0)
-      SCL_TRY(check_children(c, child));
+      SCL_TRY(check_children(c, child, 0, child->count));
     else
       SCL_TRY(scl_stan_check_value(c, child));
     node->flags |= child->flags & SCL_STAN_AUTODIFF;
@@ -129,39 +130,51 @@ static scl_status check_children(scl_stan_checker *c, scl_stan_node *node) {
   return SCL_OK;
 }
 
-scl_status scl_stan_check_expression(scl_stan_checker *c, scl_stan_node *node) {
-  SCL_TRY(check_children(c, node));
+/* The type of an expression whose children have theirs. */
+static scl_status check_whole(scl_stan_checker *c, scl_stan_node *node) {
   switch (node->kind) {
   case SCL_STAN_VARIABLE_NODE:
     return check_variable(c, node);
   case SCL_STAN_STRING_NODE:
     return scl_stan_type_of(c->program, SCL_STAN_STRING, 0, &node->type);
   case SCL_STAN_CALL_NODE:
-    SCL_TRY(scl_stan_check_call(c, node));
-    break;
+    return scl_stan_check_call(c, node);
   case SCL_STAN_OPERATION_NODE:
-    SCL_TRY(scl_stan_check_operation(c, node));
-    break;
+    return scl_stan_check_operation(c, node);
   case SCL_STAN_CONDITIONAL_NODE:
-    SCL_TRY(check_conditional(c, node));
-    break;
+    return check_conditional(c, node);
   case SCL_STAN_INDEX_NODE:
-    SCL_TRY(scl_stan_check_index(c, node));
-    break;
+    return scl_stan_check_index(c, node);
   case SCL_STAN_TUPLE_GET_NODE:
-    SCL_TRY(scl_stan_check_part(c, node));
-    break;
+    return scl_stan_check_part(c, node);
   case SCL_STAN_ARRAY_NODE:
-    SCL_TRY(check_array(c, node));
-    break;
+    return check_array(c, node);
   case SCL_STAN_ROW_NODE:
-    SCL_TRY(check_row(c, node));
-    break;
+    return check_row(c, node);
   case SCL_STAN_TUPLE_NODE:
-    SCL_TRY(check_tuple(c, node));
-    break;
+    return check_tuple(c, node);
   default:
-    break; /* numbers have their type */
+    return SCL_OK; /* numbers have their type */
+  }
+}
+
+/* Down along a chain to its end, which is on the program's stack above the others, and back. */
+scl_status scl_stan_check_expression(scl_stan_checker *c, scl_stan_node *node) {
+  scl_stan_program *program = c->program;
+  const uint32_t mark = program->stack_count;
+  scl_stan_node *next;
+  for (; (next = scl_stan_chained(node)) != NULL; node = next) {
+    SCL_TRY(scl_stan_push(program, node));
+    if (node->kind == SCL_STAN_CONDITIONAL_NODE) SCL_TRY(check_children(c, node, 0, 2));
+  }
+  SCL_TRY(check_children(c, node, 0, node->count));
+  SCL_TRY(check_whole(c, node));
+  while (program->stack_count > mark) {
+    const scl_stan_node *last = node;
+    node = program->stack[--program->stack_count];
+    node->flags |= last->flags & SCL_STAN_AUTODIFF;
+    if (node->kind == SCL_STAN_OPERATION_NODE) SCL_TRY(check_children(c, node, 1, 2));
+    SCL_TRY(check_whole(c, node));
   }
   return SCL_OK;
 }

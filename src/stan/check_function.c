@@ -133,26 +133,28 @@ static bool is_true(const scl_stan_node *test) {
 
 /* Whether a statement of a loop's body has a 'break' that ends this loop. */
 static bool breaks(const scl_stan_node *node) {
-  if (node->kind == SCL_STAN_BREAK_NODE) return true;
-  if (node->kind != SCL_STAN_IF_NODE && node->kind != SCL_STAN_BLOCK_NODE &&
-      node->kind != SCL_STAN_PROFILE_NODE) {
-    return false;
+  for (; node->kind == SCL_STAN_IF_NODE; node = node->child[2]) {
+    if (breaks(node->child[1])) return true;
+    if (node->child[2] == NULL) return false;
   }
+  if (node->kind == SCL_STAN_BREAK_NODE) return true;
+  if (node->kind != SCL_STAN_BLOCK_NODE && node->kind != SCL_STAN_PROFILE_NODE) return false;
   for (uint32_t k = 0; k < node->count; k++) {
-    if (node->child[k] != NULL && breaks(node->child[k])) return true;
+    if (breaks(node->child[k])) return true;
   }
   return false;
 }
 
 /* Whether every way through a statement ends with 'return', or with an error. */
 static bool returns(const scl_stan_node *node) {
+  for (; node->kind == SCL_STAN_IF_NODE; node = node->child[2]) {
+    if (node->child[2] == NULL || !returns(node->child[1])) return false;
+  }
   switch (node->kind) {
   case SCL_STAN_RETURN_NODE:
   case SCL_STAN_REJECT_NODE:
   case SCL_STAN_FATAL_NODE:
     return true;
-  case SCL_STAN_IF_NODE:
-    return node->child[2] != NULL && returns(node->child[1]) && returns(node->child[2]);
   case SCL_STAN_BLOCK_NODE:
   case SCL_STAN_PROFILE_NODE:
     for (uint32_t k = 0; k < node->count; k++) {

@@ -95,8 +95,13 @@ static scl_status check_while(scl_stan_checker *c, scl_stan_node *node) {
 }
 
 static scl_status check_if(scl_stan_checker *c, scl_stan_node *node) {
-  SCL_TRY(check_condition(c, node->child[0]));
-  SCL_TRY(check_body(c, node->child[1]));
+  for (;;) {
+    SCL_TRY(check_condition(c, node->child[0]));
+    SCL_TRY(check_body(c, node->child[1]));
+    scl_stan_node *next = scl_stan_chained(node);
+    if (next == NULL) break;
+    node = next;
+  }
   return node->child[2] == NULL ? SCL_OK : check_body(c, node->child[2]);
 }
 

@@ -355,25 +355,38 @@ static scl_status parse_prefix(scl_stan_program *program, scl_stan_node **out) {
   return SCL_OK;
 }
 
-/* After the test: "? yes : no", if it is there. */
+/* "? yes :" after the test, at a choice whose last child is not read yet. */
+static scl_status parse_first_choice(scl_stan_program *program, scl_stan_node *test,
+                                     scl_stan_node **out) {
+  const uint32_t position = program->token.at, mark = program->stack_count;
+  scl_stan_node *yes;
+  SCL_TRY(scl_stan_enter(program, position));
+  SCL_TRY(scl_stan_advance(program));
+  SCL_TRY(scl_stan_parse_expression(program, &yes));
+  SCL_TRY(scl_stan_expect(program, SCL_STAN_T_COLON, "after the first choice of '?'"));
+  program->depth--;
+  SCL_TRY(scl_stan_push(program, test));
+  SCL_TRY(scl_stan_push(program, yes));
+  SCL_TRY(scl_stan_push(program, NULL));
+  return scl_stan_make(program, SCL_STAN_CONDITIONAL_NODE, position, mark, out);
+}
+
+/* After the test: "? yes : no", if it is there; no may be another test with choices. */
 static scl_status parse_choice(scl_stan_program *program, scl_stan_node *test,
                                scl_stan_node **out) {
-  const uint32_t position = program->token.at, mark = program->stack_count;
-  if (!scl_stan_looks_at(program, SCL_STAN_T_QUESTION)) {
-    *out = test;
-    return SCL_OK;
+  scl_stan_node **to = out;
+  *out = test;
+  while (scl_stan_looks_at(program, SCL_STAN_T_QUESTION)) {
+    SCL_TRY(parse_first_choice(program, *to, to));
+    scl_stan_deepen(*out, (*to)->depth);
+    scl_stan_node *no;
+    SCL_TRY(parse_prefix(program, &no));
+    SCL_TRY(parse_binary(program, no, FIRST_LEVEL, &no));
+    to = &(*to)->child[2];
+    *to = no;
+    scl_stan_deepen(*out, no->depth + 1);
   }
-  SCL_TRY(scl_stan_enter(program, position));
-  SCL_TRY(scl_stan_push(program, test));
-  SCL_TRY(scl_stan_advance(program));
-  scl_stan_node *choice;
-  SCL_TRY(scl_stan_parse_expression(program, &choice));
-  SCL_TRY(scl_stan_push(program, choice));
-  SCL_TRY(scl_stan_expect(program, SCL_STAN_T_COLON, "after the first choice of '?'"));
-  SCL_TRY(scl_stan_parse_expression(program, &choice));
-  SCL_TRY(scl_stan_push(program, choice));
-  program->depth--;
-  return scl_stan_make(program, SCL_STAN_CONDITIONAL_NODE, position, mark, out);
+  return SCL_OK;
 }
 
 scl_status scl_stan_parse_rest(scl_stan_program *program, scl_stan_node *beginning,

@@ -144,17 +144,35 @@ static scl_status parse_condition(scl_stan_program *program, const char *after,
   return scl_stan_expect(program, SCL_STAN_T_CLOSE, "after the condition");
 }
 
-static scl_status parse_if(scl_stan_program *program, scl_stan_node **out) {
+/* "if (test) yes", at a statement without else. */
+static scl_status parse_lone_if(scl_stan_program *program, scl_stan_node **out) {
   const uint32_t position = program->token.at, mark = program->stack_count;
-  scl_stan_node *part[3] = {NULL, NULL, NULL};
-  bool otherwise;
+  scl_stan_node *test, *yes;
   SCL_TRY(scl_stan_advance(program));
-  SCL_TRY(parse_condition(program, "after 'if'", &part[0]));
-  SCL_TRY(parse_statement(program, &part[1]));
-  SCL_TRY(scl_stan_accept(program, SCL_STAN_T_ELSE, &otherwise));
-  if (otherwise) SCL_TRY(parse_statement(program, &part[2]));
-  for (int k = 0; k < 3; k++) SCL_TRY(scl_stan_push(program, part[k]));
+  SCL_TRY(parse_condition(program, "after 'if'", &test));
+  SCL_TRY(parse_statement(program, &yes));
+  SCL_TRY(scl_stan_push(program, test));
+  SCL_TRY(scl_stan_push(program, yes));
+  SCL_TRY(scl_stan_push(program, NULL));
   return scl_stan_make(program, SCL_STAN_IF_NODE, position, mark, out);
+}
+
+static scl_status parse_if(scl_stan_program *program, scl_stan_node **out) {
+  scl_stan_node **to = out;
+  bool otherwise, again;
+  do {
+    SCL_TRY(parse_lone_if(program, to));
+    scl_stan_deepen(*out, (*to)->depth);
+    SCL_TRY(scl_stan_accept(program, SCL_STAN_T_ELSE, &otherwise));
+    again = otherwise && scl_stan_looks_at(program, SCL_STAN_T_IF);
+    scl_stan_node **next = &(*to)->child[2];
+    if (otherwise && !again) {
+      SCL_TRY(parse_statement(program, next));
+      scl_stan_deepen(*out, (*next)->depth + 1);
+    }
+    to = next;
+  } while (again);
+  return SCL_OK;
 }
 
 static scl_status parse_while(scl_stan_program *program, scl_stan_node **out) {

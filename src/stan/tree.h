@@ -116,7 +116,7 @@ typedef struct scl_stan_node {
   uint8_t kind, op; /* op: an operator, a constraint, or SCL_STAN_LPDF_* of a sampling statement */
   uint8_t place, flags;
   uint32_t position; /* in the source */
-  uint32_t depth;    /* 1 + that of its deepest child */
+  uint32_t depth;    /* 1 + that of its deepest child; along a chain it does not grow */
   uint32_t user;     /* of a call: the number of the program's function, from 1; 0: the library's */
   uint32_t count;    /* children */
   union {
@@ -128,6 +128,24 @@ typedef struct scl_stan_node {
 } scl_stan_node;
 
 enum { SCL_STAN_LPDF = 0, SCL_STAN_LPMF };
+
+/* The child along which chains of any length grow, of the parent's kind: the left operand of a
+ * binary operator, the last choice of '?', what follows 'else'. NULL: the chain ends. What walks
+ * trees goes along it in a loop. */
+static inline scl_stan_node *scl_stan_chained(const scl_stan_node *node) {
+  const bool operation = node->kind == SCL_STAN_OPERATION_NODE;
+  if (node->count != (operation ? 2 : 3)) return NULL;
+  if (!operation && node->kind != SCL_STAN_CONDITIONAL_NODE && node->kind != SCL_STAN_IF_NODE) {
+    return NULL;
+  }
+  scl_stan_node *child = node->child[operation ? 0 : 2];
+  return child != NULL && child->kind == node->kind && child->count == node->count ? child : NULL;
+}
+
+/* The depth of a node that got another child. */
+static inline void scl_stan_deepen(scl_stan_node *node, uint32_t depth) {
+  if (node->depth < depth) node->depth = depth;
+}
 
 static inline bool scl_stan_is_scalar(const scl_stan_type *type) {
   return type->depth == 0 && type->base <= SCL_STAN_COMPLEX;
