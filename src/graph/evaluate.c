@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "graph/graph.h"
 #include "ops/operation.h"
 
@@ -24,18 +25,14 @@ static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes, c
 
 typedef struct {
   scl_node **node;
-  size_t count, room;
+  size_t count;
+  int room;
 } node_list;
 
 /* The list holds no reference to the node. */
 static scl_status append(node_list *list, scl_node *node) {
-  if (list->count == list->room) {
-    size_t room = list->room == 0 ? 16 : 2 * list->room;
-    scl_node **more = realloc(list->node, room * sizeof *more);
-    if (more == NULL) return scl_fail_memory(room * sizeof *more, 0, "an expression");
-    list->node = more;
-    list->room = room;
-  }
+  const size_t needed = list->count + 1;
+  SCL_TRY(scl_grow(&list->node, &list->room, needed, sizeof *list->node, "an expression"));
   list->node[list->count++] = node;
   return SCL_OK;
 }

@@ -53,17 +53,10 @@ static int add_value(lowering *w, scl_value v, const int *operand) {
   const int value = scl_tape_add_value(t, v, operand);
   if (t->status != SCL_OK) return 0;
   if (value >= w->room) {
-    const int room = t->room;
-    int *holder = realloc(w->to->holder, (size_t)room * sizeof *holder);
-    if (holder != NULL) w->to->holder = holder;
-    size_t *offset = realloc(w->to->offset, (size_t)room * sizeof *offset);
-    if (offset != NULL) w->to->offset = offset;
-    if (holder == NULL || offset == NULL) {
-      t->status = scl_fail_memory((size_t)room * sizeof *offset, 0, "a program");
-      return 0;
-    }
+    int room = w->room;
+    scl_tape_grow(t, &w->to->holder, &room, value, 1, sizeof *w->to->holder);
     for (int k = w->room; k < room; k++) w->to->holder[k] = NONE;
-    w->room = room;
+    if (!scl_tape_grow(t, &w->to->offset, &w->room, value, 1, sizeof *w->to->offset)) return 0;
   }
   return value;
 }

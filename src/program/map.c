@@ -44,16 +44,7 @@ static size_t length_of(const mapping *m, int v) {
 /* Room for a value for each vector, as `per_vector` of v. */
 static bool reserve(mapping *m, int v) {
   const int more = (int)m->vectors;
-  if (m->used + more > m->room) {
-    const int room = 2 * (m->room + more);
-    int *list = realloc(m->list, (size_t)room * sizeof *list);
-    if (list == NULL) {
-      scl_tape_fail(m->to, scl_fail_memory((size_t)room * sizeof *list, 0, "a program"));
-      return false;
-    }
-    m->list = list;
-    m->room = room;
-  }
+  if (!scl_tape_grow(m->to, &m->list, &m->room, m->used, more, sizeof *m->list)) return false;
   m->of[v].per_vector = m->used;
   m->used += more;
   return true;

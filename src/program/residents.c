@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "program/compile.h"
 #include "program/facts.h"
 
@@ -19,13 +20,9 @@ static scl_status upload(scl_context *ctx, const double *numbers, size_t length,
 }
 
 static scl_status make_room(scl_residents *r, int data) {
-  if (data < r->room) return SCL_OK;
-  const int room = r->tape->data_room;
-  scl_resident *more = realloc(r->of, (size_t)room * sizeof *more);
-  if (more == NULL) return scl_fail_memory((size_t)room * sizeof *more, 0, "a program");
-  memset(more + r->room, 0, (size_t)(room - r->room) * sizeof *more);
-  r->of = more;
-  r->room = room;
+  const int before = r->room;
+  SCL_TRY(scl_grow(&r->of, &r->room, (size_t)data + 1, sizeof *r->of, "a program"));
+  memset(r->of + before, 0, (size_t)(r->room - before) * sizeof *r->of);
   return SCL_OK;
 }
 

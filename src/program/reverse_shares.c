@@ -15,18 +15,7 @@ void scl_share_whole(scl_reverse *r, int value, int share) {
 
 void scl_share_some(scl_reverse *r, int value, scl_partial p) {
   if (!r->active[value] || p.length == 0) return;
-  if (r->used == r->room) {
-    const int room = r->room == 0 ? 64 : 2 * r->room;
-    scl_partial *more = realloc(r->partials, (size_t)room * sizeof *more);
-    if (more == NULL) {
-      if (r->t->status == SCL_OK) {
-        r->t->status = scl_fail_memory((size_t)room * sizeof *more, 0, "a gradient");
-      }
-      return;
-    }
-    r->partials = more;
-    r->room = room;
-  }
+  if (!scl_tape_grow(r->t, &r->partials, &r->room, r->used, 1, sizeof p)) return;
   p.before = r->last[value];
   r->last[value] = r->used;
   r->partials[r->used++] = p;

@@ -86,7 +86,7 @@ static uint64_t use_of(const scl_roll *r, int v) {
   for (int k = 0; k < scl_roll_value(r, user)->operands; k++) {
     const int x = scl_tape_operand(r->from, user, k), root = r->view[x].root;
     if (root == v || root == NONE) {
-      return scl_roll_mix(scl_roll_local_sig(r, user), (uint64_t)(root == NONE ? 9 : k));
+      return scl_tape_mix(scl_roll_local_sig(r, user), (uint64_t)(root == NONE ? 9 : k));
     }
   }
   return 2;
@@ -97,26 +97,26 @@ static uint64_t sig_of(const scl_roll *r, int v) {
   uint64_t hash = scl_roll_local_sig(r, v);
   if (r->role[v] == SCL_ROLL_SCANNED) {
     const scl_roll_loop *l = &r->loop[r->loop_of[v]];
-    return scl_roll_mix(scl_roll_mix(3, (uint64_t)r->loop_of[v]),
+    return scl_tape_mix(scl_tape_mix(3, (uint64_t)r->loop_of[v]),
                         (uint64_t)((r->seq_at[v] - l->start) % l->period));
   }
   if (r->role[v] == SCL_ROLL_SUM) {
     uint64_t terms = 0; /* in any order */
     for (int k = 0; k < r->terms[v]; k++) {
       const scl_roll_term *t = &r->term[v][k];
-      terms += scl_roll_mix(scl_roll_operand_sig(r, t->node), t->minus);
+      terms += scl_tape_mix(scl_roll_operand_sig(r, t->node), t->minus);
     }
-    return scl_roll_mix(scl_roll_mix(hash, terms), use_of(r, v));
+    return scl_tape_mix(scl_tape_mix(hash, terms), use_of(r, v));
   }
   if (value->kind == SCL_VALUE_NUMBER) return 4;
   if (value->kind == SCL_VALUE_DATA) {
-    return value->length > 256 ? hash : scl_roll_mix(5, value->length);
+    return value->length > 256 ? hash : scl_tape_mix(5, value->length);
   }
   if (value->operands == 0) return hash;
   for (int k = 0; k < value->operands; k++) {
-    hash = scl_roll_mix(hash, scl_roll_operand_sig(r, scl_tape_operand(r->from, v, k)));
+    hash = scl_tape_mix(hash, scl_roll_operand_sig(r, scl_tape_operand(r->from, v, k)));
   }
-  return scl_roll_mix(hash, use_of(r, v));
+  return scl_tape_mix(hash, use_of(r, v));
 }
 
 /* ---- order ------------------------------------------------------------------------------------

@@ -382,7 +382,7 @@ static void find_next(scl_roll *r, sequence *q) {
   for (int s = q->count - 1; s >= 0; s--) {
     q->next[s] = NONE;
     if (s + WINDOW > q->count) continue;
-    for (int k = 0; k < WINDOW; k++) hash[s] = scl_roll_mix(hash[s], q->local[s + k]);
+    for (int k = 0; k < WINDOW; k++) hash[s] = scl_tape_mix(hash[s], q->local[s + k]);
     int at = (int)(hash[s] & (uint64_t)(buckets - 1));
     while (bucket[at] != 0 && hash[bucket[at] - 1] != hash[s]) at = (at + 1) & (buckets - 1);
     if (bucket[at] != 0) q->next[s] = bucket[at] - 1;

@@ -128,7 +128,6 @@ static inline bool scl_roll_is_root(const scl_roll *r, int node) {
 static inline const scl_value *scl_roll_value(const scl_roll *r, int node) {
   return &r->from->value[node];
 }
-uint64_t scl_roll_mix(uint64_t hash, uint64_t bits);
 /* Of kind, operation, attributes and lengths, without the operands. */
 uint64_t scl_roll_local_sig(const scl_roll *r, int node);
 /* Of what an operand is an element or a list of elements, whichever these are. */

@@ -39,7 +39,7 @@ static uint64_t shape_of(const scl_roll *r, int node) {
   uint64_t hash = scl_roll_local_sig(r, root);
   for (int k = 0; k < scl_roll_value(r, root)->operands; k++) {
     const int x = r->view[scl_tape_operand(r->from, root, k)].root;
-    hash = scl_roll_mix(hash, x == SCL_ROLL_NONE ? 0 : scl_roll_local_sig(r, x));
+    hash = scl_tape_mix(hash, x == SCL_ROLL_NONE ? 0 : scl_roll_local_sig(r, x));
   }
   return hash;
 }

@@ -9,15 +9,8 @@ enum { SHORT = 1024, MANY_OPERANDS = 4 };
 
 void *scl_roll_room(scl_roll *r, size_t count, size_t size) {
   if (scl_roll_failed(r)) return NULL;
-  if (r->holds == r->hold_room) {
-    const int more = 2 * r->hold_room + 64;
-    void **longer = realloc(r->held, (size_t)more * sizeof *longer);
-    if (longer != NULL) {
-      r->held = longer;
-      r->hold_room = more;
-    }
-  }
-  void *room = r->holds < r->hold_room ? calloc(count + 1, size) : NULL;
+  if (!scl_tape_grow(r->to, &r->held, &r->hold_room, r->holds, 1, sizeof *r->held)) return NULL;
+  void *room = calloc(count + 1, size);
   if (room == NULL) {
     scl_tape_fail(r->to, scl_fail_memory(count * size, 0, "a program"));
     return NULL;
@@ -153,12 +146,12 @@ static uint64_t mix_operand(const scl_roll *r, uint64_t hash, int x) {
   const scl_roll_view *v = &r->view[x];
   const size_t n = scl_tape_length(r->from, x);
   if (v->root != SCL_ROLL_NONE) {
-    hash = scl_roll_mix(scl_roll_mix(hash, (uint64_t)r->number[v->root]), v->from);
-    return scl_roll_mix(scl_roll_mix(hash, v->step), n);
+    hash = scl_tape_mix(scl_tape_mix(hash, (uint64_t)r->number[v->root]), v->from);
+    return scl_tape_mix(scl_tape_mix(hash, v->step), n);
   }
   for (size_t k = 0; k < n; k++) {
     const scl_roll_element e = v->list[k];
-    hash = scl_roll_mix(scl_roll_mix(hash, (uint64_t)r->number[e.root]), (uint64_t)e.at);
+    hash = scl_tape_mix(scl_tape_mix(hash, (uint64_t)r->number[e.root]), (uint64_t)e.at);
   }
   return hash;
 }
@@ -195,11 +188,9 @@ void scl_roll_find_equal(scl_roll *r) {
   int *bucket = scl_roll_room(r, buckets, sizeof *bucket); /* 1 + the root */
   if (bucket == NULL) return;
   for (int v = 0; v < r->nodes; v++) {
-    uint64_t hash = 0;
     r->number[v] = v;
     if (!r->live[v]) continue;
-    memcpy(&hash, &scl_roll_value(r, v)->number, sizeof hash);
-    hash = scl_roll_mix(hash, scl_roll_local_sig(r, v));
+    uint64_t hash = scl_tape_mix_number(scl_roll_local_sig(r, v), scl_roll_value(r, v)->number);
     for (int k = 0; k < scl_roll_value(r, v)->operands; k++) {
       hash = mix_operand(r, hash, scl_tape_operand(r->from, v, k));
     }
@@ -212,29 +203,18 @@ void scl_roll_find_equal(scl_roll *r) {
 
 /* ---- signatures ----------------------------------------------------------------------------- */
 
-uint64_t scl_roll_mix(uint64_t hash, uint64_t bits) {
-  hash ^= bits + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
-  hash *= 0xff51afd7ed558ccdu;
-  return hash ^ (hash >> 31);
-}
-
 uint64_t scl_roll_local_sig(const scl_roll *r, int node) {
   const scl_value *v = scl_roll_value(r, node);
-  uint64_t hash = scl_roll_mix(v->kind, v->op);
-  hash = scl_roll_mix(hash, v->length);
-  for (int k = 0; k < SCL_VALUE_ATTRIBUTES; k++) hash = scl_roll_mix(hash, v->at[k]);
+  uint64_t hash = scl_tape_hash(v);
   for (int k = 0; k < v->operands; k++) {
-    hash = scl_roll_mix(hash, scl_tape_length(r->from, scl_tape_operand(r->from, node, k)));
+    hash = scl_tape_mix(hash, scl_tape_length(r->from, scl_tape_operand(r->from, node, k)));
   }
   return hash;
 }
 
 bool scl_roll_same_operation(const scl_roll *r, int a, int b) {
   const scl_value *v = scl_roll_value(r, a), *w = scl_roll_value(r, b);
-  if (v->kind != w->kind || v->op != w->op || v->operands != w->operands ||
-      v->length != w->length || memcmp(v->at, w->at, sizeof v->at) != 0) {
-    return false;
-  }
+  if (!scl_tape_alike(v, w)) return false;
   for (int k = 0; k < v->operands; k++) {
     if (scl_tape_length(r->from, scl_tape_operand(r->from, a, k)) !=
         scl_tape_length(r->from, scl_tape_operand(r->from, b, k))) {
@@ -247,12 +227,12 @@ bool scl_roll_same_operation(const scl_roll *r, int a, int b) {
 uint64_t scl_roll_operand_sig(const scl_roll *r, int node) {
   const scl_roll_view *v = &r->view[node];
   const size_t n = scl_tape_length(r->from, node);
-  if (v->root != SCL_ROLL_NONE) return scl_roll_mix(r->sig[v->root], n);
+  if (v->root != SCL_ROLL_NONE) return scl_tape_mix(r->sig[v->root], n);
   uint64_t hash = 0, last = 0;
   for (size_t k = 0; k < n; k++) {
     if (k == 0 || r->sig[v->list[k].root] != last)
-      hash = scl_roll_mix(hash, r->sig[v->list[k].root]);
+      hash = scl_tape_mix(hash, r->sig[v->list[k].root]);
     last = r->sig[v->list[k].root];
   }
-  return n == 1 ? scl_roll_mix(last, n) : scl_roll_mix(hash, n);
+  return n == 1 ? scl_tape_mix(last, n) : scl_tape_mix(hash, n);
 }

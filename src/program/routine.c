@@ -5,37 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/threads.h"
 #include "ops/operation.h"
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
 scl_status scl_routine_add(scl_routine *r, scl_routine_step **out) {
-  if (r->steps == r->room) {
-    const int room = r->room == 0 ? 32 : 2 * r->room;
-    scl_routine_step *more = realloc(r->step, (size_t)room * sizeof *more);
-    if (more == NULL) return scl_fail_memory((size_t)room * sizeof *more, 0, "a program");
-    r->step = more;
-    r->room = room;
-  }
+  SCL_TRY(scl_grow(&r->step, &r->room, (size_t)r->steps + 1, sizeof *r->step, "a program"));
   *out = &r->step[r->steps++];
   memset(*out, 0, sizeof **out);
   return SCL_OK;
 }
 
 scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer) {
-  if (r->buffers == r->buffers_room) {
-    const int room = r->buffers_room == 0 ? 32 : 2 * r->buffers_room;
-    scl_buffer **more = realloc(r->held, (size_t)room * sizeof *more);
-    if (more == NULL) {
-      scl_buffer_release(buffer);
-      return scl_fail_memory((size_t)room * sizeof *more, 0, "a program");
-    }
-    r->held = more;
-    r->buffers_room = room;
+  const size_t needed = (size_t)r->buffers + 1;
+  const scl_status status =
+      scl_grow(&r->held, &r->buffers_room, needed, sizeof *r->held, "a program");
+  if (status == SCL_OK) {
+    r->held[r->buffers++] = buffer;
+  } else {
+    scl_buffer_release(buffer);
   }
-  r->held[r->buffers++] = buffer;
-  return SCL_OK;
+  return status;
 }
 
 static void free_scan(scl_scan_pass *scan, bool borrows_code) {

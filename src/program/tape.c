@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 void scl_tape_begin(scl_tape *t) {
   memset(t, 0, sizeof *t);
 }
@@ -34,39 +36,44 @@ bool scl_tape_fail(scl_tape *t, scl_status status) {
   return t->status != SCL_OK;
 }
 
-static void *grow(scl_tape *t, void *list, int *room, int used, int more, size_t size) {
-  if (used + more <= *room) return list;
-  int next = *room == 0 ? 64 : 2 * *room;
-  while (next < used + more) next *= 2;
-  void *longer = realloc(list, (size_t)next * size);
-  if (longer == NULL) {
-    scl_tape_fail(t, scl_fail_memory((size_t)next * size, 0, "a program"));
-    return list;
-  }
-  *room = next;
-  return longer;
+bool scl_tape_grow(scl_tape *t, void *array, int *room, int used, int more, size_t size) {
+  scl_tape_fail(t, scl_grow(array, room, (size_t)used + (size_t)more, size, "a program"));
+  return t->status == SCL_OK;
 }
 
 /* ---- equal values --------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, uint64_t bits) {
+uint64_t scl_tape_mix(uint64_t hash, uint64_t bits) {
   hash ^= bits + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
-  return hash * 0xff51afd7ed558ccdu;
+  hash *= 0xff51afd7ed558ccdu;
+  return hash ^ (hash >> 31);
+}
+
+uint64_t scl_tape_hash(const scl_value *v) {
+  uint64_t hash = scl_tape_mix(v->kind, v->op);
+  for (int k = 0; k < SCL_VALUE_ATTRIBUTES; k++) hash = scl_tape_mix(hash, v->at[k]);
+  return scl_tape_mix(hash, v->length);
+}
+
+uint64_t scl_tape_mix_number(uint64_t hash, double number) {
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return scl_tape_mix(hash, bits);
+}
+
+bool scl_tape_alike(const scl_value *v, const scl_value *w) {
+  return v->kind == w->kind && v->op == w->op && v->operands == w->operands &&
+         v->length == w->length && memcmp(v->at, w->at, sizeof v->at) == 0;
 }
 
 static uint64_t hash_of(const scl_value *v, const int *operand) {
-  uint64_t hash = mix(v->kind, v->op), bits;
-  for (int k = 0; k < v->operands; k++) hash = mix(hash, (uint64_t)operand[k]);
-  for (int k = 0; k < SCL_VALUE_ATTRIBUTES; k++) hash = mix(hash, v->at[k]);
-  memcpy(&bits, &v->number, sizeof bits);
-  hash = mix(hash, bits);
-  return hash ^ (hash >> 29);
+  uint64_t hash = scl_tape_mix_number(scl_tape_hash(v), v->number);
+  for (int k = 0; k < v->operands; k++) hash = scl_tape_mix(hash, (uint64_t)operand[k]);
+  return hash;
 }
 
 static bool equal(const scl_tape *t, const scl_value *v, const int *operand, const scl_value *w) {
-  return v->kind == w->kind && v->op == w->op && v->operands == w->operands &&
-         memcmp(v->at, w->at, sizeof v->at) == 0 &&
-         memcmp(&v->number, &w->number, sizeof v->number) == 0 && v->length == w->length &&
+  return scl_tape_alike(v, w) && memcmp(&v->number, &w->number, sizeof v->number) == 0 &&
          (v->operands == 0 ||
           memcmp(operand, t->operand + w->first, (size_t)v->operands * sizeof *operand) == 0);
 }
@@ -100,10 +107,10 @@ int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand) {
     if (equal(t, &v, operand, &t->value[w - 1])) return w - 1;
   }
   int next_room = t->room;
-  t->next = grow(t, t->next, &next_room, t->values, 1, sizeof *t->next);
-  t->value = grow(t, t->value, &t->room, t->values, 1, sizeof *t->value);
-  t->operand =
-      grow(t, t->operand, &t->operands_room, t->operands_used, v.operands, sizeof *t->operand);
+  scl_tape_grow(t, &t->next, &next_room, t->values, 1, sizeof *t->next);
+  scl_tape_grow(t, &t->value, &t->room, t->values, 1, sizeof *t->value);
+  scl_tape_grow(t, &t->operand, &t->operands_room, t->operands_used, v.operands,
+                sizeof *t->operand);
   if (t->status != SCL_OK) return 0;
   v.first = t->operands_used;
   if (v.operands > 0) {
@@ -120,7 +127,7 @@ int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand) {
 /* ---- data ----------------------------------------------------------------------------------- */
 
 static int add_data(scl_tape *t, scl_tape_data data) {
-  t->data = grow(t, t->data, &t->data_room, t->data_used, 1, sizeof *t->data);
+  scl_tape_grow(t, &t->data, &t->data_room, t->data_used, 1, sizeof *t->data);
   if (t->status != SCL_OK) {
     free(data.owned);
     return 0;
@@ -155,7 +162,7 @@ int scl_tape_add_body(scl_tape *t, scl_scan_body *body) {
     return 0;
   }
   if (body->tape.status != SCL_OK) scl_tape_fail(t, body->tape.status);
-  t->body = grow(t, t->body, &t->bodies_room, t->bodies, 1, sizeof(scl_scan_body *));
+  scl_tape_grow(t, &t->body, &t->bodies_room, t->bodies, 1, sizeof(scl_scan_body *));
   if (t->status != SCL_OK) {
     free_body(body);
     return 0;

@@ -103,6 +103,15 @@ int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, co
 /* ---- for the files of src/program ------------------------------------------------------------ */
 /* Keeps the first failure. Returns true. */
 bool scl_tape_fail(scl_tape *t, scl_status status);
+/* Room for `more` entries in an array that has `used` (scl_grow()); false on failure, which is
+ * noted. */
+bool scl_tape_grow(scl_tape *t, void *array, int *room, int used, int more, size_t size);
+uint64_t scl_tape_mix(uint64_t hash, uint64_t bits);
+uint64_t scl_tape_mix_number(uint64_t hash, double number);
+/* Of kind, operation, attributes and length; without number and operands. */
+uint64_t scl_tape_hash(const scl_value *v);
+/* Whether these are equal, and the counts of operands. */
+bool scl_tape_alike(const scl_value *v, const scl_value *w);
 /* Adds a value unchecked; its operands are copied. */
 int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand);
 

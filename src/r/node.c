@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "graph/expr.h"
 
 enum { DEEPEST = 48 }; /* recording recurs */
@@ -222,17 +223,13 @@ SEXP r_node_defer(scl_op op, SEXP a, SEXP b, scl_shape shape) {
 /* Nodes that got a matrix on the way, so that each is recorded once. */
 typedef struct {
   SEXP *node;
-  size_t count, room;
+  size_t count;
+  int room;
 } node_list;
 
 static scl_status append(node_list *list, SEXP node) {
-  if (list->count == list->room) {
-    const size_t room = 2 * list->room + 16;
-    SEXP *more = realloc(list->node, room * sizeof *more);
-    if (more == NULL) return scl_fail_memory(room * sizeof *more, 0, "an expression");
-    list->node = more;
-    list->room = room;
-  }
+  const size_t needed = list->count + 1;
+  SCL_TRY(scl_grow(&list->node, &list->room, needed, sizeof *list->node, "an expression"));
   list->node[list->count++] = node;
   return SCL_OK;
 }

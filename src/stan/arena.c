@@ -41,16 +41,3 @@ void scl_stan_arena_free(scl_stan_program *program) {
   program->chunks = NULL;
   program->room = 0;
 }
-
-scl_status scl_stan_grow(void *array, uint32_t count, uint32_t *capacity, size_t size) {
-  if (count < *capacity) return SCL_OK;
-  if (count > UINT32_MAX / 2) return scl_fail_memory(UINT32_MAX, 0, "a Stan program");
-  const uint32_t more = count < 64 ? 128 : 2 * count;
-  void *old;
-  memcpy(&old, array, sizeof old);
-  void *grown = realloc(old, more * size);
-  if (grown == NULL) return scl_fail_memory(more * size, 0, "a Stan program");
-  memcpy(array, &grown, sizeof grown);
-  *capacity = more;
-  return SCL_OK;
-}

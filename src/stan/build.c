@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 static uint32_t hash_bytes(const void *bytes, size_t length, uint32_t hash) {
   const unsigned char *p = bytes;
   for (size_t i = 0; i < length; i++) hash = (hash ^ p[i]) * 16777619u;
@@ -122,8 +124,8 @@ const char *scl_stan_type_text(const scl_stan_type *type, char *text, size_t siz
 }
 
 scl_status scl_stan_push(scl_stan_program *program, scl_stan_node *child) {
-  SCL_TRY(scl_stan_grow(&program->stack, program->stack_count, &program->stack_capacity,
-                        sizeof *program->stack));
+  SCL_TRY(scl_grow(&program->stack, &program->stack_capacity, (size_t)program->stack_count + 1,
+                   sizeof *program->stack, "a Stan program"));
   program->stack[program->stack_count++] = child;
   return SCL_OK;
 }

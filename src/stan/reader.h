@@ -32,11 +32,14 @@ struct scl_stan_program {
   size_t room;            /* left in the first chunk */
 
   char *source; /* with includes in their places; ends with '\0' */
-  uint32_t length, capacity;
+  uint32_t length;
+  int capacity;
   scl_stan_stretch *stretches;
-  uint32_t stretch_count, stretch_capacity;
+  uint32_t stretch_count;
+  int stretch_capacity;
   const char **files;
-  uint32_t file_count, file_capacity;
+  uint32_t file_count;
+  int file_capacity;
 
   scl_stan_name **names; /* by hash */
   uint32_t name_count, name_places;
@@ -47,7 +50,8 @@ struct scl_stan_program {
   uint32_t last_end;     /* where the one before it ends */
   uint32_t depth;        /* of the parser's and the checker's calls */
   scl_stan_node **stack; /* children of the nodes that are being made */
-  uint32_t stack_count, stack_capacity;
+  uint32_t stack_count;
+  int stack_capacity;
 
   scl_stan_node *block[SCL_STAN_BLOCKS];
 };
@@ -56,8 +60,6 @@ struct scl_stan_program {
 /* Zeroed memory that lives as long as the program. */
 scl_status scl_stan_alloc(scl_stan_program *program, size_t bytes, void *out);
 void scl_stan_arena_free(scl_stan_program *program);
-/* Makes room for one more in an array of malloc(); `array` points to its pointer. */
-scl_status scl_stan_grow(void *array, uint32_t count, uint32_t *capacity, size_t size);
 
 /* ---- names, types, nodes (build.c) ---------------------------------------------------------- */
 scl_status scl_stan_intern(scl_stan_program *program, const char *text, size_t length,

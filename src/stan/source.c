@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 /* ---- positions ------------------------------------------------------------------------------ */
 
 static const scl_stan_stretch *stretch_of(const scl_stan_program *program, uint32_t position) {
@@ -100,8 +102,9 @@ typedef struct {
 } reading;
 
 static scl_status add_stretch(scl_stan_program *program, const reading *r) {
-  SCL_TRY(scl_stan_grow(&program->stretches, program->stretch_count, &program->stretch_capacity,
-                        sizeof *program->stretches));
+  SCL_TRY(scl_grow(&program->stretches, &program->stretch_capacity,
+                   (size_t)program->stretch_count + 1, sizeof *program->stretches,
+                   "a Stan program"));
   program->stretches[program->stretch_count++] =
       (scl_stan_stretch){program->length, r->line, r->column, r->file};
   return SCL_OK;
@@ -113,7 +116,8 @@ static scl_status add_byte(scl_stan_program *program, char byte) {
                          "the program has more than %d MB of source with what it includes",
                          SCL_STAN_SOURCE >> 20);
   }
-  SCL_TRY(scl_stan_grow(&program->source, program->length + 1, &program->capacity, 1));
+  SCL_TRY(scl_grow(&program->source, &program->capacity, (size_t)program->length + 2, 1,
+                   "a Stan program"));
   program->source[program->length++] = byte;
   program->source[program->length] = '\0';
   return SCL_OK;
@@ -181,15 +185,11 @@ static scl_status slurp(const char *path, char **out, size_t *length) {
   if (file == NULL) return SCL_OK;
   scl_status status = SCL_OK;
   char *text = NULL;
-  size_t used = 0, capacity = 0, got = 1;
+  size_t used = 0, got = 1;
+  int capacity = 0;
   while (got > 0 && used <= SCL_STAN_SOURCE) {
-    if (used == capacity) {
-      capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
-      char *grown = realloc(text, capacity);
-      if (grown == NULL) SCL_GO(scl_fail_memory(capacity, 0, "an included file"));
-      text = grown;
-    }
-    got = fread(text + used, 1, capacity - used, file);
+    SCL_GO(scl_grow(&text, &capacity, used + 1, 1, "an included file"));
+    got = fread(text + used, 1, (size_t)capacity - used, file);
     used += got;
   }
   if (!ferror(file)) {
@@ -220,8 +220,8 @@ static scl_status add_file(scl_stan_program *program, const char *name, uint32_t
   char *copy;
   SCL_TRY(scl_stan_alloc(program, strlen(name) + 1, &copy));
   memcpy(copy, name, strlen(name));
-  SCL_TRY(scl_stan_grow(&program->files, program->file_count, &program->file_capacity,
-                        sizeof *program->files));
+  SCL_TRY(scl_grow(&program->files, &program->file_capacity, (size_t)program->file_count + 1,
+                   sizeof *program->files, "a Stan program"));
   *out = program->file_count;
   program->files[program->file_count++] = copy;
   return SCL_OK;
@@ -315,7 +315,7 @@ static scl_status read_file(scl_stan_program *program, const scl_stan_input *inp
 
 scl_status scl_stan_load(scl_stan_program *program, const scl_stan_input *input) {
   reading r = {.text = input->text, .length = input->length, .line = 1};
-  SCL_TRY(scl_stan_grow(&program->source, 0, &program->capacity, 1));
+  SCL_TRY(scl_grow(&program->source, &program->capacity, 1, 1, "a Stan program"));
   program->source[0] = '\0';
   SCL_TRY(add_file(program, input->file, &r.file));
   const char *open[1] = {input->file};

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/sizes.h"
 #include "engine/host/code.h"
 #include "engine/plan/repeat.h"
@@ -69,17 +70,10 @@ static double *take_numbers(struct scl_ready_plan *r, size_t count) {
 }
 
 static void emit(struct scl_ready_plan *r, scl_host_code entry) {
-  if (r->entries == r->room) {
-    const int room = r->room == 0 ? 64 : 2 * r->room;
-    scl_host_code *more = realloc(r->code, (size_t)room * sizeof *more);
-    if (more == NULL) {
-      r->failed = true;
-      return;
-    }
-    r->code = more;
-    r->room = room;
-  }
-  r->code[r->entries++] = entry;
+  const size_t needed = (size_t)r->entries + 1;
+  r->failed =
+      scl_grow(&r->code, &r->room, needed, sizeof *r->code, "a plan") != SCL_OK || r->failed;
+  if (!r->failed) r->code[r->entries++] = entry;
 }
 
 static bool is_plain(const scl_host_code *e) {
