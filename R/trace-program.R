@@ -335,7 +335,7 @@ suggest_scan <- function(state, tape) {
                               "condition")))
 }
 
-many_operations <- 3000L
+many_operations <- 6000L
 
 # The node of the result; NULL if it is a plain number.
 model_output <- function(f, trace) {

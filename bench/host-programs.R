@@ -1,16 +1,25 @@
 # Gradients of small models on the host, in microseconds of processor time, the least of several
 # rounds: inside the sampler ("loop": leapfrog steps of a chain in C), and one call of the compiled
 # function from R. Recursions are plain `for` loops. With the argument "rstan" next to rstan's
-# gradient in leapfrog steps of its static HMC.
+# gradient in leapfrog steps of its static HMC; with "chains" seconds of four chains by the clock.
 #
-#   Rscript bench/host-programs.R [library=PATH] [rstan] [model ...]
+#   Rscript bench/host-programs.R [library=PATH] [posteriordb=FOLDER] [rstan] [chains] [model ...]
 #
-# STATCL_HOST_PROGRAMS is a folder for compiled Stan programs, kept between runs.
+# FOLDER is posterior_database of a clone of stan-dev/posteriordb: then the models are the 20 of
+# host-models.R. STATCL_HOST_PROGRAMS is a folder for compiled Stan programs, kept between runs.
 asked <- commandArgs(TRUE)
-place <- sub("^library=", "", grep("^library=", asked, value = TRUE))
+named <- function(name) {
+  pattern <- paste0("^", name, "=")
+  sub(pattern, "", grep(pattern, asked, value = TRUE))
+}
+place <- named("library")
+folder <- named("posteriordb")
+child <- named("child")
 library(statcl, lib.loc = if (length(place) > 0L) place)
 with_rstan <- "rstan" %in% asked
-asked <- setdiff(asked, c("rstan", grep("^library=", asked, value = TRUE)))
+with_chains <- "chains" %in% asked
+asked <- grep("=", setdiff(asked, c("rstan", "chains")), value = TRUE, invert = TRUE)
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 cl_use(engine = "host")
 set.seed(1)
 
@@ -193,6 +202,28 @@ models$logistic <- function() {
             model { beta ~ normal(0, 2); y ~ bernoulli_logit(x * beta); }")
 }
 
+# ---- those of posteriordb ----------------------------------------------------------------------
+
+# In the syntax that rstan 2.21 reads, without generated quantities.
+old_syntax <- function(code) {
+  code <- sub("generated quantities.*", "", paste(code, collapse = "\n"))
+  gsub("array\\[([^]]*)\\] ([a-z_]+(<[^>]*>)?(\\[[^]]*\\])?) (\\w+)", "\\2 \\5[\\1]", code)
+}
+
+of_posteriordb <- function(name, entry) {
+  data <- if (is.null(entry$posterior)) entry$simulate() else {
+    zip <- file.path(folder, "data", "data", paste0(entry$posterior, ".json.zip"))
+    jsonlite::fromJSON(unzip(zip, exdir = tempfile("data")))
+  }
+  code <- readLines(file.path(folder, "models", "stan", paste0(name, ".stan")))
+  c(entry$model(data), list(data = data, stan = old_syntax(code), init = 0))
+}
+
+if (length(folder) > 0L) {
+  source(file.path(dirname(script), "host-models.R"))
+  models <- Map(function(name, entry) function() of_posteriordb(name, entry), names(slice), slice)
+}
+
 # ---- timing ----------------------------------------------------------------------------------
 
 least <- function(call, rounds = 20L) {
@@ -224,9 +255,8 @@ in_loop <- function(f, case, rounds = 5L) {
   (min(vapply(seq_len(rounds), function(r) chain(leapfrogs), 0)) - short) / 3 / leapfrogs * 1e6
 }
 
-# By the clock, where it takes less than a minute.
-chains <- function(f, case, loop) {
-  if (loop > 10) return(NA)
+chains <- function(f, case) {
+  if (!with_chains) return(NA)
   start <- proc.time()
   fit <- suppressWarnings(cl_sample(f, case$at, transform = case$transform, chains = 4,
                                     warmup = 1000, iter = 1000, seed = 1, refresh = 0))
@@ -239,17 +269,19 @@ stan_folder <- Sys.getenv("STATCL_HOST_PROGRAMS", tempdir())
 stan_loop <- function(name, case) {
   suppressMessages(requireNamespace("rstan"))
   boost <- if (nzchar(system.file("include", package = "BH"))) NULL else "/usr/include"
-  compiled <- rstan::stan_model(model_code = case$stan, boost_lib = boost, model_name = name)
-  init <- case$at
+  file <- file.path(stan_folder, paste0(name, if (length(folder) == 0L) "_own", ".stan"))
+  writeLines(case$stan, file)
+  compiled <- rstan::stan_model(file, boost_lib = boost, model_name = name, auto_write = TRUE)
+  init <- if (is.null(case$init)) list(case$at) else case$init
   if (name == "hmm_drive_1") {
-    init <- with(case$at, list(theta = rbind(theta1, theta2), phi = cumsum(phi),
-                               lambda = cumsum(lambda)))
+    init <- with(case$at, list(list(theta = rbind(theta1, theta2), phi = cumsum(phi),
+                                    lambda = cumsum(lambda))))
   }
   chain <- function(iter) {
     start <- sum(proc.time()[1:2])
     suppressWarnings(rstan::sampling(
       compiled, case$data, chains = 1, warmup = 0, iter = iter, algorithm = "HMC", refresh = 0,
-      init = list(init), cores = 1, seed = 1, check_data = FALSE, pars = "lp__",
+      init = init, cores = 1, seed = 1, check_data = FALSE, pars = "lp__",
       control = list(adapt_engaged = FALSE, stepsize = 1e-9, int_time = 1e-7, metric = "unit_e")))
     sum(proc.time()[1:2]) - start
   }
@@ -261,31 +293,31 @@ stan_loop <- function(name, case) {
 }
 
 in_child <- function(name) {
-  kept <- file.path(stan_folder, paste0(name, ".txt"))
-  if (file.exists(kept)) return(scan(kept, quiet = TRUE))
-  script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-  system2(file.path(R.home("bin"), "Rscript"), shQuote(c(script, paste0("child=", name))),
-          stdout = kept)
-  tail(scan(kept, quiet = TRUE), 1L)
+  given <- c(script, paste0("child=", name),
+             if (length(folder) > 0L) paste0("posteriordb=", folder))
+  as.double(tail(system2(file.path(R.home("bin"), "Rscript"), shQuote(given), stdout = TRUE), 1L))
 }
 
-child <- sub("^child=", "", grep("^child=", asked, value = TRUE))
 if (length(child) > 0L) {
   cat(stan_loop(child, models[[child]]()), "\n")
   quit("no")
 }
 if (length(asked) == 0L) asked <- names(models)
-cat(sprintf("%-16s %9s %9s %12s%s\n", "model", "loop us", "from R", "4 chains s",
+width <- max(nchar(asked))
+cat(sprintf("%-*s %9s %9s %12s%s\n", width, "model", "loop us", "from R", "4 chains s",
             if (with_rstan) "  rstan us  ratio" else ""))
+ratios <- numeric()
 for (name in asked) {
   case <- models[[name]]()
   f <- cl_gradient(case$f)
   loop <- in_loop(f, case)
   call <- least(function() do.call(f, case$at))
-  cat(sprintf("%-16s %9.2f %9.2f %12.3f", name, loop, call, chains(f, case, loop)))
+  cat(sprintf("%-*s %9.2f %9.2f %12.3f", width, name, loop, call, chains(f, case)))
   if (with_rstan) {
     theirs <- in_child(name)
+    ratios[name] <- theirs / loop
     cat(sprintf(" %9.2f %6.2f", theirs, theirs / loop))
   }
   cat("\n")
 }
+if (with_rstan) cat(sprintf("median %.2f, least %.2f\n", median(ratios), min(ratios)))

@@ -9,9 +9,13 @@
  *   an element that no position of the step computes.
  * All this is compared, iteration by iteration. */
 #include "program/roll_parts.h"
-#include "program/scan.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/threads.h"
+#include "program/scan.h"
 
 enum {
   NONE = SCL_ROLL_NONE,
@@ -21,7 +25,10 @@ enum {
   MOST_LOOPS = 64,
   MOST_REFUSED = 8
 };
-enum { MOST_LAG = 16, MOST_NUMBERS = 2000, MOST_PRODUCTS = 4000, LEAST_WORK = 64 };
+enum { MOST_LAG = 16, MOST_NUMBERS = 2000, MOST_PRODUCTS = 4000 };
+/* A scan has so many operations. On the host, where an operation on one number costs as little as a
+ * step's, all loops that become none have at most as many. */
+enum { LEAST_WORK = 64, LEAST_HOST_WORK = 5000 };
 
 /* ---- what a window has of a node --------------------------------------------------------------
  */
@@ -323,6 +330,16 @@ static void find_outputs(search *s) {
 
 typedef enum { INDEPENDENT, CARRIED, REFUSED } verdict;
 
+/* How many numbers all steps compute, at most INT_MAX. */
+static int numbers_of(const search *s) {
+  size_t numbers = 0;
+  for (int b = 0; b < s->l->bodies; b++) {
+    numbers += scl_roll_value(s->r, node_at(s, 0, s->l->body[b]))->length;
+  }
+  numbers *= (size_t)s->l->count;
+  return numbers < INT_MAX ? (int)numbers : INT_MAX;
+}
+
 static verdict examine(search *s) {
   scl_roll_loop *l = s->l;
   const size_t period = (size_t)l->period;
@@ -349,6 +366,11 @@ static verdict examine(search *s) {
     if (!find_inputs(s, b)) return REFUSED;
   }
   if (l->states == 0 || l->count * l->bodies < LEAST_WORK) return REFUSED;
+  const int numbers = numbers_of(s);
+  if (numbers <= s->r->left) {
+    s->r->left -= numbers;
+    return INDEPENDENT;
+  }
   find_outputs(s);
   return CARRIED;
 }
@@ -443,8 +465,15 @@ static int try_loops(scl_roll *r, const sequence *q, int start) {
   return best > 0 ? best : 1;
 }
 
+/* STATCL_ROLL_LEAST sets it, for tests. */
+static int least_host_work(void) {
+  const char *text = scl_env("STATCL_ROLL_LEAST");
+  return text != NULL ? atoi(text) : LEAST_HOST_WORK;
+}
+
 void scl_roll_find_loops(scl_roll *r) {
   sequence q = {.count = r->operations};
+  r->left = r->on_host ? least_host_work() : 0;
   q.local = scl_roll_room(r, (size_t)q.count, sizeof *q.local);
   q.next = scl_roll_room(r, (size_t)q.count, sizeof *q.next);
   r->loop = scl_roll_room(r, MOST_LOOPS, sizeof *r->loop);

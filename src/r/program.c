@@ -200,7 +200,8 @@ done:
 }
 
 /* The same, with loops rolled if the nodes ask for it. */
-static scl_status fill_program(SEXP nodes, SEXP data, int output, scl_tape *tape, int *result) {
+static scl_status fill_program(const scl_context *ctx, SEXP nodes, SEXP data, int output,
+                               scl_tape *tape, int *result) {
   if (TYPEOF(nodes) != VECSXP || XLENGTH(nodes) != FIELDS) return bad_nodes();
   if (Rf_asLogical(VECTOR_ELT(nodes, ROLL)) != 1) {
     return fill_tape(nodes, data, output, tape, result, NULL);
@@ -211,7 +212,7 @@ static scl_status fill_program(SEXP nodes, SEXP data, int output, scl_tape *tape
   recorded.recorded = true;
   scl_status status = fill_tape(nodes, data, output, &recorded, &last, NULL);
   if (status == SCL_OK) {
-    scl_tape_roll(&recorded, last, tape, result);
+    scl_tape_roll(&recorded, last, scl_context_is_host(ctx), tape, result);
     status = tape->status;
   }
   scl_tape_end(&recorded);
@@ -231,7 +232,7 @@ static SEXP make_program(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEX
   scl_tape_begin(&tape);
   SCL_GO(r_require_outside());
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
-  SCL_GO(fill_program(nodes, data, Rf_asInteger(output), &tape, &result));
+  SCL_GO(fill_program(ctx, nodes, data, Rf_asInteger(output), &tape, &result));
   const size_t count = (size_t)Rf_asReal(parameters);
   SCL_GO(order > 1 ? scl_program_make_second(ctx, &tape, result, count, order, &program)
                    : scl_program_make(ctx, &tape, result, count, &program));
@@ -354,7 +355,7 @@ SEXP r_program_map(SEXP program, SEXP nodes, SEXP data, SEXP output, SEXP count)
   scl_tape_begin(&tape);
   SCL_GO(r_program_get(program, &p));
   if (vectors < 1) SCL_GO(scl_fail_argument("count", "'count' must be positive"));
-  SCL_GO(fill_program(nodes, data, Rf_asInteger(output), &tape, &result));
+  SCL_GO(fill_program(scl_program_context(p), nodes, data, Rf_asInteger(output), &tape, &result));
   SCL_GO(scl_program_map(p, &tape, result, (size_t)vectors));
 done:
   scl_tape_end(&tape);
