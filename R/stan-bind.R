@@ -209,7 +209,9 @@ stan_compiled <- function(f, point, model) {
   }, error = function(e) stan_caught(quiet(do.call(g, point)), model))
   if (!needs_values) return(g)
   stan_say_retraced()
-  cl_gradient(f, retrace = TRUE)
+  g <- cl_gradient(f, retrace = TRUE)
+  environment(g)$warned <- names(point) # a program may use parameters under a condition
+  g
 }
 
 stan_say_retraced <- function() {
@@ -255,7 +257,8 @@ stan_note_line <- function() {
 stan_message <- function(message, call) {
   if (grepl("subscript", message) && is.call(call)) {
     while (is.call(call) && length(call) > 1L) call <- call[[2L]]
-    return(sprintf("an index of '%s' is out of bounds", as.character(call)[1L]))
+    return(if (is.name(call)) sprintf("an index of '%s' is out of bounds", call) else
+      "an index is out of bounds")
   }
   sub("^'f' cannot be traced( at '[^']*')?: ", "", message)
 }

@@ -203,6 +203,15 @@ stan_call <- function(e, cx) {
   stan_library_call(name, row, args, types)
 }
 
+# Functions of several values of one size.
+stan_by_elements <- c("fdim", "fmin", "fmax", "fmod", "hypot", "atan2", "beta", "lbeta", "lchoose",
+                      "binomial_coefficient_log", "gamma_p", "gamma_q", "log_falling_factorial",
+                      "log_rising_factorial", "log_modified_bessel_first_kind", "lmultiply",
+                      "multiply_log", "log_diff_exp", "pow", "choose", "bessel_first_kind",
+                      "bessel_second_kind", "modified_bessel_first_kind", "ldexp",
+                      "modified_bessel_second_kind", "falling_factorial", "rising_factorial",
+                      "fma", "inc_beta", "log_sum_exp")
+
 # Functions that stand for operators.
 stan_operator_names <- c(add = "+", subtract = "-", multiply = "*", divide = "/",
                          elt_multiply = ".*", elt_divide = "./")
@@ -232,9 +241,12 @@ stan_variant <- function(name, types) {
 # Densities of several values are sums; those of numbers need none.
 stan_library_call <- function(name, row, args, types) {
   symbol <- as.name(paste0("s.", name))
-  if (!row$density) return(as.call(c(list(symbol), args)))
-  if (all(vapply(types, is_scalar_type, NA))) return(as.call(c(list(symbol), args)))
-  as.call(c(list(as.name("stan_total"), symbol), args))
+  several <- sum(!vapply(types, is_scalar_type, NA))
+  if (row$density && several > 0L) return(as.call(c(list(as.name("stan_total"), symbol), args)))
+  if (several > 1L && name %in% stan_by_elements) {
+    return(as.call(c(list(as.name("stan_by_element"), symbol), args)))
+  }
+  as.call(c(list(symbol), args))
 }
 
 # ---- functions of the program --------------------------------------------------------------------

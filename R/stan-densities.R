@@ -8,6 +8,9 @@ st_logit_binomial <- function(n, size, alpha) {
   stats::dbinom(n, size, cl_inv_logit(alpha), log = TRUE)
 }
 
+# NaN where x is negative.
+st_positive <- function(x) cl_ifelse(x >= 0, x, NaN)
+
 stan_densities <- list(
   normal_lpdf = function(y, mu, sigma) stats::dnorm(y, mu, sigma, log = TRUE),
   std_normal_lpdf = function(y) stats::dnorm(y, log = TRUE),
@@ -43,7 +46,7 @@ stan_densities <- list(
     cl_ifelse(y >= y_min, log(alpha) + alpha * log(y_min) - (alpha + 1) * log(y), -Inf)
   },
   pareto_type_2_lpdf = function(y, mu, lambda, alpha) {
-    log(alpha) - log(lambda) - (alpha + 1) * log1p((y - mu) / lambda)
+    cl_ifelse(y >= mu, log(alpha) - log(lambda) - (alpha + 1) * log1p((y - mu) / lambda), -Inf)
   },
   beta_lpdf = function(y, alpha, beta) stats::dbeta(y, alpha, beta, log = TRUE),
   beta_proportion_lpdf = function(y, mu, kappa) {
@@ -51,6 +54,7 @@ stan_densities <- list(
   },
   uniform_lpdf = function(y, alpha, beta) stats::dunif(y, alpha, beta, log = TRUE),
   von_mises_lpdf = function(y, mu, kappa) {
+    kappa <- st_positive(kappa)
     kappa * cos(y - mu) - log(2 * pi) - st_log_bessel_i0(kappa)
   },
   skew_normal_lpdf = function(y, xi, omega, alpha) {
@@ -62,6 +66,7 @@ stan_densities <- list(
       2 * cl_ifelse(y < mu, (1 - tau) * (mu - y), tau * (y - mu)) / sigma
   },
   exp_mod_normal_lpdf = function(y, mu, sigma, lambda) {
+    sigma <- st_positive(sigma)
     log(lambda) + lambda * (mu + 0.5 * lambda * sigma^2 - y) +
       stats::pnorm((y - mu - lambda * sigma^2) / sigma, log.p = TRUE)
   },
@@ -99,14 +104,14 @@ stan_densities <- list(
   },
   logistic_lcdf = function(y, mu, sigma) stats::plogis(y, mu, sigma, log.p = TRUE),
   logistic_lccdf = function(y, mu, sigma) stats::plogis(y, mu, sigma, FALSE, TRUE),
-  gumbel_lcdf = function(y, mu, beta) -exp(-(y - mu) / beta),
-  gumbel_lccdf = function(y, mu, beta) log1m_exp(-exp(-(y - mu) / beta)),
+  gumbel_lcdf = function(y, mu, beta) -exp(-(y - mu) / st_positive(beta)),
+  gumbel_lccdf = function(y, mu, beta) log1m_exp(-exp(-(y - mu) / st_positive(beta))),
   double_exponential_lcdf = function(y, mu, sigma) {
-    z <- (y - mu) / sigma
+    z <- (y - mu) / st_positive(sigma)
     cl_ifelse(z < 0, z - log(2), log1p(-0.5 * exp(-abs(z))))
   },
   double_exponential_lccdf = function(y, mu, sigma) {
-    z <- (y - mu) / sigma
+    z <- (y - mu) / st_positive(sigma)
     cl_ifelse(z > 0, -z - log(2), log1p(-0.5 * exp(-abs(z))))
   },
   lognormal_lcdf = function(y, mu, sigma) stats::plnorm(y, mu, sigma, log.p = TRUE),
@@ -125,12 +130,14 @@ stan_densities <- list(
   inv_gamma_lccdf = function(y, alpha, beta) stats::pgamma(1 / y, alpha, beta, log.p = TRUE),
   weibull_lcdf = function(y, alpha, sigma) stats::pweibull(y, alpha, sigma, log.p = TRUE),
   weibull_lccdf = function(y, alpha, sigma) stats::pweibull(y, alpha, sigma, FALSE, TRUE),
-  frechet_lcdf = function(y, alpha, sigma) -(y / sigma)^(-alpha),
-  frechet_lccdf = function(y, alpha, sigma) log1m_exp(-(y / sigma)^(-alpha)),
-  rayleigh_lcdf = function(y, sigma) log1m_exp(-0.5 * (y / sigma)^2),
-  rayleigh_lccdf = function(y, sigma) -0.5 * (y / sigma)^2,
-  pareto_lcdf = function(y, y_min, alpha) log1p(-(y_min / y)^alpha),
-  pareto_lccdf = function(y, y_min, alpha) alpha * (log(y_min) - log(y)),
+  frechet_lcdf = function(y, alpha, sigma) -(st_positive(y) / st_positive(sigma))^(-alpha),
+  frechet_lccdf = function(y, alpha, sigma) {
+    log1m_exp(-(st_positive(y) / st_positive(sigma))^(-alpha))
+  },
+  rayleigh_lcdf = function(y, sigma) log1m_exp(-0.5 * (st_positive(y) / st_positive(sigma))^2),
+  rayleigh_lccdf = function(y, sigma) -0.5 * (st_positive(y) / st_positive(sigma))^2,
+  pareto_lcdf = function(y, y_min, alpha) log1p(-pmin(y_min / y, 1)^alpha),
+  pareto_lccdf = function(y, y_min, alpha) alpha * log(pmin(y_min / y, 1)),
   beta_lcdf = function(y, alpha, beta) stats::pbeta(y, alpha, beta, log.p = TRUE),
   beta_lccdf = function(y, alpha, beta) {
     stats::pbeta(y, alpha, beta, lower.tail = FALSE, log.p = TRUE)
@@ -174,20 +181,31 @@ st_log_bessel_i0 <- function(k) {
 # Rows of observations.
 st_rows <- function(y) if (is.null(dim(y))) matrix(y, 1L) else y
 
-st_normal <- function(y, mu, ...) {
-  y <- st_rows(y)
-  mu <- st_rows(mu)
-  if (ncol(y) != ncol(mu)) {
-    stop(sprintf("sizes differ: %d and %d", ncol(y), ncol(mu)), call. = FALSE)
+# Their differences from means, for a matrix `a` of the order of the vectors.
+st_deviations <- function(y, mu, a) {
+  for (k in dim(st_square(a))) stan_same_count(st_count(y, 2L), k)
+  stan_same_count(st_count(y, 2L), st_count(mu, 2L))
+  n <- c(dim(y)[1L], dim(mu)[1L], 1L)
+  if (length(n) == 3L) stan_same_count(n[1L], n[2L])
+  rows <- function(x) if (is.null(dim(x))) st_rows(x)[rep(1L, n[1L]), , drop = FALSE] else x
+  rows(y) - rows(mu)
+}
+
+st_normal <- function(y, mu, a, ...) {
+  d <- st_deviations(y, mu, a)
+  if (nrow(d) == 0L) 0 else sum(dmvnorm_formula(d, ..., log = TRUE))
+}
+
+# Probabilities, whose sum is 1; that of parameters is not checked.
+st_probabilities <- function(theta) {
+  if (!is_traced(theta) && !isTRUE(abs(sum(theta) - 1) <= 1e-8)) {
+    stop("the probabilities are not a simplex", call. = FALSE)
   }
-  n <- max(nrow(y), nrow(mu))
-  if (nrow(y) < n) y <- y[rep(1L, n), , drop = FALSE]
-  if (nrow(mu) < n) mu <- mu[rep(1L, n), , drop = FALSE]
-  sum(dmvnorm_formula(y - mu, ..., log = TRUE))
+  theta
 }
 
 st_dirichlet <- function(theta, alpha) {
-  stan_dot(alpha - 1, log(theta)) + lgamma(sum(alpha)) - sum(lgamma(alpha))
+  stan_dot(alpha - 1, log(st_probabilities(theta))) + lgamma(sum(alpha)) - sum(lgamma(alpha))
 }
 
 # f of each row of two arguments that may be arrays of vectors.
@@ -202,23 +220,36 @@ st_by_row <- function(f, a, b) {
 st_log_softmax <- function(x) x - cl_log_sum_exp(x)
 
 st_multinomial <- function(n, theta) {
-  stan_dot(n, log(theta)) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
+  stan_same_size(n, theta)
+  k <- which(n != 0)
+  sum(n[k] * log(st_probabilities(theta)[k])) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
 }
 
 st_gamma_p <- function(p, a) {
-  0.25 * p * (p - 1) * log(pi) + sum(lgamma(a + 0.5 * (1 - seq_len(p))))
+  value <- 0.25 * p * (p - 1) * log(pi)
+  for (k in seq_len(max(p))) value <- value + cl_ifelse(k <= p, lgamma(a + 0.5 * (1 - k)), 0)
+  value
 }
 
-st_log_det_spd <- function(a) 2 * sum(log(diag(chol(st_square(a)))))
+st_log_det_spd <- function(a) 2 * sum(log(diag(chol(st_symmetric(a)))))
 
 st_square <- function(a) if (is.null(dim(a))) matrix(a, 1L, 1L) else a
 
+# A matrix that must be symmetric; that of one with parameters is not checked.
+st_symmetric <- function(a) {
+  a <- st_square(a)
+  if (!is_traced(a) && nrow(a) == ncol(a) && isTRUE(max(abs(a - t(a))) > 1e-8)) {
+    stop("the matrix is not symmetric", call. = FALSE)
+  }
+  a
+}
+
 st_student_rows <- function(y, nu, mu, u) {
-  y <- st_rows(y)
-  d <- t(y) - if (is.null(dim(mu))) mu else t(mu)
-  k <- ncol(y)
-  z <- backsolve(u, d, transpose = TRUE)
-  n <- nrow(y)
+  d <- st_deviations(y, mu, u)
+  k <- ncol(d)
+  n <- nrow(d)
+  if (n == 0L) return(0)
+  z <- backsolve(u, t(d), transpose = TRUE)
   n * (lgamma(0.5 * (nu + k)) - lgamma(0.5 * nu) - 0.5 * k * log(nu * pi) -
          sum(log(diag(u)))) - 0.5 * (nu + k) * sum(log1p(colSums(z^2) / nu))
 }
@@ -245,27 +276,32 @@ st_category <- function(y, n) {
 
 st_ordered <- function(y, eta, cuts, log_p) {
   total <- 0
-  n <- max(length(y), length(eta))
+  n <- stan_common(y, eta)
+  if (n == 0L) return(0)
   st_category(y, 1 + if (is.null(dim(cuts))) length(cuts) else ncol(cuts))
   if (is.null(dim(cuts))) {
     return(sum(dordlogit_formula(rep_len(y, n), eta, cuts, log = TRUE)))
   }
+  stan_same_count(n, nrow(cuts))
   for (i in seq_len(n)) {
-    total <- total + dordlogit_formula(y[i], eta[i], cuts[i, ], log = TRUE)
+    total <- total + dordlogit_formula(rep_len(y, n)[i], eta[min(i, length(eta))], cuts[i, ],
+                                       log = TRUE)
   }
   total
 }
 
 st_ordered_probit <- function(y, eta, cuts) {
-  n <- length(cuts)
-  eta <- if (length(eta) == 1L) rep(eta, length(y)) else eta
-  st_category(y, n + 1)
+  n <- stan_common(y, eta)
+  m <- st_count(cuts, 2L)
+  st_category(y, m + 1)
+  if (!is.null(dim(cuts))) stan_same_count(n, nrow(cuts))
   total <- 0
-  for (i in seq_along(y)) {
-    k <- y[i]
-    total <- total + if (k == 1) stats::pnorm(cuts[1L] - eta[i], log.p = TRUE)
-      else if (k == n + 1) stats::pnorm(eta[i] - cuts[n], log.p = TRUE)
-      else log(stats::pnorm(cuts[k] - eta[i]) - stats::pnorm(cuts[k - 1] - eta[i]))
+  for (i in seq_len(n)) {
+    k <- rep_len(y, n)[i]
+    z <- (if (is.null(dim(cuts))) cuts else cuts[i, ]) - eta[min(i, length(eta))]
+    total <- total + if (k == 1) stats::pnorm(z[1L], log.p = TRUE)
+      else if (k == m + 1) stats::pnorm(-z[m], log.p = TRUE)
+      else log(stats::pnorm(z[k]) - stats::pnorm(z[k - 1]))
   }
   total
 }
@@ -287,9 +323,14 @@ st_glm <- function(family, y, ...) {
   if (row$ordered) a <- append(a, 0, 1L)
   if (length(row$aux) > 0L) more[[row$aux]] <- a[[4L]]
   if (length(y) == 0L || nrow(x) == 0L) return(0)
-  if (row$categorical) st_category(y, length(a[[2L]]))
+  n <- stan_common(y, numeric(nrow(x)))
+  if (row$categorical) {
+    stan_same_count(length(a[[2L]]), ncol(a[[3L]]))
+    st_category(y, length(a[[2L]]))
+  } else {
+    do.call(stan_common, c(list(numeric(n), a[[2L]]), more[setdiff(names(more), "cuts")]))
+  }
   if (row$ordered) st_category(y, length(a[[4L]]) + 1)
-  n <- max(length(y), nrow(x))
   if (nrow(x) < n) x <- x[rep(1L, n), , drop = FALSE]
   do.call(cl_glm_lpdf, c(list(family, rep_len(y, n), x, a[[2L]], a[[3L]]), more))
 }
@@ -313,15 +354,16 @@ st_categorical <- function(y, log_p) {
 }
 
 stan_totals <- list(
-  multi_normal_lpdf = function(y, mu, Sigma) st_normal(y, mu, Sigma = Sigma),
-  multi_normal_cholesky_lpdf = function(y, mu, L) st_normal(y, mu, chol = L, lower = TRUE),
-  multi_normal_prec_lpdf = function(y, mu, Omega) st_normal(y, mu, precision = Omega),
+  multi_normal_lpdf = function(y, mu, Sigma) st_normal(y, mu, Sigma, Sigma = Sigma),
+  multi_normal_cholesky_lpdf = function(y, mu, L) st_normal(y, mu, L, chol = L, lower = TRUE),
+  multi_normal_prec_lpdf = function(y, mu, Omega) st_normal(y, mu, Omega, precision = Omega),
   multi_student_t_lpdf = function(y, nu, mu, Sigma) {
-    st_student_rows(y, nu, mu, chol(st_square(Sigma)))
+    st_student_rows(y, nu, mu, chol(st_symmetric(Sigma)))
   },
   multi_student_t_cholesky_lpdf = function(y, nu, mu, L) st_student_rows(y, nu, mu, t(L)),
   multi_gp_lpdf = function(y, Sigma, w) {
-    u <- chol(st_square(Sigma))
+    u <- chol(st_symmetric(Sigma))
+    stan_same_count(length(w), nrow(y))
     z <- backsolve(u, t(y), transpose = TRUE)
     -0.5 * sum(colSums(z^2) * w) + 0.5 * ncol(y) * sum(log(w)) -
       nrow(y) * sum(log(diag(u))) - 0.5 * length(y) * log(2 * pi)
@@ -331,7 +373,7 @@ stan_totals <- list(
   multinomial_logit_lpmf = function(n, beta) {
     stan_dot(n, st_log_softmax(beta)) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
   },
-  categorical_lpmf = function(y, theta) st_categorical(y, log(theta)),
+  categorical_lpmf = function(y, theta) st_categorical(y, log(st_probabilities(theta))),
   categorical_logit_lpmf = function(y, beta) {
     if (is.null(dim(beta))) return(st_categorical(y, st_log_softmax(beta)))
     st_categorical(y, t(apply(beta, 1L, st_log_softmax)))

@@ -21,6 +21,7 @@ st_distances <- function(x, y, rho) {
   column <- function(v, k) if (is.null(dim(v))) v else v[, k]
   d <- if (is.null(dim(x))) 1L else ncol(x)
   total <- 0
+  if (length(rho) > 1L) stan_same_count(length(rho), d)
   for (k in seq_len(d)) {
     r <- if (length(rho) == 1L) 1 else rho[k]
     total <- total + outer(column(x, k), column(y, k), "-")^2 / r^2
@@ -34,6 +35,13 @@ st_covariance <- function(type, args) {
   x <- args[[1L]]
   squared <- st_distances(x, if (two) args[[2L]] else x, args[[3L + two]])
   args[[2L + two]]^2 * distance_formulas[[type]](squared, function() st_root(squared))
+}
+
+# x (x - 1) ... (x - n + 1)
+st_falling <- function(x, n) {
+  value <- 1
+  for (k in seq_len(max(n))) value <- value * cl_ifelse(k <= n, x - k + 1, 1)
+  value
 }
 
 # For numbers that are not whole, too.
@@ -73,6 +81,25 @@ st_linspaced_int <- function(n, a, b) {
   a + k * ((b - a) %/% max(1, n - 1))
 }
 
+# Dimension k; vectors have one.
+st_count <- function(x, k = 1L) if (is.null(dim(x))) length(x) else dim(x)[k]
+
+st_append_row <- function(x, y) {
+  stan_same_count(st_count(x, 2L), st_count(y, 2L))
+  rbind(x, y)
+}
+
+st_append_col <- function(x, y) {
+  stan_same_count(st_count(x), st_count(y))
+  cbind(x, y)
+}
+
+# v x, for a diagonal matrix v.
+st_scaled_rows <- function(v, x) {
+  stan_same_count(length(v), nrow(x))
+  v * x
+}
+
 st_append_array <- function(x, y) {
   if (is.null(dim(x))) return(c(x, y))
   rest <- dim(x)[-1L]
@@ -89,12 +116,23 @@ st_first <- function(x, i) {
   if (is.null(dim(x))) return(stan_pick(x, FALSE, i))
   shape <- dim(x)
   dim(x) <- c(shape[1L], prod(shape[-1L]))
+  out <- i < 1 | i > shape[1L]
+  if (any(out)) stan_outside(quote(x), i[out][1L], shape[1L])
   x <- x[i, , drop = FALSE]
   dim(x) <- c(length(i), shape[-1L])
   x
 }
 
+st_check_csr <- function(m, n, w, v, u) {
+  stan_same_size(w, v)
+  stan_same_count(length(u), m + 1)
+  stan_same_count(u[m + 1] - 1, length(w))
+  if (any(v < 1 | v > n)) stan_outside(quote(v), v[v < 1 | v > n][1L], n)
+}
+
 st_csr_times <- function(m, n, w, v, u, b) {
+  st_check_csr(m, n, w, v, u)
+  stan_same_count(length(b), n)
   rows <- rep(seq_len(m), diff(u))
   terms <- w * b[v]
   total <- as.vector(rowsum(terms, factor(rows, seq_len(m)), reorder = FALSE))
@@ -198,8 +236,7 @@ stan_functions <- list(
   multiply_log = st_multiply_log, gamma_p = function(a, x) stats::pgamma(x, a),
   gamma_q = function(a, x) stats::pgamma(x, a, lower.tail = FALSE),
   inc_beta = function(a, b, x) stats::pbeta(x, a, b),
-  falling_factorial = function(x, n) exp(lgamma(x + 1) - lgamma(x - n + 1)),
-  rising_factorial = function(x, n) exp(lgamma(x + n) - lgamma(x)),
+  falling_factorial = st_falling, rising_factorial = function(x, n) st_falling(x + n - 1, n),
   log_falling_factorial = function(x, n) lgamma(x + 1) - lgamma(x - n + 1),
   log_rising_factorial = function(x, n) lgamma(x + n) - lgamma(x),
   modified_bessel_second_kind = function(v, x) besselK(x, v),
@@ -212,6 +249,7 @@ stan_functions <- list(
   log_diff_exp = st_log_diff_exp,
   log_mix = function(theta, a, b) {
     if (missing(b)) {
+      stan_same_count(length(theta), st_count(a, 2L))
       if (is.null(dim(a))) return(st_log_sum_exp(log(theta) + a))
       total <- 0
       for (i in seq_len(nrow(a))) total <- total + st_log_sum_exp(log(theta) + a[i, ])
@@ -239,11 +277,9 @@ stan_functions <- list(
   columns_dot_self = function(x) colSums(st_rows(x)^2),
   quantile = function(x, p) unname(stats::quantile(x, p)),
   # ---- shapes
-  rows = function(x) if (is.null(dim(x))) length(x) else nrow(x),
-  cols = function(x) if (is.null(dim(x))) length(x) else ncol(x),
+  rows = function(x) st_count(x), cols = function(x) st_count(x, 2L),
   one = function(x) 1, num_elements = function(x) length(x), size = function(x) length(x),
-  size_array = function(x) if (is.null(dim(x))) length(x) else dim(x)[1L],
-  dims = function(x) if (is.null(dim(x))) length(x) else dim(x),
+  size_array = function(x) st_count(x), dims = function(x) stan_shape(x),
   rep_vector = st_rep, rep_row_vector = st_rep,
   rep_matrix = function(x, m, n) {
     if (missing(n)) return(matrix(st_rep(x, m), length(x), m)) # columns are the vector
@@ -266,12 +302,11 @@ stan_functions <- list(
   to_matrix_row = function(x) matrix(x, nrow = 1L),
   to_int = function(x) trunc(x),
   head = function(x, n) st_first(x, seq_len(n)),
-  tail = function(x, n) st_first(x, (if (is.null(dim(x))) length(x) else nrow(x)) - n + seq_len(n)),
+  tail = function(x, n) st_first(x, st_count(x) - n + seq_len(n)),
   segment = function(x, i, n) st_first(x, i + seq_len(n) - 1),
-  reverse = function(x) st_first(x, rev(seq_len(if (is.null(dim(x))) length(x) else nrow(x)))),
+  reverse = function(x) st_first(x, rev(seq_len(st_count(x)))),
   append_array = st_append_array,
-  append_vector = function(x, y) c(x, y), append_row = function(x, y) rbind(x, y),
-  append_col = function(x, y) cbind(x, y),
+  append_vector = function(x, y) c(x, y), append_row = st_append_row, append_col = st_append_col,
   row = function(x, i) stan_pick(x, c(TRUE, FALSE), i, NULL),
   col = function(x, j) stan_pick(x, c(FALSE, TRUE), NULL, j),
   sub_row = function(x, i, j, n) stan_pick(x, c(TRUE, FALSE), i, j + seq_len(n) - 1),
@@ -283,8 +318,9 @@ stan_functions <- list(
   diagonal = function(x) diag(x),
   diag_matrix = function(x) if (length(x) == 1L) matrix(x, 1L, 1L) else diag(x),
   add_diag = function(x, d) {
-    n <- nrow(x)
-    at <- seq_len(n) + n * (seq_len(n) - 1)
+    n <- min(dim(x))
+    if (length(d) > 1L) stan_same_count(length(d), n)
+    at <- seq_len(n) + nrow(x) * (seq_len(n) - 1)
     x[at] <- x[at] + d
     x
   },
@@ -292,7 +328,7 @@ stan_functions <- list(
     n <- nrow(x)
     i <- pmax(row(diag(n)), col(diag(n)))
     j <- pmin(row(diag(n)), col(diag(n)))
-    matrix(x[i + n * (j - 1)], n, n)
+    matrix(x[as.vector(i + n * (j - 1))], n, n)
   },
   # ---- orders, of data
   sort_asc = function(x) sort(x), sort_desc = function(x) sort(x, decreasing = TRUE),
@@ -304,18 +340,22 @@ stan_functions <- list(
   # ---- matrices
   multiply_lower_tri_self_transpose = function(x) tcrossprod(x * lower.tri(diag(nrow(x)), TRUE)),
   crossprod = function(x) crossprod(x), tcrossprod = function(x) tcrossprod(x),
-  diag_pre_multiply = function(v, x) v * x, diag_post_multiply = function(x, v) t(t(x) * v),
+  diag_pre_multiply = st_scaled_rows,
+  diag_post_multiply = function(x, v) t(st_scaled_rows(v, t(x))),
   quad_form = st_quad_form, quad_form_sym = st_quad_form,
-  quad_form_diag = function(x, v) v * t(v * t(x)),
+  quad_form_diag = function(x, v) st_scaled_rows(v, t(st_scaled_rows(v, t(x)))),
   trace_quad_form = function(a, b) sum(b * (a %*% b)),
   trace_gen_quad_form = function(d, a, b) sum(t(d) * crossprod(b, a %*% b)),
-  trace = function(x) sum(diag(x)),
+  trace = function(x) {
+    stan_same_count(nrow(x), ncol(x))
+    sum(diag(x))
+  },
   determinant = function(x) det(x),
   log_determinant = function(x) as.vector(determinant(x)$modulus),
   log_determinant_spd = function(x) 2 * sum(log(diag(chol(x)))),
   inverse = function(x) solve(x), inverse_spd = function(x) chol2inv(chol(x)),
   chol2inv = function(l) chol2inv(t(l)),
-  cholesky_decompose = function(x) t(chol(st_square(x))),
+  cholesky_decompose = function(x) t(chol(st_symmetric(x))),
   mdivide_left = function(a, b) solve(a, b), mdivide_right = function(b, a) {
     if (is.null(dim(b))) solve(t(a), b) else t(solve(t(a), t(b)))
   },
@@ -336,6 +376,7 @@ stan_functions <- list(
   matrix_exp_multiply = function(a, b) st_matrix_exp(a) %*% b,
   csr_matrix_times_vector = st_csr_times,
   csr_to_dense_matrix = function(m, n, w, v, u) {
+    st_check_csr(m, n, w, v, u)
     x <- matrix(0, m, n)
     x[cbind(rep(seq_len(m), diff(u)), v)] <- w
     x

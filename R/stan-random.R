@@ -3,8 +3,7 @@
 
 # As many numbers as the longest argument has; `f` takes n first.
 st_random <- function(f, ...) {
-  n <- max(lengths(list(...)))
-  f(n, ...)
+  f(stan_common(...), ...)
 }
 
 st_random_normal <- function(mu, l) {
@@ -39,15 +38,15 @@ stan_random <- list(
   std_normal_rng = function() stats::rnorm(1),
   cauchy_rng = function(mu, sigma) st_random(stats::rcauchy, mu, sigma),
   student_t_rng = function(nu, mu, sigma) {
-    n <- max(lengths(list(nu, mu, sigma)))
+    n <- stan_common(nu, mu, sigma)
     mu + sigma * stats::rt(n, nu)
   },
   double_exponential_rng = function(mu, sigma) {
-    n <- max(lengths(list(mu, sigma)))
+    n <- stan_common(mu, sigma)
     mu + sigma * stats::rexp(n) * sample(c(-1, 1), n, TRUE)
   },
   logistic_rng = function(mu, sigma) st_random(stats::rlogis, mu, sigma),
-  gumbel_rng = function(mu, beta) mu - beta * log(stats::rexp(max(lengths(list(mu, beta))))),
+  gumbel_rng = function(mu, beta) mu - beta * log(stats::rexp(stan_common(mu, beta))),
   lognormal_rng = function(mu, sigma) st_random(stats::rlnorm, mu, sigma),
   chi_square_rng = function(nu) stats::rchisq(length(nu), nu),
   inv_chi_square_rng = function(nu) 1 / stats::rchisq(length(nu), nu),
@@ -57,25 +56,25 @@ stan_random <- list(
   inv_gamma_rng = function(alpha, beta) 1 / st_random(stats::rgamma, alpha, beta),
   weibull_rng = function(alpha, sigma) st_random(stats::rweibull, alpha, sigma),
   frechet_rng = function(alpha, sigma) {
-    sigma * stats::rexp(max(lengths(list(alpha, sigma))))^(-1 / alpha)
+    sigma * stats::rexp(stan_common(alpha, sigma))^(-1 / alpha)
   },
   rayleigh_rng = function(sigma) sigma * sqrt(2 * stats::rexp(length(sigma))),
   pareto_rng = function(y_min, alpha) {
-    y_min * exp(stats::rexp(max(lengths(list(y_min, alpha)))) / alpha)
+    y_min * exp(stats::rexp(stan_common(y_min, alpha)) / alpha)
   },
   pareto_type_2_rng = function(mu, lambda, alpha) {
-    mu + lambda * expm1(stats::rexp(max(lengths(list(mu, lambda, alpha)))) / alpha)
+    mu + lambda * expm1(stats::rexp(stan_common(mu, lambda, alpha)) / alpha)
   },
   beta_rng = function(alpha, beta) st_random(stats::rbeta, alpha, beta),
   beta_proportion_rng = function(mu, kappa) st_random(stats::rbeta, mu * kappa, (1 - mu) * kappa),
   uniform_rng = function(alpha, beta) st_random(stats::runif, alpha, beta),
   skew_normal_rng = function(xi, omega, alpha) {
-    n <- max(lengths(list(xi, omega, alpha)))
+    n <- stan_common(xi, omega, alpha)
     d <- alpha / sqrt(1 + alpha^2)
     xi + omega * (d * abs(stats::rnorm(n)) + sqrt(1 - d^2) * stats::rnorm(n))
   },
   exp_mod_normal_rng = function(mu, sigma, lambda) {
-    n <- max(lengths(list(mu, sigma, lambda)))
+    n <- stan_common(mu, sigma, lambda)
     stats::rnorm(n, mu, sigma) + stats::rexp(n, lambda)
   },
   von_mises_rng = function(mu, kappa) {
@@ -104,24 +103,24 @@ stan_random <- list(
   binomial_rng = function(N, theta) st_random(stats::rbinom, N, theta),
   binomial_logit_rng = function(N, alpha) st_random(stats::rbinom, N, stats::plogis(alpha)),
   beta_binomial_rng = function(N, alpha, beta) {
-    n <- max(lengths(list(N, alpha, beta)))
+    n <- stan_common(N, alpha, beta)
     stats::rbinom(n, N, stats::rbeta(n, alpha, beta))
   },
-  hypergeometric_rng = function(N, a, b) stats::rhyper(max(lengths(list(N, a, b))), a, b, N),
+  hypergeometric_rng = function(N, a, b) stats::rhyper(stan_common(N, a, b), a, b, N),
   discrete_range_rng = function(lower, upper) {
-    n <- max(lengths(list(lower, upper)))
+    n <- stan_common(lower, upper)
     lower + floor(stats::runif(n) * (upper - lower + 1))
   },
   poisson_rng = function(lambda) stats::rpois(length(lambda), lambda),
   poisson_log_rng = function(eta) stats::rpois(length(eta), exp(eta)),
   neg_binomial_rng = function(alpha, beta) {
-    stats::rnbinom(max(lengths(list(alpha, beta))), alpha, beta / (1 + beta))
+    stats::rnbinom(stan_common(alpha, beta), alpha, beta / (1 + beta))
   },
   neg_binomial_2_rng = function(mu, phi) {
-    stats::rnbinom(max(lengths(list(mu, phi))), size = phi, mu = mu)
+    stats::rnbinom(stan_common(mu, phi), size = phi, mu = mu)
   },
   neg_binomial_2_log_rng = function(eta, phi) {
-    stats::rnbinom(max(lengths(list(eta, phi))), size = phi, mu = exp(eta))
+    stats::rnbinom(stan_common(eta, phi), size = phi, mu = exp(eta))
   },
   categorical_rng = function(theta) sample.int(length(theta), 1L, prob = theta),
   categorical_logit_rng = function(beta) {

@@ -100,7 +100,11 @@ stan_assignment <- function(s, cx) {
 }
 
 stan_assign_to <- function(lhs, value, cx) {
-  if (lhs$kind == "var") return(call("<-", as.name(lhs$name), value))
+  if (lhs$kind == "var") {
+    name <- as.name(lhs$name)
+    if (!is.null(lhs$type) && stan_rank(lhs$type) > 0L) value <- call("stan_replaced", name, value)
+    return(call("<-", name, value))
+  }
   if (lhs$kind == "tuple_get") {
     return(stan_assign_to(lhs$base, call("stan_put_part", stan_expr(lhs$base, cx),
                                          as.double(lhs$i), value), cx))
@@ -126,7 +130,9 @@ stan_assign_to <- function(lhs, value, cx) {
     return(call("{", call("if", call("||", call("<", i, 1), call(">", i, call("length", name))),
                           call("stan_outside", call("quote", name), i, call("length", name))), put))
   }
-  stan_assign_to(lhs$base, stan_put_code(stan_expr(lhs$base, cx), lhs, value, cx), cx)
+  put <- stan_put_code(stan_expr(lhs$base, cx), lhs, value, cx)
+  if (lhs$base$kind == "var") call("<-", as.name(lhs$base$name), put) else
+    stan_assign_to(lhs$base, put, cx)
 }
 
 stan_put_code <- function(base, lhs, value, cx) {

@@ -93,7 +93,14 @@ stan_put <- function(x, value, single, ...) {
   if (length(value) != n) {
     stop(sprintf("%d elements are assigned to %d", length(value), n), call. = FALSE)
   }
+  stan_same_shape(value, found$counts[!single])
   stan_place(x, found$at, value)
+}
+
+# `new` in place of all of x.
+stan_replaced <- function(x, new) {
+  if (length(x) > 0L) stan_same_shape(new, stan_shape(x))
+  new
 }
 
 stan_place <- function(x, at, value) {
@@ -163,16 +170,23 @@ stan_sizes <- function(...) {
   size
 }
 
+stan_shape <- function(x) if (is.null(dim(x))) length(x) else dim(x)
+
 # The value of a declaration, if it has the declared sizes.
 stan_sized <- function(value, ...) {
   size <- stan_sizes(...)
-  have <- if (is.null(dim(value))) length(value) else dim(value)
-  if (length(have) != length(size) || any(have != size)) {
-    if (prod(size) == 0 && length(value) == 0L) return(stan_empty(...))
-    stop(sprintf("a value of size %s is assigned to a variable of size %s",
-                 paste(have, collapse = " x "), paste(size, collapse = " x ")), call. = FALSE)
-  }
+  if (prod(size) == 0 && length(value) == 0L) return(stan_empty(...))
+  stan_same_shape(value, size)
   value
+}
+
+stan_same_shape <- function(value, size) {
+  have <- stan_shape(value)
+  if (length(have) == length(size) && all(have == size) || length(value) == 1L && prod(size) == 1) {
+    return(invisible())
+  }
+  stop(sprintf("a value of size %s is assigned to a variable of size %s",
+               paste(have, collapse = " x "), paste(size, collapse = " x ")), call. = FALSE)
 }
 
 # {a, b, ...} of vectors or arrays: the first dimension counts them.
@@ -191,10 +205,32 @@ stan_stack <- function(...) {
 
 # ---- arithmetic ----------------------------------------------------------------------------------
 
-stan_same_size <- function(x, y) {
-  if (length(x) != length(y)) {
-    stop(sprintf("sizes differ: %d and %d", length(x), length(y)), call. = FALSE)
+stan_same_size <- function(x, y) stan_same_count(length(x), length(y))
+
+stan_same_count <- function(n, m) {
+  if (n != m) {
+    stop(sprintf("sizes differ: %d and %d", as.integer(n), as.integer(m)), call. = FALSE)
   }
+}
+
+# The number of elements of several values, of which those of one element are repeated; 0 if one of
+# them has none.
+stan_common <- function(...) {
+  n <- 1L
+  for (k in seq_len(...length())) {
+    m <- length(...elt(k))
+    if (m == 0L) return(0L)
+    if (m == 1L) next
+    if (n != 1L) stan_same_count(n, m)
+    n <- m
+  }
+  n
+}
+
+# A function of each element.
+stan_by_element <- function(f, ...) {
+  stan_common(...)
+  f(...)
 }
 
 stan_each <- function(op, x, y) {
@@ -218,18 +254,7 @@ stan_quotient <- function(x, y) {
 stan_modulo <- function(x, y) x - y * stan_quotient(x, y)
 
 # The sum of the log densities of several values.
-stan_total <- function(f, ...) {
-  n <- 1L
-  for (k in seq_len(...length())) {
-    m <- length(...elt(k))
-    if (m == 0L) return(0)
-    if (m != 1L && n != 1L && m != n) {
-      stop(sprintf("sizes differ: %d and %d", n, m), call. = FALSE)
-    }
-    if (m != 1L) n <- m
-  }
-  sum(f(...))
-}
+stan_total <- function(f, ...) if (stan_common(...) == 0L) 0 else sum(f(...))
 
 stan_truncated <- function(value, norm, y, lower, upper) {
   inside <- (y >= lower) * (y <= upper)
@@ -244,6 +269,9 @@ stan_either <- function(test, yes, no) {
   if (!is_traced(test)) return(if (isTRUE(test != 0)) yes else no)
   if (identical(yes, no)) return(yes)
   if (is.list(yes)) return(Map(stan_either, list(test), yes, no))
+  if (!identical(as.double(stan_shape(yes)), as.double(stan_shape(no)))) {
+    return(if (test != 0) yes else no) # the program is recorded again in each evaluation
+  }
   trace_apply("ifelse", test, yes, no)
 }
 
