@@ -32,7 +32,7 @@ case ${1:-} in
     exit 2
     ;;
 esac
-mkdir -p "$logs" build/lib build/lib-host build/no-platform build/pocl \
+mkdir -p "$logs" build/lib build/no-platform build/pocl \
   build/pocl-plain build/check
 export POCL_CACHE_DIR=$root/build/pocl
 : > "$tally"
@@ -120,9 +120,10 @@ else
 fi
 
 step launch-types bash .ci/launch_types.sh
+step opencl-headers bash .ci/opencl_headers.sh
 
 # ---- the package as users get it -------------------------------------------------------------
-rm -rf build/check/* build/lib/* build/lib-host/*
+rm -rf build/check/* build/lib/*
 step core-build make -s -C tests/core & # while the package is checked
 # The vignettes need no package that is byte-compiled.
 step build env R_COMPILE_PKGS=0 bash -c 'cd build/check && R CMD build ../..'
@@ -234,14 +235,6 @@ tests_host() {
     OCL_ICD_VENDORS="$root/build/no-platform" OPENBLAS_NUM_THREADS=1 Rscript .ci/testthat.R
 }
 
-# A build without the device engine is nearly the same.
-host_only() {
-  step install-host-only env STATCL_OPENCL=no R CMD INSTALL --no-docs --no-byte-compile \
-    --library=build/lib-host "$tarball"
-  step tests-host-only env NOT_CRAN=true R_LIBS="$root/build/lib-host" \
-    Rscript .ci/testthat.R ${few:+"$few"}
-}
-
 # Each OpenCL implementation that is installed.
 implementations() {
   step implementations env -u OCL_ICD_VENDORS bash .ci/implementations.sh
@@ -262,7 +255,7 @@ demo() {
 }
 
 list="tests_host core_device tests_device r_cmd_check simulator core_gpu_kernels core_host faults
-  core_mma core_mma_8 host_only"
+  core_mma core_mma_8"
 if in_turn 0 2; then list+=" examples_device implementations"; fi
 if in_turn 1 2; then list+=" worked_example demo"; fi
 list+=" documents"

@@ -38,9 +38,8 @@ for my $file (split ' ', `cd src && find . -name '*.[ch]' -o -name '*.def' | sed
   push @{$include{$file}}, grep { -e "src/$_" } $text =~ /^\s*#\s*include\s*"([^"]+)"/mg;
   $text =~ s{("(?:\\.|[^"\\\n])*")|/\*.*?\*/|//[^\n]*}{$1 ? '""' : ' '}gse;
   $text{$file} = $text;
-  # What begins at the first column and is no declaration, in C files. The stand-in defines what
-  # the device engine does.
-  next unless $file =~ /\.c$/ && $file ne 'engine/no_device.c';
+  # What begins at the first column and is no declaration, in C files.
+  next unless $file =~ /\.c$/;
   while ($text =~ /^(?!static|extern|typedef|#|\s|\}).*?\b((?:scl|r)_\w+)\s*(\([^;{}]*\)\s*\{|\[[^;]*=|=)/mg) {
     $defined_in{$1} = $file;
   }
@@ -60,7 +59,7 @@ for my $file (sort keys %include) {
 # ---- uses: file => { file that defines what it uses => name }
 my %use;
 for my $file (sort keys %text) {
-  next unless $file =~ /\.c$/ && $file ne 'engine/no_device.c';
+  next unless $file =~ /\.c$/;
   my %seen;
   for my $name (grep { !$seen{$_}++ } $text{$file} =~ /\b((?:scl|r)_\w+)/g) {
     my $where = $defined_in{$name};

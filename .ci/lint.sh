@@ -49,8 +49,8 @@ text=$(git ls-files 2> /dev/null | grep -vE '\.(png|rds|rda|pdf)$')
 # ---- layers ----------------------------------------------------------------------------------
 find_code '#[[:space:]]*include[[:space:]]*["<](R\.h|Rinternals|Rdefines|Rmath|Rconfig|R_ext)' \
   "${core[@]}" | rule "R's headers only in src/r/ and src/init.c"
-find_code '#[[:space:]]*include[[:space:]]*[<"](CL|OpenCL)/' "${above_cl[@]}" "${glue[@]}" |
-  rule "OpenCL's headers only in src/engine/cl/"
+find_code '#[[:space:]]*include[[:space:]]*[<"](CL|OpenCL)/' "${core[@]}" "${glue[@]}" |
+  rule "no headers of OpenCL: what is used is in engine/cl/runtime/opencl.h"
 find_code '#[[:space:]]*include[[:space:]]*"engine/cl/' "${above_cl[@]}" "${glue[@]}" |
   rule "the headers of engine/cl/ are private to it"
 find_code '#[[:space:]]*include[[:space:]]*"engine/host/(host|lanes|plan)\.h"' \

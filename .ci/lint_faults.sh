@@ -18,7 +18,7 @@ plant() {
 }
 long_function=$(printf 'x++;\\n%.0s' {1..90})
 plant "R's headers only" src/program/tape.c '#include <Rinternals.h>'
-plant "OpenCL's headers only" src/sample/chain.c '#include <CL/cl.h>'
+plant "no headers of OpenCL" src/engine/cl/runtime/queue.c '#include <CL/cl.h>'
 plant "the headers of engine/cl/ are private" src/ops/lu.c '#include "engine/cl/runtime/cl.h"'
 plant "the headers of engine/host/" src/ops/lu.c '#include "engine/host/host.h"'
 plant "the layers of CONTRIBUTING.md" src/base/status.c '#include "ops/table.h"'

@@ -228,7 +228,7 @@ with_cl <- function(expr, device = NULL, engine = c("auto", "device", "host")) {
 }
 
 no_device_reason <- function() {
-  info <- .Call(r_build_info)
+  info <- .Call(r_loader_info)
   if (nzchar(info$reason)) return(info$reason)
   if (nrow(device_table()) == 0L) "none was found" else "none has double precision"
 }

@@ -4,7 +4,7 @@
 #' and the reason, the BLAS of the host engine, memory and options, and what to install if something
 #' is missing. It never fails.
 #'
-#' @return A list with the printed information (`version`, `build`, `loader`, `devices`, `device`,
+#' @return A list with the printed information (`version`, `loader`, `devices`, `device`,
 #'   `reason`, `kernels`, `building`, `thresholds`, `blas`, `memory`, `options`, `advice`), of class
 #'   `cl_sitrep`; printed unless it is assigned.
 #' @seealso [cl_use()] to choose a device.
@@ -13,21 +13,18 @@
 #' cl_sitrep()
 cl_sitrep <- function() {
   attempt <- function(expr, otherwise) tryCatch(expr, error = function(e) otherwise)
-  build <- attempt(.Call(r_build_info), list(opencl = FALSE, loader = "", reason = "unknown"))
   devices <- attempt(cl_devices(), data.frame())
-  build <- attempt(.Call(r_build_info), build) # listing devices finds the loader
+  loader <- attempt(.Call(r_loader_info)$loader, "") # listing devices has looked for it
   choice <- explain_choice()
   blas <- blas_facts()
   report <- list(
     version = attempt(as.character(utils::packageVersion("statcl")), ""),
-    build = if (build$opencl) "device engine (OpenCL) and host engine" else
-      "host engine only (built without OpenCL headers)",
-    loader = build$loader, devices = devices, device = choice$device, reason = choice$reason,
+    loader = loader, devices = devices, device = choice$device, reason = choice$reason,
     kernels = attempt(kernel_facts(), NULL), thresholds = attempt(cl_thresholds(), NULL),
     building = attempt(list(programs = count_building(), choices = choice_facts()), NULL),
     blas = blas,
     memory = attempt(cl_memory(), data.frame()), options = option_facts(),
-    advice = c(device_advice(build, devices), blas$advice))
+    advice = c(device_advice(loader, devices), blas$advice))
   structure(report, class = "cl_sitrep")
 }
 
@@ -94,12 +91,8 @@ choice_facts <- function() {
   }, "")
 }
 
-device_advice <- function(build, devices) {
-  if (!build$opencl) {
-    return(paste("reinstall with the OpenCL headers (Debian, Ubuntu: ocl-icd-opencl-dev) for the",
-                 "device engine"))
-  }
-  if (!nzchar(build$loader)) {
+device_advice <- function(loader, devices) {
+  if (!nzchar(loader)) {
     return(paste("install an OpenCL loader (Debian, Ubuntu: ocl-icd-libopencl1) and the driver of",
                  "your GPU"))
   }
@@ -123,7 +116,6 @@ option_facts <- function() {
 print.cl_sitrep <- function(x, ...) {
   line <- function(label, ...) cat(sprintf("%-9s", label), ..., "\n", sep = "")
   cat("statcl", x$version, "\n")
-  line("build", x$build)
   line("loader", if (nzchar(x$loader)) x$loader else "none")
   line("in use", x$device, " (", x$reason, ")")
   line("host", x$blas$name, if (nzchar(x$blas$blas)) paste0(" (", x$blas$blas, ")"))

@@ -1,6 +1,4 @@
-/* OpenCL devices as the rest of the core sees them: a list, and a context for one of them.
- *
- * In a build without OpenCL headers (engine/no_device.c) the list is empty, with a reason. */
+/* OpenCL devices as the rest of the core sees them: a list, and a context for one of them. */
 #ifndef SCL_BASE_DEVICE_H
 #define SCL_BASE_DEVICE_H
 
@@ -24,9 +22,6 @@ typedef struct {
   uint64_t local_memory;            /* bytes a work-group */
   size_t work_group;                /* largest work-group */
 } scl_device_info;
-
-/* Whether this build has the device engine. */
-bool scl_device_built(void);
 
 /* Where the kernel sources are: a folder, or the text that configure writes of all of them. The one
  * set last counts; copied. Must be set before the first context. */

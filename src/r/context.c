@@ -154,14 +154,13 @@ SEXP r_devices(void) {
   return columns;
 }
 
-/* How the package was built, and the loader's result; never raises. */
-SEXP r_build_info(void) {
-  const char *names[] = {"opencl", "loader", "reason", ""};
+/* The loader, and why there is no device; never raises. */
+SEXP r_loader_info(void) {
+  const char *names[] = {"loader", "reason", ""};
   SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
   end_opening();
-  SET_VECTOR_ELT(info, 0, Rf_ScalarLogical(scl_device_built()));
-  SET_VECTOR_ELT(info, 1, Rf_mkString(scl_device_loader()));
-  SET_VECTOR_ELT(info, 2, Rf_mkString(scl_device_reason()));
+  SET_VECTOR_ELT(info, 0, Rf_mkString(scl_device_loader()));
+  SET_VECTOR_ELT(info, 1, Rf_mkString(scl_device_reason()));
   UNPROTECT(1);
   return info;
 }

@@ -19,8 +19,6 @@
 #include "matrices.h"
 #include "record.h"
 
-#ifdef SCL_TEST_OPENCL
-
 /* A kernel of its own for each number. */
 static scl_status make(scl_context *ctx, int number, scl_kernel **out) {
   char source[400];
@@ -170,11 +168,3 @@ void test_beside(scl_context *host_or_device) {
   CHECK(driver_is_clean(before));
   driver_remove();
 }
-
-#else
-
-void test_beside(scl_context *ctx) {
-  (void)ctx;
-}
-
-#endif

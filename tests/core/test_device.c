@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef SCL_TEST_OPENCL
 #include "engine/cl/runtime/cl.h"
-#endif
 #include "base/device.h"
 #include "test.h"
 
@@ -69,7 +67,6 @@ static int without_platform(void *arg) {
   return check_empty_list() + (strlen(scl_device_loader()) == 0);
 }
 
-#ifdef SCL_TEST_OPENCL
 /* A loader that reads its list of drivers destructively, which leaves only the first one. */
 static cl_int CL_API_CALL cut_list(cl_uint most, cl_platform_id *platform, cl_uint *count) {
   char *colon = strchr(getenv("OCL_ICD_FILENAMES"), ':');
@@ -89,7 +86,6 @@ static int keeps_environment(void *arg) {
   scl_cl.clGetPlatformIDs = cut_list;
   return check_empty_list() + (strcmp(getenv("OCL_ICD_FILENAMES"), names) != 0);
 }
-#endif
 
 static int open_parents_first(void *arg) {
   (void)arg;
@@ -109,17 +105,11 @@ static int fork_after_listing(void *arg) {
 
 /* Only in a process that has not opened the loader yet: it is opened once. */
 static void check_absence(void) {
-  if (!scl_device_built()) {
-    CHECK(check_empty_list() == 0);
-    return;
-  }
   CHECK(in_child(without_loader, NULL) == 0);
   CHECK(in_child(wrong_loader, NULL) == 0);
   CHECK(in_child(without_platform, NULL) == 0);
   CHECK(in_child(fork_after_listing, NULL) == 0);
-#ifdef SCL_TEST_OPENCL
   CHECK(in_child(keeps_environment, NULL) == 0);
-#endif
 }
 
 static int use_parents_device(void *arg) {
@@ -262,7 +252,6 @@ static void check_large(scl_context *ctx) {
 }
 
 /* ---- the driver's objects -------------------------------------------------------------------- */
-#ifdef SCL_TEST_OPENCL
 
 #include "engine/cl/runtime/cl.h"
 #include "driver.h"
@@ -386,12 +375,6 @@ static void check_driver_faults(size_t index) {
   CHECK(runs.calls > 200 && runs.silent < runs.calls / 3);
   driver_remove();
 }
-
-#else
-static void check_driver_faults(size_t index) {
-  (void)index;
-}
-#endif
 
 static size_t index_of(const scl_context *ctx) {
   const scl_device_info *list = NULL;

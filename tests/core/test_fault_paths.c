@@ -260,8 +260,6 @@ static void check_allocations(scl_context *ctx, const fixture *f, run_operation 
   CHECK(!fails);
 }
 
-#ifdef SCL_TEST_OPENCL
-
 #include "driver.h"
 #include "base/device.h"
 
@@ -325,13 +323,6 @@ static void check_drivers(scl_context *ctx, const fixture *f) {
   printf("       %ld calls of the driver failed in turn\n", driver_faults);
   driver_remove();
 }
-
-#else
-static void check_drivers(scl_context *ctx, const fixture *f) {
-  (void)ctx;
-  (void)f;
-}
-#endif
 
 static bool always(void) {
   return true;

@@ -3,9 +3,7 @@
 #include <string.h>
 
 #include "ops/glm.h"
-#ifdef SCL_TEST_OPENCL
 #include "engine/cl/runtime/cl.h"
-#endif
 #include "matrices.h"
 
 /* A problem with its reference in long double, by other formulas than the kernels'. */
@@ -346,7 +344,6 @@ static void check_together(scl_context *ctx, scl_glm_family family, size_t n, si
 
 /* Several vectors in one launch, whose last group adds the groups' sums. */
 static void check_few(scl_context *ctx) {
-#ifdef SCL_TEST_OPENCL
   const size_t columns[] = {0, 1, 9, 10}, rows[] = {1, 129, 1031};
   if (scl_context_is_host(ctx)) return;
   scl_cl_glm_force("10x4f");
@@ -359,9 +356,6 @@ static void check_few(scl_context *ctx) {
     }
   }
   scl_cl_glm_force(NULL);
-#else
-  (void)ctx;
-#endif
 }
 
 static void check_predictors(scl_context *ctx) {
@@ -416,7 +410,6 @@ static void check_many_cuts(scl_context *ctx) {
 /* Every layout of the device's pass, whatever the device, at its edges; and likelihoods that no
  * layout can compute. */
 static void check_layouts(scl_context *ctx) {
-#ifdef SCL_TEST_OPENCL
   const size_t columns[] = {0, 1, 9, 10, 32, 103, 104, 223, 225, 527, 1023, 1025};
   const size_t rows[] = {1, 66, 259, 1031};
   const char *name;
@@ -436,9 +429,6 @@ static void check_layouts(scl_context *ctx) {
     }
   }
   scl_cl_glm_force(NULL);
-#else
-  (void)ctx;
-#endif
 }
 
 void test_glm(scl_context *ctx) {

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "ops/glm.h"
-#ifdef SCL_TEST_OPENCL
 #include "engine/cl/runtime/cl.h"
-#endif
 #include "matrices.h"
 
 enum { N = 300, MOST = 31, VECTORS = 5, POINTS = 4 };
@@ -130,7 +128,6 @@ static void check_slots(scl_context *ctx, size_t p) {
 }
 
 void test_glm_walk(scl_context *ctx) {
-#ifdef SCL_TEST_OPENCL
   const char *names[] = {NULL, "10f", "10", "32", "10x4f", "10x2", "16m8", "split"};
   for (size_t i = 0; i < sizeof names / sizeof *names && !scl_context_is_host(ctx); i++) {
     scl_cl_glm_force(names[i]);
@@ -142,7 +139,6 @@ void test_glm_walk(scl_context *ctx) {
     check_walk(ctx, 9, VECTORS);
   }
   scl_cl_glm_force(NULL);
-#endif
   check_slots(ctx, 3);
   check_slots(ctx, 30);
 }

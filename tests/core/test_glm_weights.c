@@ -3,9 +3,7 @@
 #include <string.h>
 
 #include "ops/glm.h"
-#ifdef SCL_TEST_OPENCL
 #include "engine/cl/runtime/cl.h"
-#endif
 #include "matrices.h"
 
 enum { WEIGHT_ROWS = 203, WEIGHT_COLUMNS = 5, WEIGHT_VECTORS = 2, WEIGHT_CLASSES = 3 };
@@ -88,13 +86,11 @@ void test_glm_weights(scl_context *ctx) {
   scl_mat *m = NULL;
   scl_glm *glm = NULL;
   for (int f = 0; f < SCL_GLM_FAMILY_COUNT; f++) check_weighted_family(ctx, (scl_glm_family)f);
-#ifdef SCL_TEST_OPENCL
   if (!scl_context_is_host(ctx)) {
     scl_cl_glm_force("split"); /* what no layout takes */
     for (int f = 0; f < SCL_GLM_FAMILY_COUNT; f++) check_weighted_family(ctx, (scl_glm_family)f);
     scl_cl_glm_force(NULL);
   }
-#endif
   REQUIRE_OK(scl_mat_from_host(ctx, x, 3, 1, SCL_GENERAL, &m));
   scl_glm_data data = {.y = y, .n_y = 3, .weight = bad};
   CHECK_STATUS(SCL_E_ARGUMENT, scl_glm_create(SCL_GLM_POISSON_LOG, &data, m, &glm));

@@ -3,8 +3,6 @@
 #define _DEFAULT_SOURCE
 #include "test.h"
 
-#ifdef SCL_TEST_OPENCL
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,12 +212,6 @@ static void check_device(scl_context *ctx) {
   check_signatures(ctx);
   check_selection(ctx);
 }
-
-#else
-static void check_device(scl_context *ctx) {
-  (void)ctx;
-}
-#endif
 
 void test_launch(scl_context *ctx) {
   if (!scl_context_is_host(ctx)) check_device(ctx);

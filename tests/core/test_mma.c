@@ -13,7 +13,6 @@
 #include "matrices.h"
 #include "ops/batch.h"
 #include "ops/cholesky.h"
-#ifdef SCL_TEST_OPENCL
 #include "engine/cl/linalg/linalg.h"
 #include "kernels/include/gemm.h"
 
@@ -413,11 +412,3 @@ void test_mma_batch(scl_context *ctx) {
 void test_mma_launched(scl_context *ctx) {
   if (has_mma(ctx) && ((scl_cl_context *)ctx)->emulated_mma) check_launched((scl_cl_context *)ctx);
 }
-
-#else
-#define NOTHING(name)                                                                              \
-  void test_mma_##name(scl_context *ctx) {                                                         \
-    (void)ctx;                                                                                     \
-  }
-NOTHING(gemm) NOTHING(chol) NOTHING(batch) NOTHING(launched)
-#endif

@@ -5,7 +5,6 @@
 #include "linalg.h"
 #include "matrices.h"
 #include "ops/glm.h"
-#ifdef SCL_TEST_OPENCL
 #include "engine/cl/linalg/linalg.h"
 
 #define LENGTH(x) (sizeof(x) / sizeof *(x))
@@ -102,9 +101,3 @@ void test_mma_glm(scl_context *ctx) {
   /* If a trial refuses a program, the portable kernels are used without notice. */
   for (int p = 0; p < SCL_CL_PROGRAMS; p++) CHECK(!scl_cl_is_refused(cl, (scl_cl_program)p));
 }
-
-#else
-void test_mma_glm(scl_context *ctx) {
-  (void)ctx;
-}
-#endif

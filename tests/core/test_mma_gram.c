@@ -7,7 +7,6 @@
 #include "linalg.h"
 #include "matrices.h"
 #include "record.h"
-#ifdef SCL_TEST_OPENCL
 #include "engine/cl/linalg/linalg.h"
 
 #define LENGTH(x) (sizeof(x) / sizeof *(x))
@@ -94,9 +93,3 @@ void test_mma_gram(scl_context *ctx) {
     CHECK(cl->trial[SCL_CL_PROGRAM_gram_mma_32 + c].state == SCL_CL_PASSED);
   }
 }
-
-#else
-void test_mma_gram(scl_context *ctx) {
-  (void)ctx;
-}
-#endif

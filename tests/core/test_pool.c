@@ -4,8 +4,6 @@
 
 #include "test.h"
 
-#ifdef SCL_TEST_OPENCL
-
 #include "engine/cl/runtime/cl.h"
 #include "driver.h"
 
@@ -139,11 +137,3 @@ void test_pool(scl_context *ctx) {
   check_slabs(ctx);
   check_reuse(ctx);
 }
-
-#else
-
-void test_pool(scl_context *ctx) {
-  (void)ctx;
-}
-
-#endif

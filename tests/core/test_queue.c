@@ -67,8 +67,6 @@ static void check_mixture(scl_context *ctx, int steps) {
   CHECK(failed == 0);
 }
 
-#ifdef SCL_TEST_OPENCL
-
 #include "engine/cl/runtime/launch.h"
 #include "kernels/include/packed.h"
 #include "driver.h"
@@ -196,12 +194,6 @@ static void check_device(scl_context *ctx) {
   check_waiting(ctx);
   check_limits(ctx);
 }
-
-#else
-static void check_device(scl_context *ctx) {
-  (void)ctx;
-}
-#endif
 
 void test_queue(scl_context *ctx) {
   check_mixture(ctx, test_small() ? 100 : 3000);

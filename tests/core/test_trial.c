@@ -14,8 +14,6 @@
 #include "ops/glm.h"
 #include "ops/triangular.h"
 
-#ifdef SCL_TEST_OPENCL
-
 /* More than one block of everything; a batch's orders are those of its matrix instructions. */
 enum { N = 150, BATCH_N = 61, BATCH_K = 40, BATCH = 2, ROWS = 40, COLUMNS = 12, VECTORS = 3 };
 
@@ -211,12 +209,3 @@ void test_trial(scl_context *ctx) {
   unsetenv("STATCL_MMA_EMULATED");
   free(f);
 }
-
-#else
-
-void test_trial(scl_context *ctx) {
-  (void)ctx;
-  SKIP("a build without OpenCL");
-}
-
-#endif

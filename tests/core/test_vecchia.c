@@ -413,7 +413,6 @@ static void check_end(scl_context *ctx, scl_status status, double value, double 
   CHECK(scl_context_memory(ctx).buffers == before.buffers);
 }
 
-#ifdef SCL_TEST_OPENCL
 #include "driver.h"
 #include "base/device.h"
 
@@ -443,7 +442,6 @@ static void check_driver(scl_context *ctx, const problem *p, bool grouped, doubl
   scl_device_trim(ctx);
   driver_remove();
 }
-#endif
 
 /* Each allocation of the host's memory, and each buffer of the engine, fails in turn. */
 static void check_faults(scl_context *ctx, bool grouped) {
@@ -477,9 +475,7 @@ static void check_faults(scl_context *ctx, bool grouped) {
     check_end(ctx, status, value, want, before);
   }
   CHECK(status == SCL_OK);
-#ifdef SCL_TEST_OPENCL
   if (!scl_context_is_host(ctx)) check_driver(ctx, &p, grouped, want);
-#endif
   process_problem_free(&p);
 }
 

@@ -12,13 +12,7 @@
 #ifndef SCL_ENGINE_CL_RUNTIME_CL_H
 #define SCL_ENGINE_CL_RUNTIME_CL_H
 
-#define CL_TARGET_OPENCL_VERSION 120
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#ifdef __APPLE__
-#include <OpenCL/cl.h>
-#else
-#include <CL/cl.h>
-#endif
+#include "engine/cl/runtime/opencl.h"
 
 #include "engine/cl/glm/layouts.h"
 #include "base/device.h"

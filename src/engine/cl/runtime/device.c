@@ -17,10 +17,6 @@ static struct {
   scl_cl_handle *handle;
 } list;
 
-bool scl_device_built(void) {
-  return true;
-}
-
 /* A text property, truncated to fit; "" if the driver has none. */
 static void device_text(cl_device_id device, cl_device_info what, char *to, size_t room) {
   size_t size = 0;
