@@ -23,8 +23,8 @@ statements() {
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 END
-  sed -nE \
-    -e 's/^typedef (.*[ *])(cl_\w+);/_Static_assert(_Generic((\2 *)0, \1*: 1, default: 0), "\2");/p' \
+  local same='_Static_assert(_Generic((\2 *)0, \1*: 1, default: 0), "\2");'
+  sed -nE -e "s/^typedef (.*[ *])(cl_\w+);/$same/p" \
     -e 's/^#define (CL_\w+) ([0-9(].*)/_Static_assert(\1 == (\2), "\1");/p' \
     -e 's/^SCL_CL_CODE\((\w+), (.+)\)/_Static_assert(\1 == (\2), "\1");/p' \
     "$1/opencl.h" "$1/codes.def"

@@ -1,5 +1,5 @@
 /* A layer between the device engine and the driver, put into the engine's table of functions. It
- * counts the driver's objects and makes chosen calls fail. Only in builds with OpenCL headers. */
+ * counts the driver's objects and makes chosen calls fail. */
 #ifndef DRIVER_H
 #define DRIVER_H
 
