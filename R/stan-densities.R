@@ -70,6 +70,7 @@ stan_densities <- list(
     log(lambda) + lambda * (mu + 0.5 * lambda * sigma^2 - y) +
       stats::pnorm((y - mu - lambda * sigma^2) / sigma, log.p = TRUE)
   },
+  wiener_lpdf = function(y, alpha, tau, beta, delta) st_wiener(y, alpha, tau, beta, delta),
   bernoulli_lpmf = function(y, theta) stats::dbinom(y, 1, theta, log = TRUE),
   bernoulli_logit_lpmf = function(y, alpha) st_logit_binomial(y, 1, alpha),
   binomial_lpmf = function(n, N, theta) stats::dbinom(n, N, theta, log = TRUE),
@@ -174,6 +175,26 @@ st_log_bessel_i0 <- function(k) {
   angles <- (seq_len(400) - 0.5) * pi / 400
   for (a in angles) total <- total + exp(k * (cos(a) - 1))
   k + log(total / 400)
+}
+
+# The time of a Wiener process with drift from the share beta of alpha to alpha, before 0. Both
+# series are exact; each is summed where it converges in few terms.
+st_wiener <- function(y, alpha, tau, beta, delta) {
+  inside <- y > tau
+  time <- cl_ifelse(inside, y - tau, 1)
+  scaled <- time / alpha^2
+  w <- 1 - beta
+  late <- scaled > 0.3
+  short <- cl_ifelse(late, 0.3, scaled)
+  long <- cl_ifelse(late, scaled, 0.3)
+  early_sum <- w
+  for (k in c(-1:-4, 1:4)) early_sum <- early_sum + (w + 2 * k) * exp(-2 * k * (w + k) / short)
+  late_sum <- sin(pi * w)
+  for (k in 2:8) late_sum <- late_sum + k * exp(0.5 * (1 - k^2) * pi^2 * long) * sin(k * pi * w)
+  series <- cl_ifelse(late, log(pi) - 0.5 * pi^2 * long + log(late_sum),
+                      log(early_sum) - log_sqrt_2pi - 1.5 * log(short) - 0.5 * w^2 / short)
+  value <- series - 2 * log(alpha) + delta * alpha * w - 0.5 * delta^2 * time
+  cl_ifelse(inside, value, -Inf)
 }
 
 # ---- of vectors and matrices ---------------------------------------------------------------------

@@ -375,6 +375,9 @@ stan_functions <- list(
   scale_matrix_exp_multiply = function(t, a, b) st_matrix_exp(t * a) %*% b,
   matrix_exp_multiply = function(a, b) st_matrix_exp(a) %*% b,
   csr_matrix_times_vector = st_csr_times,
+  csr_extract_w = function(x) t(x)[t(x) != 0],
+  csr_extract_v = function(x) t(col(x))[t(x) != 0],
+  csr_extract_u = function(x) cumsum(c(1, rowSums(x != 0))),
   csr_to_dense_matrix = function(m, n, w, v, u) {
     st_check_csr(m, n, w, v, u)
     x <- matrix(0, m, n)

@@ -3,10 +3,14 @@
 # FOLDER is posterior_database of a clone of stan-dev/posteriordb, PATTERN a regular expression of
 # names of programs. Columns: seconds to read, to bind and to the first gradient; the relative error
 # of the derivative along a random direction against differences; milliseconds of a gradient.
-# "rstan": differences of the log density between two points against those of rstan, which compiles
-# the program for a minute. "sample": draws against the reference draws of the posterior, in units
-# of the standard error, where STATCL_REFERENCE names the folder with the summaries.
+# "rstan": log density and gradient at three random points against rstan's: differences of the log
+# density between the points in units of the largest, the gradient in units of its largest element,
+# and the log densities themselves, where constants are dropped alike ("constant"). rstan compiles a
+# program for a minute; STATCL_STAN_CACHE names a folder that keeps what it compiled. "sample":
+# draws against the reference draws of the posterior, in units of the standard error, where
+# STATCL_REFERENCE names the folder with the summaries.
 suppressMessages(library(statcl))
+source("bench/stan-common.R")
 arguments <- commandArgs(TRUE)
 folder <- arguments[1L]
 pattern <- if (length(arguments) > 1L) arguments[2L] else "."
@@ -28,23 +32,6 @@ read_data <- function(name) {
   jsonlite::fromJSON(file)
 }
 
-seconds <- function(code) sum(system.time(code)[1:2]) # of the processor
-
-# The relative error of the derivative along a direction.
-slope_error <- function(f, u) {
-  v <- stats::rnorm(length(u))
-  v <- v / sqrt(sum(v^2))
-  slope <- sum(attr(f(u), "gradient") * v)
-  best <- Inf
-  for (h in 10^-(2:6)) {
-    at <- function(k) as.vector(f(u + k * h * v))
-    d <- (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
-    error <- abs(d - slope) / max(1, abs(slope))
-    if (is.finite(error)) best <- min(best, error)
-  }
-  best
-}
-
 run_one <- function(p) {
   row <- list(program = p$model_name, read = NA, bind = NA, first = NA, error = NA, ms = NA,
               value = NA, note = "")
@@ -55,32 +42,19 @@ run_one <- function(p) {
     data <- read_data(p$data_name)
     row$read <- seconds(model <- cl_stan(file))
     row$bind <- seconds(b <- model(data))
-    set.seed(1)
-    for (try in 1:20) {
-      u <- stats::runif(b$dimension, -1, 1) / try
-      took <- seconds(value <- b$unconstrained(u))
-      if (try == 1L) row$first <- took
-      if (all(is.finite(c(value, attr(value, "gradient"))))) break
-    }
-    row$value <- as.vector(value)
+    at <- finite_point(b)
+    u <- at$u
+    row$first <- at$first
+    row$value <- at$value
     row$error <- slope_error(b$unconstrained, u)
     took <- seconds(for (k in 1:3) b$unconstrained(u + k / 1000)) / 3
     n <- max(1, min(200, round(0.2 / max(took, 1e-5))))
     row$ms <- 1000 * seconds(for (k in seq_len(n)) b$unconstrained(u + k / 1000)) / n
-    if ("rstan" %in% checks) row$note <- against_rstan(p, file, data, b, u)
+    if ("rstan" %in% checks) row$note <- against_rstan(p$model_name, readLines(file, warn = FALSE),
+                                                           data, b)
     if ("sample" %in% checks) row$note <- against_draws(p, b)
   }, error = function(e) row$note <<- sub("\n.*", "", conditionMessage(e)))
   row
-}
-
-against_rstan <- function(p, file, data, b, u) {
-  fit <- suppressWarnings(rstan::stan(file, data = data, chains = 0, refresh = 0))
-  other <- u + 0.1
-  theirs <- vapply(list(u, other), function(u) rstan::log_prob(fit, u, gradient = FALSE), 0)
-  ours <- vapply(list(u, other), function(u) as.vector(b$unconstrained(u)), 0)
-  g <- rstan::grad_log_prob(fit, u)
-  sprintf("rstan: value %.1e, gradient %.1e", abs(diff(theirs) - diff(ours)) / abs(diff(theirs)),
-          max(abs(g - attr(b$unconstrained(u), "gradient"))) / max(abs(g)))
 }
 
 against_draws <- function(p, b) {

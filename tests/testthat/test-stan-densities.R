@@ -79,6 +79,19 @@ continuous <- list(
                                         rel.tol = 1e-12)$value)
                         }))
 
+# The series for long times, with more terms than any time here needs.
+wiener_density <- function(y, a, t, b, d) {
+  k <- 1:400
+  series <- vapply((y - t) / a^2, function(s) {
+    sum(k * exp(-0.5 * k^2 * pi^2 * s) * sin(k * pi * (1 - b)))
+  }, 0)
+  log(pi * series) - 2 * log(a) + d * a * (1 - b) - 0.5 * d^2 * (y - t)
+}
+continuous$wiener <- list(paste("real<lower=0> y; real<lower=0> a; real<lower=0> t;",
+                                "real<lower=0, upper=1> b; real d;"),
+                          "a, t, b, d", list(y = 0.8, a = 1.5, t = 0.2, b = 0.4, d = 0.5),
+                          wiener_density)
+
 test_that("densities of numbers and vectors", {
   each_case <- function(name) {
     row <- continuous[[name]]
@@ -87,6 +100,14 @@ test_that("densities of numbers and vectors", {
                               function(p) do.call(row[[4]], p)), name)
   }
   for (name in names(continuous)) each_case(name)
+  # both series, and a time before the process begins
+  y <- c(0.3, 0.5, 0.86, 0.89, 2.5)
+  check_stan_case(stan_case("real<lower=0> a; real<lower=0, upper=1> b; real d;",
+                            "y ~ wiener(a, 0.2, b, d);", list(a = 1.5, b = 0.9, d = -0.5),
+                            function(p) sum(wiener_density(y, p$a, 0.2, p$b, p$d)),
+                            "vector[5] y;", list(y = y)), "wiener")
+  early <- cl_stan(code = "parameters { real t; } model { 0.3 ~ wiener(1, t, 0.5, 0); }")
+  expect_identical(as.vector(early()(t = 0.4)), -Inf)
   # a vector of data, with one parameter as a vector
   y <- c(0.2, 1.1, 2.3)
   for (name in c("normal", "cauchy", "gamma", "student_t")) {

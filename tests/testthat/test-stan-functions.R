@@ -117,6 +117,17 @@ test_that("functions of matrices", {
             list(s = s, l = t(chol(s))))
 })
 
+test_that("the elements of a sparse matrix by rows", {
+  x <- rbind(c(0, 3, 0, 4), 0, c(5, 0, 6, 0))
+  check_sum(c("csr_extract_w(x)' * b", "csr_extract_v(x)[3] * b[1] + csr_extract_v(x)[2] * b[2]",
+              "csr_extract_u(x)[2] * b[3] + csr_extract_u(x)[3] * b[4] + csr_extract_u(x)[4]",
+              paste("square(sum(csr_matrix_times_vector(3, 4, csr_extract_w(x),",
+                    "csr_extract_v(x), csr_extract_u(x), b) .* [1, 2, 3]'))")),
+            function(p) with(p, c(b * c(3, 4, 5, 6), b[1], 4 * b[2], 3 * b[3], 3 * b[4], 5,
+                                  sum(1:3 * x %*% b)^2)),
+            list(b = c(0.3, -1, 2, 0.7)), "vector[4] b;", "matrix[3, 4] x;", list(x = x))
+})
+
 test_that("covariance functions, GLMs, equations and sums over slices", {
   x <- c(0.1, 0.5, 1.3)
   d <- abs(outer(x, x, "-"))
