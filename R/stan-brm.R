@@ -8,10 +8,14 @@
 #'
 #' @param formula,data,... The model, as for [brms::brm()]: `family`, `prior`, `data2`, `autocor`,
 #'   `sample_prior`, `knots`, `stanvars`, `save_pars`, `normalize` and others that describe it.
+#' @param init As for [brms::brm()]: `NULL` or `"random"`, a number, a named list of parameters of
+#'   the program, a list of such lists, one for each chain, or a function that makes one. Parameters
+#'   that a list has not start at 0 on the unconstrained scale.
 #' @param chains,iter,warmup,thin As for [brms::brm()]: `iter` includes the warm-up.
-#' @param seed An integer, or `NULL`: the draws then depend on the state of R's generator.
+#' @param seed An integer, or `NULL` or `NA`: the draws then depend on the state of R's generator.
 #' @param control A list that may have `adapt_delta` and `max_treedepth`.
-#' @param workers,refresh As for [cl_sample()].
+#' @param cores,refresh The number of processes, and how often to report, as `workers` and `refresh`
+#'   of [cl_sample()].
 #' @return An object of class `"brmsfit"`.
 #' @section Errors:
 #' `statcl_error_argument` if brms is not installed, and for arguments of [brms::brm()] that choose
@@ -24,31 +28,35 @@
 #' fit <- cl_brm(count ~ zAge + zBase * Trt + (1 | patient), data = brms::epilepsy,
 #'               family = poisson(), chains = 2, iter = 1000, seed = 1)
 #' summary(fit)
-cl_brm <- function(formula, data, ..., chains = 4, iter = 2000, warmup = floor(iter / 2), thin = 1,
-                   seed = NULL, control = list(), workers = 1, refresh = NULL) {
-  refused <- intersect(dot_names(...), brm_refused)
-  if (length(refused) > 0L) {
-    abort_argument(refused[1L], sprintf(paste("cl_brm() has no argument '%s': the program is run",
-                                              "by cl_sample()"), refused[1L]))
+cl_brm <- function(formula, data, ..., init = NULL, chains = 4, iter = 2000,
+                   warmup = floor(iter / 2), thin = 1, seed = NULL, control = list(),
+                   cores = getOption("mc.cores", 1), refresh = NULL) {
+  if (!requireNamespace("brms", quietly = TRUE)) {
+    abort_argument("formula", "cl_brm() needs the package brms, which writes the program")
   }
+  check_brm_dots(dot_names(...))
   iter <- check_count(iter, "iter", 2)
   warmup <- check_count(warmup, "warmup", 0, iter - 1)
   other <- setdiff(names(control), c("adapt_delta", "max_treedepth"))
   if (!is.list(control) || length(other) > 0L) {
-    abort_argument("control", "'control' must be a list of 'adapt_delta' and 'max_treedepth'")
-  }
-  if (!requireNamespace("brms", quietly = TRUE)) {
-    abort_argument("formula", "cl_brm() needs the package brms, which writes the program")
+    abort_argument("control", paste0("'control' must be a list of 'adapt_delta' and ",
+                                     "'max_treedepth'",
+                                     if (length(other) > 0L) sprintf(", not '%s'", other[1L])))
   }
   call <- match.call()
-  call[c("chains", "iter", "warmup", "thin", "seed", "control", "workers", "refresh")] <- NULL
+  call[c("init", "chains", "iter", "warmup", "thin", "seed", "control", "cores", "refresh")] <- NULL
   call[[1L]] <- quote(brms::brm)
   call$empty <- TRUE
+  call$backend <- "rstan" # whatever the options of brms say
+  call$algorithm <- "sampling"
+  call["threads"] <- list(NULL)
   fit <- eval(call, parent.frame())
   code <- as.character(brms::stancode(fit))
   density <- cl_stan(code = code)(unclass(brms::standata(fit)))
-  draws <- cl_sample(density, chains = chains, warmup = warmup, iter = iter - warmup, thin = thin,
-                     seed = seed, workers = workers, refresh = refresh,
+  start <- brm_start(init, density$dimension)
+  draws <- cl_sample(density, start$init, chains = chains, warmup = warmup, iter = iter - warmup,
+                     thin = thin, jitter = start$jitter, seed = if (!anyNA(seed)) seed,
+                     workers = cores, refresh = refresh, start = start$start,
                      adapt_delta = if (is.null(control$adapt_delta)) 0.8 else control$adapt_delta,
                      max_depth = if (is.null(control$max_treedepth)) 10 else control$max_treedepth)
   fit$fit <- as_stanfit(draws, code, warmup, thin, brm_dropped(fit))
@@ -58,9 +66,42 @@ cl_brm <- function(formula, data, ..., chains = 4, iter = 2000, warmup = floor(i
 dot_names <- function(...) names(list(...))
 
 # Arguments of brm() that choose how Stan runs.
-brm_refused <- c("algorithm", "backend", "threads", "opencl", "inits", "init", "fit", "future",
-                 "file", "file_refit", "file_compress", "save_model", "stan_model_args", "empty",
-                 "rename", "cores", "stan_funs")
+brm_refused <- c("algorithm", "backend", "threads", "opencl", "inits", "fit", "future", "file",
+                 "file_refit", "file_compress", "save_model", "stan_model_args", "empty", "rename")
+
+check_brm_dots <- function(names) {
+  refused <- intersect(names, brm_refused)
+  if (length(refused) > 0L) {
+    abort_argument(refused[1L], sprintf(paste("cl_brm() has no argument '%s': the program is run",
+                                              "by cl_sample()"), refused[1L]))
+  }
+  unknown <- setdiff(names, names(formals(brms::brm)))
+  if (length(unknown) > 0L) {
+    abort_argument(unknown[1L], sprintf("neither cl_brm() nor brms::brm() has an argument '%s'",
+                                        unknown[1L]))
+  }
+}
+
+# brm()'s `init` as `init`, `jitter` and `start` of cl_sample().
+brm_start <- function(init, dimension) {
+  if (is.null(init) || identical(init, "random")) {
+    return(list(init = numeric(dimension), jitter = NULL, start = "random"))
+  }
+  if (identical(init, "0")) init <- 0
+  if (is.numeric(init) && length(init) == 1L) {
+    check_number(init, "init", 0)
+    return(list(init = numeric(dimension), jitter = init, start = "init"))
+  }
+  if (is.function(init) && length(formals(init)) == 0L) {
+    make <- init
+    init <- function(chain) make()
+  }
+  if (!is.list(init) && !is.function(init)) {
+    abort_argument("init", paste("'init' must be \"random\", a number, a named list of parameters,",
+                                 "a list of such lists, or a function"))
+  }
+  list(init = init, jitter = 0, start = "init")
+}
 
 # The parameters that brms does not keep.
 brm_dropped <- function(fit) {

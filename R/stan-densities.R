@@ -157,6 +157,36 @@ stan_densities <- list(
   binomial_lccdf = function(n, N, theta) stats::pbinom(n, N, theta, FALSE, TRUE),
   poisson_lcdf = function(n, lambda) stats::ppois(n, lambda, log.p = TRUE),
   poisson_lccdf = function(n, lambda) stats::ppois(n, lambda, FALSE, TRUE),
+  beta_binomial_lcdf = function(n, N, alpha, beta) st_beta_binomial_below(n, N, alpha, beta, FALSE),
+  beta_binomial_lccdf = function(n, N, alpha, beta) st_beta_binomial_below(n, N, alpha, beta, TRUE),
+  inv_chi_square_lcdf = function(y, nu) {
+    stats::pchisq(1 / y, nu, lower.tail = FALSE, log.p = TRUE)
+  },
+  inv_chi_square_lccdf = function(y, nu) stats::pchisq(1 / y, nu, log.p = TRUE),
+  scaled_inv_chi_square_lcdf = function(y, nu, s) {
+    stats::pchisq(nu * s^2 / y, nu, lower.tail = FALSE, log.p = TRUE)
+  },
+  scaled_inv_chi_square_lccdf = function(y, nu, s) stats::pchisq(nu * s^2 / y, nu, log.p = TRUE),
+  loglogistic_lcdf = function(y, alpha, beta) -cl_log1p_exp(beta * (log(alpha) - log(y))),
+  loglogistic_lccdf = function(y, alpha, beta) -cl_log1p_exp(beta * (log(y) - log(alpha))),
+  pareto_type_2_lcdf = function(y, mu, lambda, alpha) {
+    log1m_exp(-alpha * log1p((y - mu) / lambda))
+  },
+  pareto_type_2_lccdf = function(y, mu, lambda, alpha) -alpha * log1p((y - mu) / lambda),
+  exp_mod_normal_lcdf = function(y, mu, sigma, lambda) {
+    st_log_diff_exp(stats::pnorm(y, mu, sigma, log.p = TRUE), st_mod_tail(y, mu, sigma, lambda))
+  },
+  exp_mod_normal_lccdf = function(y, mu, sigma, lambda) {
+    st_log_sum_exp2(stats::pnorm(y, mu, sigma, FALSE, TRUE), st_mod_tail(y, mu, sigma, lambda))
+  },
+  skew_normal_lcdf = function(y, xi, omega, alpha) {
+    z <- (y - xi) / omega
+    log(stats::pnorm(z) - 2 * st_owens_t(z, alpha))
+  },
+  skew_normal_lccdf = function(y, xi, omega, alpha) {
+    z <- (y - xi) / omega
+    log(stats::pnorm(-z) + 2 * st_owens_t(z, alpha))
+  },
   neg_binomial_lcdf = function(n, alpha, beta) {
     stats::pnbinom(n, alpha, beta / (1 + beta), log.p = TRUE)
   },

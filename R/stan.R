@@ -41,11 +41,11 @@
 #'   but not data or parameters;
 #' - `integrate_1d`, `dae`, `ode_adjoint_tol_ctl`; stiff solvers: `ode_bdf`,
 #'   `ode_adams` and their relatives use the Runge-Kutta method of [cl_ode()];
-#' - `svd`, `qr`, `generalized_inverse`, `csr_extract`, `hmm_hidden_state_prob`, `owens_t`,
-#'   `lambert_w0`, `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
-#' - the distributions `wiener`, `gaussian_dlm_obs`, `dirichlet_multinomial`, `poisson_binomial`,
+#' - `svd`, `qr`, `generalized_inverse`, `csr_extract`, `hmm_hidden_state_prob`, `lambert_w0`,
+#'   `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
+#' - the distributions `gaussian_dlm_obs`, `dirichlet_multinomial`, `poisson_binomial`,
 #'   `multi_gp_cholesky`, `wishart_cholesky` and `lkj_cov`, and distribution functions of some
-#'   others, such as `skew_normal_lcdf`.
+#'   others, such as `von_mises_lcdf`.
 #'
 #' Eigenvalues, singular values, QR factors and the Bessel functions `bessel_first_kind`,
 #' `bessel_second_kind` and `modified_bessel_first_kind` are there for data and generated

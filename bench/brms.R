@@ -191,7 +191,6 @@ models <- list(
   arma_cov = m(y ~ x + arma(time = t, gr = g, cov = TRUE), family = student()),
   ar_count = m(count ~ x + ar(time = t, gr = g), family = poisson()),
   cosy = m(y ~ x + cosy(time = t, gr = g)),
-  unstructured = m(y ~ x + unstr(t, g)),
   lagged_errors = m(y ~ x + sar(neighbours, type = "lag"), data2 = list(neighbours = neighbours)),
   spatial_errors = m(y ~ x + sar(neighbours, type = "error"),
                      data2 = list(neighbours = neighbours)),
@@ -209,7 +208,7 @@ models <- list(
   nonlinear_sigma = m(bf(y ~ x, nlf(sigma ~ a * exp(b * z)), a ~ 1, b ~ 1),
                       prior = prior(normal(0, 1), nlpar = "a") +
                         prior(normal(0, 1), nlpar = "b")),
-  nonlinear_vector = m(bf(positive ~ a * exp(-b * w), a ~ 1, b ~ 1, nl = TRUE, loop = FALSE),
+  nonlinear_vector = m(bf(positive ~ exp(a) + b, a ~ x, b ~ 1, nl = TRUE, loop = FALSE),
                        prior = growth_prior),
   # priors and code
   horseshoe = m(y ~ x + z + f, prior = prior(horseshoe(1))),

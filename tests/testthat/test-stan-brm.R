@@ -15,3 +15,19 @@ test_that("the methods of brms work on the result, whose means are those of the 
                                    iter = 200, seed = 1, refresh = 0))
   expect_identical(dim(brms::ranef(group)$Chick), c(50L, 4L, 1L))
 })
+
+test_that("starts and processes are chosen as in brm(), and what is unknown is refused", {
+  expect_identical(brm_start("random", 2)$start, "random")
+  expect_identical(brm_start("0", 2), list(init = c(0, 0), jitter = 0, start = "init"))
+  expect_identical(brm_start(0.5, 2)$jitter, 0.5)
+  expect_identical(brm_start(function() list(a = 1), 1)$init(2), list(a = 1))
+  expect_fault(brm_start(TRUE, 1), "argument", argument = "init")
+  if (full_or_quick(FALSE, TRUE)) skip("loads brms")
+  skip_if_not_installed("brms")
+  far <- list(list(Intercept = 5000, b = 4, sigma = 1), list(Intercept = -5000, b = 4, sigma = 1))
+  fit <- suppressWarnings(cl_brm(dist ~ speed, cars, init = far, chains = 2, cores = 2, iter = 2,
+                                 warmup = 1, seed = NA, refresh = 0))
+  expect_true(all(as.array(fit)[1, , "b_Intercept"] * c(1, -1) > 1000))
+  expect_fault(cl_brm(dist ~ speed, cars, colour = 1), "argument", argument = "colour")
+  expect_fault(cl_brm(dist ~ speed, cars, threads = 2), "argument", argument = "threads")
+})

@@ -206,6 +206,52 @@ test_that("distribution functions", {
   }
 })
 
+test_that("distribution functions that R lacks are integrals and sums", {
+  rows <- continuous[c("exp_mod_normal", "skew_normal", "loglogistic", "pareto_type_2",
+                       "inv_chi_square", "scaled_inv_chi_square")]
+  for (name in names(rows)) {
+    row <- rows[[name]]
+    for (lower in c(TRUE, FALSE)) {
+      area <- function(p) {
+        f <- function(y) exp(vapply(y, function(y) do.call(row[[4]], c(list(y), p[-1])), 0))
+        from <- if (grepl("normal", name)) -Inf else if (name == "pareto_type_2") p$m else 0
+        ends <- if (lower) c(from, p$y) else c(p$y, Inf)
+        log(integrate(f, ends[1], ends[2], rel.tol = 1e-10)$value)
+      }
+      check_stan_case(stan_case(row[[1]], sprintf("target += %s_%s(y | %s);", name,
+                                                  if (lower) "lcdf" else "lccdf", row[[2]]),
+                                row[[3]], area), paste(name, lower), digits = 1e-8)
+    }
+  }
+  n <- c(0, 4, 9, 3)
+  N <- c(9, 9, 9, 5)
+  below <- function(p) {
+    Map(function(n, N) {
+      k <- 0:N
+      f <- exp(lchoose(N, k) + lbeta(k + p$a, N - k + p$b) - lbeta(p$a, p$b))
+      c(log(sum(f[k <= n])), if (n < N) log(sum(f[k > n])) else 0)
+    }, n, N)
+  }
+  check_stan_case(stan_case("real<lower=0> a; real<lower=0> b;",
+                            paste("target += beta_binomial_lcdf(n | N, a, b);",
+                                  "for (i in 1:2) target += beta_binomial_lccdf(n[i] | 9, a, b);",
+                                  "target += beta_binomial_lccdf(n[4] | N[4], a, b);"),
+                            list(a = 1.5, b = 2.5), function(p) {
+                              sum(sapply(below(p), `[`, 1)) + sum(sapply(below(p), `[`, 2))
+                            }, "array[4] int n; array[4] int N;", list(n = n, N = N)),
+                  "beta_binomial")
+})
+
+test_that("Owen's function is the integral", {
+  at <- expand.grid(h = c(-3, -0.4, 0, 1.2, 2), a = c(-8, -1, -0.3, 0.9, 4))
+  want <- mapply(function(h, a) {
+    integrate(function(x) exp(-0.5 * h^2 * (1 + x^2)) / (1 + x^2), 0, a, rel.tol = 1e-12)$value
+  }, at$h, at$a) / (2 * pi)
+  check_stan_case(stan_case("vector[25] h;", "target += w * owens_t(h, a);", list(h = at$h),
+                            function(p) sum(1:25 * want), "row_vector[25] w; vector[25] a;",
+                            list(w = 1:25, a = at$a)), "owens_t")
+})
+
 test_that("truncation", {
   check_stan_case(stan_case("real m; real<lower=0> s;", "y ~ normal(m, s) T[0, 3];",
                             list(m = 1, s = 2), function(p) {
