@@ -5,7 +5,6 @@
 # `value`, the sum of the log density `code`, less these terms; `lanes`: the code of the number of
 # iterations that are computed at once.
 stan_dropped <- function(value, code, root, lanes = 1) {
-  if (!root %in% names(stan_terms)) return(value)
   if (identical(code[[1L]], quote(rowSums))) code <- code[[2L]]
   args <- as.list(code)[if (identical(code[[1L]], quote(stan_total))) -(1:2) else -1L]
   as.call(c(list(quote(stan_less_terms), value, root, lanes), args))
@@ -15,6 +14,9 @@ stan_less_terms <- function(value, root, lanes, ...) {
   a <- list(...)
   plain <- !vapply(a, is_traced, NA)
   if (all(plain)) return(0)
+  total <- stan_total_terms[[root]]
+  if (!is.null(total)) return(value - total(a, plain))
+  if (is.null(stan_terms[[root]])) return(value)
   n <- max(lengths(a), lanes)
   k <- function(x, ...) if (all(plain[c(...)])) n / length(x) * sum(x) else 0
   value - stan_terms[[root]](a, k)
@@ -67,3 +69,29 @@ stan_terms <- list(
 
 # The observations of a generalised linear model whose design is argument i.
 st_glm_rows <- function(a, i) max(length(a[[1L]]), nrow(st_rows(a[[i]])))
+
+# The same of distributions of vectors and matrices, by which arguments are data.
+stan_total_terms <- local({
+  rows <- function(...) max(vapply(list(...), function(x) if (is.null(dim(x))) 1L else nrow(x), 1L))
+  normal <- function(half_log_det) function(a, plain) {
+    n <- rows(a[[1L]], a[[2L]])
+    size <- if (is.null(dim(a[[1L]]))) length(a[[1L]]) else ncol(a[[1L]])
+    -n * (size * log_sqrt_2pi + if (plain[3L]) half_log_det(a[[3L]]) else 0)
+  }
+  lkj <- function(a, plain) if (plain[2L]) st_lkj_constant(a[[2L]], NROW(a[[1L]])) else 0
+  list(
+    multi_normal = normal(function(s) 0.5 * st_log_det_spd(s)),
+    multi_normal_prec = normal(function(s) -0.5 * st_log_det_spd(s)),
+    multi_normal_cholesky = normal(function(l) sum(log(diag(st_square(l))))),
+    lkj_corr = lkj, lkj_corr_cholesky = lkj,
+    dirichlet = function(a, plain) {
+      if (!plain[2L]) return(0)
+      alpha <- st_rows(a[[2L]])
+      n <- rows(a[[1L]], alpha) / nrow(alpha)
+      n * (sum(lgamma(rowSums(alpha))) - sum(lgamma(alpha)))
+    },
+    multinomial = function(a, plain) {
+      n <- st_rows(a[[1L]])
+      rows(a[[2L]], n) / nrow(n) * (sum(lgamma(rowSums(n) + 1)) - sum(lgamma(n + 1)))
+    })
+})

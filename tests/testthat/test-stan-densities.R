@@ -332,3 +332,34 @@ test_that("densities of vectors and matrices", {
                               sum((3 - 2:3 + 2 * 0.7) * log(d[2:3])) - lkj(1.7, 3)
                             })), "lkj_corr_cholesky")
 })
+
+test_that("statements on vectors and matrices drop what Stan drops", {
+  dropped <- function(declared, model, point) {
+    b <- cl_stan(code = sprintf("data { matrix[2, 2] S; array[3] vector[2] y; array[2] int n; }
+                                 parameters { %s } model { %s }", declared, model))(
+                                   list(S = S, y = y, n = c(2, 5)))
+    as.vector(b(point)) - as.vector(b(point, drop = TRUE))
+  }
+  S <- matrix(c(2, 0.5, 0.5, 1), 2)
+  y <- matrix(c(0.3, 1, -1, 2, 0.1, 0.4), 3)
+  root <- -3 * log(2 * pi)
+  half <- 0.5 * log(det(S))
+  m <- list(m = c(0.1, 0.2))
+  expect_equal(dropped("vector[2] m;", "y ~ multi_normal(m, S);", m), root - 3 * half)
+  expect_equal(dropped("vector[2] m;", "y ~ multi_normal_prec(m, S);", m), root + 3 * half)
+  expect_equal(dropped("vector[2] m;", "y[1] ~ multi_normal_cholesky(m, S);", m),
+               root / 3 - log(2))
+  expect_equal(dropped("cov_matrix[2] s;", "y ~ multi_normal(y[1], s);", list(s = S)), root)
+  simplex <- list(t = c(0.2, 0.3, 0.5))
+  expect_equal(dropped("simplex[3] t;", "t ~ dirichlet([2, 1, 3]');", simplex),
+               lgamma(6) - lgamma(3))
+  expect_equal(dropped("array[2] simplex[2] t;", "for (i in 1:2) t[i] ~ dirichlet([2, 3]');",
+                       list(t = rbind(c(0.2, 0.8), c(0.3, 0.7)))), 2 * (lgamma(5) - lgamma(3)))
+  expect_equal(dropped("simplex[2] t;", "n ~ multinomial(t); y[1] ~ multi_normal(y[2], S);",
+                       list(t = c(0.3, 0.7))), lchoose(7, 2) +
+                 -0.5 * sum((y[1, ] - y[2, ]) * solve(S, y[1, ] - y[2, ])) + root / 3 - half)
+  # one corner of the factor: the density of r is proportional to (1 - r^2)^(eta - 1)
+  expect_equal(dropped("corr_matrix[2] r;", "r ~ lkj_corr(3);",
+                       list(r = matrix(c(1, 0.4, 0.4, 1), 2))),
+               -log(integrate(function(r) (1 - r^2)^2, -1, 1)$value))
+})
