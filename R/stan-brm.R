@@ -31,10 +31,12 @@
 cl_brm <- function(formula, data, ..., init = NULL, chains = 4, iter = 2000,
                    warmup = floor(iter / 2), thin = 1, seed = NULL, control = list(),
                    cores = getOption("mc.cores", 1), refresh = NULL) {
-  if (!requireNamespace("brms", quietly = TRUE)) {
-    abort_argument("formula", "cl_brm() needs the package brms, which writes the program")
+  refused <- intersect(dot_names(...), brm_refused)
+  if (length(refused) > 0L) {
+    abort_argument(refused[1L], sprintf(paste("cl_brm() has no argument '%s': the program is run",
+                                              "by cl_sample()"), refused[1L]))
   }
-  check_brm_dots(dot_names(...))
+  brm_start(init, 0)
   iter <- check_count(iter, "iter", 2)
   warmup <- check_count(warmup, "warmup", 0, iter - 1)
   other <- setdiff(names(control), c("adapt_delta", "max_treedepth"))
@@ -42,6 +44,14 @@ cl_brm <- function(formula, data, ..., init = NULL, chains = 4, iter = 2000,
     abort_argument("control", paste0("'control' must be a list of 'adapt_delta' and ",
                                      "'max_treedepth'",
                                      if (length(other) > 0L) sprintf(", not '%s'", other[1L])))
+  }
+  if (!requireNamespace("brms", quietly = TRUE)) {
+    abort_argument("formula", "cl_brm() needs the package brms, which writes the program")
+  }
+  unknown <- setdiff(dot_names(...), names(formals(brms::brm)))
+  if (length(unknown) > 0L) {
+    abort_argument(unknown[1L], sprintf("neither cl_brm() nor brms::brm() has an argument '%s'",
+                                        unknown[1L]))
   }
   call <- match.call()
   call[c("init", "chains", "iter", "warmup", "thin", "seed", "control", "cores", "refresh")] <- NULL
@@ -68,19 +78,6 @@ dot_names <- function(...) names(list(...))
 # Arguments of brm() that choose how Stan runs.
 brm_refused <- c("algorithm", "backend", "threads", "opencl", "inits", "fit", "future", "file",
                  "file_refit", "file_compress", "save_model", "stan_model_args", "empty", "rename")
-
-check_brm_dots <- function(names) {
-  refused <- intersect(names, brm_refused)
-  if (length(refused) > 0L) {
-    abort_argument(refused[1L], sprintf(paste("cl_brm() has no argument '%s': the program is run",
-                                              "by cl_sample()"), refused[1L]))
-  }
-  unknown <- setdiff(names, names(formals(brms::brm)))
-  if (length(unknown) > 0L) {
-    abort_argument(unknown[1L], sprintf("neither cl_brm() nor brms::brm() has an argument '%s'",
-                                        unknown[1L]))
-  }
-}
 
 # brm()'s `init` as `init`, `jitter` and `start` of cl_sample().
 brm_start <- function(init, dimension) {

@@ -45,7 +45,7 @@
 #'   `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
 #' - the distributions `gaussian_dlm_obs`, `dirichlet_multinomial`, `poisson_binomial`,
 #'   `multi_gp_cholesky`, `wishart_cholesky` and `lkj_cov`, and distribution functions of some
-#'   others, such as `von_mises_lcdf`.
+#'   others, such as `skew_double_exponential`.
 #'
 #' Eigenvalues, singular values, QR factors and the Bessel functions `bessel_first_kind`,
 #' `bessel_second_kind` and `modified_bessel_first_kind` are there for data and generated

@@ -28,12 +28,12 @@ d <- transform(d, y = eta + rnorm(n, 0, 0.7), y2 = eta / 2 + rnorm(n), positive 
                count = rpois(n, exp(eta)), hits = rbinom(n, 12, plogis(eta)),
                level = cut(eta + rlogis(n), c(-Inf, -1, 0, 1, Inf), labels = FALSE),
                kind = factor(sample(c("A", "B", "C"), n, TRUE)), angle = 2 * atan(rnorm(n)),
-               time = 0.3 + rexp(n), choice = rbinom(n, 1, 0.6), xm = rnorm(n), event = rep(0:1, 30),
+               time = 0.3 + rexp(n), choice = rbinom(n, 1, 0.6), event = rep(0:1, 30),
                low = eta - 1, high = eta + 1)
 d <- transform(d, positive = positive * rgamma(n, 5, 5), zeros = count * rbinom(n, 1, 0.7),
                gaps = positive * rbinom(n, 1, 0.8),
                edge = ifelse(choice == 1, share, yes), cens = rep(c("none", "left", "right"), 20),
-               cens2 = rep(c("none", "right", "interval"), 20), upper = y + 1, grams = ordered(level))
+               cens2 = rep(c("none", "right", "interval"), 20))
 d$missing <- replace(d$y2, c(3, 20, 41), NA)
 d$xmis <- replace(d$x, c(5, 31), NA)
 counts <- t(rmultinom(n, 8, c(0.2, 0.3, 0.5)))
