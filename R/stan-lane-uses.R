@@ -152,6 +152,11 @@ lane_private <- function(statements, names, var, cx) {
   found
 }
 
+lane_reads_target <- function(x) {
+  is.list(x) && (identical(x$kind, "call") && identical(x$name, "target") ||
+                   any(vapply(x, lane_reads_target, NA)))
+}
+
 lane_mentions <- function(x, name) {
   if (!is.list(x)) return(FALSE)
   if (identical(x$kind, "var") && identical(x$name, name)) return(TRUE)

@@ -19,7 +19,7 @@ no_lanes <- function() {
 
 # The statements of the loop for all lanes at once; NULL if that is impossible.
 stan_lanes <- function(s, cx) {
-  if (isTRUE(cx$lp)) return(NULL)
+  if (isTRUE(cx$lp) || lane_reads_target(s$body)) return(NULL)
   lx <- new.env(parent = emptyenv())
   lx$cx <- cx
   lx$var <- s$var
@@ -106,7 +106,8 @@ lane_declaration <- function(s, lx) {
                                         stan_expr(s$sizes[[1L]], lx$cx)))))
     }
     if (!lane_depends(s$init, lx)) no_lanes()
-    return(list(call("<-", name, lane_expr(s$init, lx))))
+    return(list(call("<-", name, call("stan_lane_sized", lane_expr(s$init, lx),
+                                      stan_expr(s$sizes[[1L]], lx$cx)))))
   }
   if (is.null(s$init)) return(list(call("<-", name, NaN)))
   list(call("<-", name, lane_expr(s$init, lx)))
@@ -123,8 +124,13 @@ lane_assignment <- function(s, lx) {
   }
   if (s$lhs$kind == "var") {
     if (!s$lhs$name %in% lx$locals) no_lanes()
-    if (s$lhs$name %in% lx$rows && !lane_depends(s$rhs, lx)) no_lanes()
-    return(list(call("<-", as.name(s$lhs$name), lane_expr(s$rhs, lx))))
+    name <- as.name(s$lhs$name)
+    value <- lane_expr(s$rhs, lx)
+    if (s$lhs$name %in% lx$rows) {
+      if (!lane_depends(s$rhs, lx)) no_lanes()
+      value <- call("stan_lane_sized", value, call("ncol", name))
+    }
+    return(list(call("<-", name, value)))
   }
   flat <- lane_flat_index(s$lhs)
   if (flat$base$kind != "var") no_lanes()

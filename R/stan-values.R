@@ -93,13 +93,13 @@ stan_put <- function(x, value, single, ...) {
   if (length(value) != n) {
     stop(sprintf("%d elements are assigned to %d", length(value), n), call. = FALSE)
   }
-  stan_same_shape(value, found$counts[!single])
+  stan_same_shape(stan_shape(value), found$counts[!single])
   stan_place(x, found$at, value)
 }
 
 # `new` in place of all of x.
 stan_replaced <- function(x, new) {
-  if (length(x) > 0L) stan_same_shape(new, stan_shape(x))
+  if (length(x) > 0L) stan_same_shape(stan_shape(new), stan_shape(x))
   new
 }
 
@@ -176,13 +176,12 @@ stan_shape <- function(x) if (is.null(dim(x))) length(x) else dim(x)
 stan_sized <- function(value, ...) {
   size <- stan_sizes(...)
   if (prod(size) == 0 && length(value) == 0L) return(stan_empty(...))
-  stan_same_shape(value, size)
+  stan_same_shape(stan_shape(value), size)
   value
 }
 
-stan_same_shape <- function(value, size) {
-  have <- stan_shape(value)
-  if (length(have) == length(size) && all(have == size) || length(value) == 1L && prod(size) == 1) {
+stan_same_shape <- function(have, size) {
+  if (length(have) == length(size) && all(have == size) || prod(have) == 1 && prod(size) == 1) {
     return(invisible())
   }
   stop(sprintf("a value of size %s is assigned to a variable of size %s",
@@ -367,6 +366,12 @@ stan_lane_put <- function(x, value, ...) {
   at <- stan_lane_positions(dims, list(...), substitute(x))
   if (length(value) == 1L && length(at) > 1L) value <- rep_value(value, length(at))
   stan_place(x, at, value)
+}
+
+# Vectors of all lanes, if they have the declared size.
+stan_lane_sized <- function(x, size) {
+  stan_same_shape(ncol(x), size)
+  x
 }
 
 # The value of the last of n lanes.

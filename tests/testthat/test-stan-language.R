@@ -77,6 +77,8 @@ test_that("loops, of which some are computed at once", {
   }
   plain <- function(p) sum(dnorm(y, p$a[g], p$s, log = TRUE))
   check("for (n in 1:N) y[n] ~ normal(a[g[n]], s);", plain)
+  check("for (n in 1:3) target += 0.1 * target() + a[n];",
+        function(p) 1.1 * (1.1 * p$a[1] + p$a[2]) + p$a[3])
   check("for (n in 1:N) { real m = a[g[n]]; target += normal_lpdf(y[n] | m, s); }", plain)
   check("vector[N] m; for (n in 1:N) m[n] = a[g[n]]; y ~ normal(m, s);", plain)
   check("real m; for (n in 1:N) { m = a[g[n]]; y[n] ~ normal(m, s); }", plain)

@@ -66,6 +66,10 @@ test_that("assignments", {
     }
     expect_equal(c(at("matrix[2, 3] A; A = M; A[1] = A[2]; vector[0] e; e = b[2:1];
                        target += sum(A) + sum(e);")), sum(2 * values$M[2, ]))
+    for (v in c("vector[3] v = X[n]';", "vector[3] v; v = X[n]';")) {
+      expect_error(at(sprintf("for (n in 1:4) { %s target += sum(v) * r; }", v)),
+                   "size 2 is assigned to a variable of size 3", class = "statcl_error_stan")
+    }
     # of sizes that differ by a condition, only one is taken
     expect_equal(c(at("target += sum(r > 0 ? a : b);")), 0.3)
     expect_equal(c(at("target += sum(r < 0 ? a : b);")), 10)
