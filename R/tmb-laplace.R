@@ -66,7 +66,7 @@ difference_hessian <- function(o, z, by, rows) {
 }
 
 # The mode of the random effects given theta: list(z, value, slope, step), where step$factor is the
-# Cholesky factor of H by blocks; NULL if there is no mode.
+# factor of H (R/tmb-sparse.R); NULL if there is no mode.
 tmb_mode <- function(o, theta) {
   now <- tmb_ready(o)$known[[1L]]
   key <- list(theta, now$nodes, now$data)
@@ -86,6 +86,24 @@ tmb_mode <- function(o, theta) {
   NULL
 }
 
+# The same, or an error that names the argument, and the random effect at which the Hessian is found
+# to be indefinite.
+require_mode <- function(o, theta, argument) {
+  mode <- tmb_mode(o, theta)
+  if (!is.null(mode)) return(mode)
+  text <- sprintf("the random effects have no mode at '%s'", argument)
+  at <- o$indefinite
+  if (is.null(at) || at == 0) abort_argument(argument, text)
+  statcl_abort("not_pd", sprintf("%s: their Hessian is not positive definite at '%s'", text,
+                                 effect_name(o, o$random[at])), order = at, argument = argument)
+}
+
+effect_name <- function(o, k) {
+  name <- o$names[k]
+  all <- which(o$names == name)
+  if (length(all) == 1L) name else sprintf("%s[%d]", name, match(k, all))
+}
+
 tmb_newton <- function(o, z) {
   u <- o$random
   at <- function(z) {
@@ -94,10 +112,10 @@ tmb_newton <- function(o, z) {
   }
   factor <- NULL # damped where H is not positive definite
   newton_mode(list(function() at(z)), function(now, exact) {
-    if (exact) factor <<- block_factor(block_hessian(o, now$z))
+    if (exact) factor <<- effects_factor(o, now$z)
     if (is.null(factor) || exact && attr(factor, "damped")) return(NULL)
-    half <- block_solve(o, factor, now$slope[u], transpose = TRUE)
-    list(factor = factor, by = block_solve(o, factor, half), decrement = sum(half^2))
+    by <- effects_solve(o, factor, now$slope[u])
+    list(factor = factor, by = by, decrement = sum(by * now$slope[u]))
   }, function(now, step, size) at(replace(now$z, u, now$z[u] - size * step$by)))
 }
 
@@ -105,7 +123,7 @@ laplace_value <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   if (is.null(mode)) return(NaN)
   o$last_z <- mode$z
-  mode$value + 0.5 * (block_log_det(mode$step$factor) - length(o$random) * log(2 * pi))
+  mode$value + 0.5 * (effects_log_det(mode$step$factor) - length(o$random) * log(2 * pi))
 }
 
 # The gradient with respect to theta. With W = H^-1 = sum(w_k w_k'), the gradient of log(det(H)) is
@@ -114,9 +132,8 @@ laplace_value <- function(o, theta) {
 laplace_slope <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   if (is.null(mode)) return(rep(NaN, length(theta)))
-  third <- third_derivatives(o, mode)
-  a <- block_solve(o, mode$step$factor, third[o$random], transpose = TRUE)
-  a <- block_solve(o, mode$step$factor, a)
+  third <- effects_third(o, mode)
+  a <- effects_solve(o, mode$step$factor, third[o$random])
   third <- third[o$fixed]
   if (any(a != 0)) third <- third - along_mode(o, mode, a)
   mode$slope[o$fixed] + 0.5 * third
@@ -156,7 +173,7 @@ along_mode <- function(o, mode, a) {
   program <- tmb_derivatives(o, 2L)
   along <- if (!is.null(program)) -.Call(r_program_product, program, mode$z, direction)[o$fixed]
   if (!is.null(along) && all(is.finite(along))) return(along)
-  h <- 0.01 * min(sqrt(1 / block_variances(o, mode$step$factor))) / max(abs(a))
+  h <- 0.01 * min(sqrt(1 / effects_variances(o, mode$step$factor))) / max(abs(a))
   slope_by_differences(function(step) tmb_slope(o, mode$z + step * direction)[o$fixed], h)
 }
 

@@ -47,11 +47,11 @@ tmb_quantities <- function(o, theta, cov) {
   z[o$fixed] <- theta
   random <- length(o$random) > 0L
   if (random) {
-    mode <- tmb_mode(o, theta)
+    mode <- require_mode(o, theta, "par")
     z <- mode$z
     cross <- tmb_hessian(o, z, o$fixed, o$random)
     factor <- mode$step$factor
-    moves <- -block_solve(o, factor, block_solve(o, factor, cross, TRUE)) # of the mode
+    moves <- -effects_solve(o, factor, cross) # of the mode
   }
   reported <- tmb_reported(o, z)$adreport
   value <- as.double(unlist(reported, use.names = FALSE))
@@ -62,13 +62,13 @@ tmb_quantities <- function(o, theta, cov) {
   if (random) {
     by_u <- jacobian[, o$random, drop = FALSE]
     outer <- outer + by_u %*% moves
-    extra <- crossprod(block_solve(o, mode$step$factor, t(by_u), TRUE))
+    extra <- by_u %*% effects_solve(o, mode$step$factor, t(by_u))
   }
   spread <- outer %*% tcrossprod(cov, outer) + extra
   result <- list(value = value, sd = sqrt(diag(spread)), cov = spread)
   if (!random) return(result)
   c(result, list(par.random = stats::setNames(z[o$random], o$names[o$random]),
-                 diag.cov.random = block_variances(o, mode$step$factor) +
+                 diag.cov.random = effects_variances(o, mode$step$factor) +
               rowSums((moves %*% cov) * moves)))
 }
 

@@ -98,7 +98,7 @@ cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
   random <- check_random(random, layout)
   o <- tmb_state(nll, layout, random)
   tmb_compile(o)
-  if (length(o$random) > 0L) tmb_blocks(o)
+  if (length(o$random) > 0L && is.null(tmb_sparse(o))) tmb_blocks(o)
   slope <- if (length(o$random) > 0L) laplace_slope else tmb_slope
   hessian <- if (length(o$random) > 0L) laplace_hessian else tmb_hessian
   structure(list(
@@ -275,11 +275,7 @@ check_tmb_point <- function(o, x, argument = "x") {
 tmb_full_point <- function(o, x) {
   if (is.numeric(x) && length(x) == length(o$start)) return(as.double(x))
   x <- check_tmb_point(o, x)
-  mode <- tmb_mode(o, x)
-  if (is.null(mode)) {
-    abort_argument("x", "the random effects have no mode at 'x'")
-  }
-  mode$z
+  require_mode(o, x, "x")$z
 }
 
 # ---- values --------------------------------------------------------------------------------------

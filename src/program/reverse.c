@@ -331,10 +331,17 @@ static reverse_rule *const rules[SCL_VALUE_KINDS] = {
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
+static bool is_active_parameter(const scl_reverse *r, const scl_value *v) {
+  if (v->kind != SCL_VALUE_PARAMETER || v->at[0] >= r->parameters) return false;
+  bool any = r->chosen == NULL;
+  for (size_t i = 0; !any && i < v->length; i++) any = r->chosen[v->at[0] + i] != 0;
+  return any;
+}
+
 static void find_active(scl_reverse *r) {
   const scl_tape *t = r->t;
   for (int v = 0; v < r->values; v++) {
-    r->active[v] = t->value[v].kind == SCL_VALUE_PARAMETER && t->value[v].at[0] < r->parameters;
+    r->active[v] = is_active_parameter(r, &t->value[v]);
     const bool flat = t->value[v].kind == SCL_VALUE_APPLY && t->value[v].op == SCL_OP_ROUND_TO;
     for (int k = 0; k < t->value[v].operands && !r->active[v] && !flat; k++) {
       r->active[v] = r->active[scl_tape_operand(t, v, k)];
@@ -367,10 +374,16 @@ static scl_status begin(scl_reverse *r) {
 }
 
 int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again) {
+  return scl_tape_gradient_of(t, output, parameters, NULL, again);
+}
+
+int scl_tape_gradient_of(scl_tape *t, int output, size_t parameters, const unsigned char *chosen,
+                         bool again) {
   const size_t at[] = {0, parameters};
   const int all = scl_tape_add(t, SCL_VALUE_PARAMETER, 0, 0, NULL, at, 0.0);
   if (t->status != SCL_OK) return 0;
-  scl_reverse r = {.t = t, .values = t->values, .parameters = parameters, .again = again};
+  scl_reverse r = {
+      .t = t, .values = t->values, .parameters = parameters, .chosen = chosen, .again = again};
   int result = 0;
   t->status = begin(&r);
   if (t->status == SCL_OK) scl_share_whole(&r, output, scl_tape_number(t, 1.0));

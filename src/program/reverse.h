@@ -20,6 +20,7 @@ typedef struct {
   int *last;    /* the last of the partial shares, or NONE */
   bool *active; /* depends on parameters */
   size_t parameters;
+  const unsigned char *chosen; /* which of these; NULL: all */
   bool again;
   scl_partial *partials;
   int used, room;

@@ -144,6 +144,9 @@ int scl_tape_fill(scl_tape *t, int x, size_t length);
 /* Adds d(output)/d(parameters) to the tape: a vector of `parameters` numbers; those behind them are
  * constants. With `again` only values that can be differentiated once more are added. */
 int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again);
+/* The same, where only derivatives by the chosen ones among them are needed: others may be 0. */
+int scl_tape_gradient_of(scl_tape *t, int output, size_t parameters, const unsigned char *chosen,
+                         bool again);
 /* g d(value)/d(operand k) of an APPLY, before it is summed for an operand of length 1; a negative
  * index if that is zero everywhere (program/reverse_elementwise.c). */
 int scl_tape_slope(scl_tape *t, int value, int k, int g);

@@ -11,8 +11,10 @@
 
 #include "r/glue.h"
 #include "engine/host/fortran.h"
+#include "ops/sparse.h"
 
 void r_blas_set(void) {
   scl_host_set_blas(&fortran_blas);
+  scl_sparse_set_blas(&(scl_sparse_blas){gemm, syrk, trsm, potrf});
   scl_context_set_complete(scl_context_host());
 }

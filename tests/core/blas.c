@@ -25,10 +25,12 @@ void dgetrs_(const char *, const int *, const int *, const double *, const int *
              double *, const int *, int *, size_t);
 
 #include "engine/host/fortran.h"
+#include "ops/sparse.h"
 #include "test.h"
 
 void test_set_blas(void) {
   scl_host_set_blas(&fortran_blas);
+  scl_sparse_set_blas(&(scl_sparse_blas){gemm, syrk, trsm, potrf});
   scl_context_set_complete(scl_context_host());
 }
 

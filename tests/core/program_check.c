@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program/sparse_program.h"
 #include "test.h"
 
 static void fail_case(bool ok, const char *text, const char *what, double got, double want) {
@@ -327,4 +328,87 @@ bool program_is_smooth(const program_nodes *l, int node) {
     if (distance((scl_op)v->op, a[0], a[1]) * FAR < 1.0) return false;
   }
   return true;
+}
+
+/* ---- sparse Hessians ------------------------------------------------------------------------- */
+
+/* The program of second or third derivatives, or NULL. */
+static scl_program *compile_order(scl_context *ctx, const program_nodes *l, int output, int order) {
+  scl_tape t;
+  scl_program *p = NULL;
+  scl_tape_begin(&t);
+  const int result = program_record(l, &t, output);
+  return scl_program_make_second(ctx, &t, result, l->parameters, order, &p) == SCL_OK ? p : NULL;
+}
+
+static void compare_sparse(scl_sparse_program *p, scl_program *second, scl_program *third,
+                           const double *x, const size_t *at, const char *what) {
+  const scl_sparse_pattern *s = scl_sparse_program_pattern(p);
+  const size_t n = scl_sparse_program_parameters(p);
+  double *full = test_alloc(n * n * sizeof *full), *got = test_alloc(n * sizeof *got);
+  double *h = test_alloc(s->count * sizeof *h), *w = test_alloc(s->count * sizeof *w);
+  double *d = test_alloc(n * sizeof *d), *want = test_alloc(n * sizeof *want), largest = 1.0;
+  CHECK_OK(scl_program_hessian(second, x, full));
+  CHECK_OK(scl_sparse_program_run(p, x, h));
+  for (size_t i = 0; i < n; i++) d[i] = want[i] = got[i] = 0.0;
+  for (size_t j = 0; j < s->n; j++) d[at[j]] = test_random();
+  for (size_t k = 0; k < n * n; k++) largest = fmax(largest, fabs(full[k]));
+  for (size_t j = 0; j < s->n; j++) {
+    for (size_t i = j, k = s->start[j]; i < s->n; i++) {
+      const bool there = k < s->start[j + 1] && s->row[k] == i;
+      const double want_h = full[at[i] + at[j] * n], got_h = there ? h[k] : 0.0;
+      fail_case(near(got_h / largest, want_h / largest, 1e-10), "sparse Hessian", what, got_h,
+                want_h);
+      if (there) w[k++] = d[at[i]] * d[at[j]] * (i == j ? 1.0 : 2.0);
+    }
+  }
+  CHECK_OK(scl_program_product(third, x, d, want));
+  CHECK_OK(scl_sparse_program_adjoint(p, x, w, got));
+  for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(want[i]));
+  for (size_t i = 0; i < n; i++) {
+    fail_case(near(got[i] / largest, want[i] / largest, 1e-9), "third derivative", what, got[i],
+              want[i]);
+  }
+  free(full);
+  free(got);
+  free(h);
+  free(w);
+  free(d);
+  free(want);
+}
+
+size_t program_check_sparse(scl_context *ctx, program_nodes *l, int output,
+                            const unsigned char *chosen, const char *what) {
+  enum { MOST = 100000 };
+  const scl_memory before = scl_context_memory(ctx);
+  const size_t n = l->parameters;
+  unsigned char *all = test_alloc(n);
+  double *x = test_alloc(n * sizeof *x);
+  size_t *at = test_alloc(n * sizeof *at), count = 0, columns = 0;
+  for (size_t i = 0; i < n; i++) {
+    all[i] = chosen == NULL || chosen[i];
+    x[i] = l->x[i];
+    if (all[i]) at[columns++] = i;
+  }
+  scl_program *second = compile_order(ctx, l, output, 2), *third = compile_order(ctx, l, output, 3);
+  scl_sparse_program *p = NULL;
+  scl_tape t;
+  scl_tape_begin(&t);
+  const int result = program_record(l, &t, output);
+  if (second != NULL && third != NULL) {
+    CHECK_OK(scl_sparse_program_make(ctx, &t, result, n, all, MOST, &p));
+  }
+  if (p != NULL) {
+    count = scl_sparse_program_pattern(p)->count;
+    compare_sparse(p, second, third, x, at, what);
+  }
+  scl_tape_end(&t);
+  scl_program_release(second);
+  scl_program_release(third);
+  scl_sparse_program_release(p);
+  test_check(scl_context_memory(ctx).live == before.live, what, __FILE__, __LINE__);
+  free(all);
+  free(x);
+  free(at);
+  return count;
 }

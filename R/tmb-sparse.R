@@ -1,0 +1,113 @@
+# The Hessian of the random effects as a sparse matrix of any pattern. Its elements are values of
+# the recorded program (src/program/sparse.h), in the order of the lower triangle by columns; the
+# factor (src/ops/sparse.h) is analysed once a pattern and holds one matrix at a time.
+
+# Numbers of intermediate sparse matrices, above which blocks are used (R/tmb-blocks.R).
+most_sparse <- 2^25
+
+# An environment with the compiled second derivatives and the factor; NULL if an operation has no
+# rule for them. It belongs to the current program, which update() may change.
+tmb_sparse <- function(o) {
+  state <- tmb_ready(o)
+  now <- state$known[[1L]]
+  key <- list(now$nodes, now$data, state$where)
+  live <- identical(o$sparse_of, key) &&
+    (is.null(o$sparse) || .Call(r_sparse_is_live, o$sparse$program))
+  if (!live) {
+    o$sparse <- make_sparse(o, state, now)
+    o$sparse_of <- key
+  }
+  o$sparse
+}
+
+make_sparse <- function(o, state, now) {
+  if (is.null(state$program)) return(NULL)
+  chosen <- as.raw(seq_along(o$start) %in% o$random)
+  # loops are first rolled; recursions that are left have no rule, but their single steps do
+  for (rolled in c(TRUE, FALSE)) {
+    program <- tryCatch(
+      .Call(r_sparse_make, state$where, now$nodes, now$data, as.double(length(o$start)),
+            now$output, chosen, rolled, most_sparse),
+      statcl_error_argument = function(e) NULL)
+    if (!is.null(program) || !isTRUE(now$nodes[[7L]])) break
+  }
+  if (is.null(program)) return(NULL)
+  s <- new.env(parent = emptyenv())
+  s$program <- program
+  pattern <- .Call(r_sparse_pattern, program)
+  s$start <- pattern[[1L]]
+  s$row <- pattern[[2L]]
+  s$column <- rep.int(seq_along(o$random) - 1L, diff(s$start))
+  s$diagonal <- s$start[-length(s$start)] + 1
+  s$factor <- .Call(r_sparse_analyse, s$start, s$row, NULL)
+  s$serial <- 0
+  s
+}
+
+# ---- either form of the Hessian ------------------------------------------------------------------
+
+# A factor of the Hessian of the random effects at z, for the functions below. If the Hessian is not
+# positive definite, multiples of the identity are added, and the result has the attribute
+# "damped". NULL if it is not finite.
+effects_factor <- function(o, z) {
+  s <- tmb_sparse(o)
+  if (is.null(s)) block_factor(block_hessian(o, z)) else sparse_factor(o, s, z)
+}
+
+# H^-1 x, for a vector or a matrix.
+effects_solve <- function(o, factor, x) {
+  if (is.environment(factor$of)) return(.Call(r_sparse_solve, current_factor(factor), x + 0))
+  block_solve(o, factor, block_solve(o, factor, x, transpose = TRUE))
+}
+
+effects_log_det <- function(factor) {
+  if (is.environment(factor$of)) return(.Call(r_sparse_log_det, current_factor(factor)))
+  block_log_det(factor)
+}
+
+# The diagonal of the inverse of the Hessian.
+effects_variances <- function(o, factor) {
+  if (!is.environment(factor$of)) return(block_variances(o, factor))
+  .Call(r_sparse_inverse, current_factor(factor))[factor$of$diagonal]
+}
+
+# The gradient of log(det(H)) by all parameters.
+effects_third <- function(o, mode) {
+  factor <- mode$step$factor
+  if (!is.environment(factor$of)) return(third_derivatives(o, mode))
+  s <- factor$of
+  weights <- 2 * .Call(r_sparse_inverse, current_factor(factor))
+  weights[s$diagonal] <- weights[s$diagonal] / 2
+  -.Call(r_sparse_adjoint, s$program, mode$z, weights)
+}
+
+# ---- the sparse one ------------------------------------------------------------------------------
+
+# The value of cl_tmb_factor: list(of, h, serial), the numbers of the matrix and what made them.
+sparse_factor <- function(o, s, z) {
+  h <- -.Call(r_sparse_run, s$program, z)
+  if (!all(is.finite(h))) return(NULL)
+  shift <- 0
+  highest <- NULL
+  for (attempt in 1:31) {
+    s$serial <- s$serial + 1
+    bad <- .Call(r_sparse_factorize, s$factor, h, shift)
+    if (attempt == 1L) o$indefinite <- bad
+    if (bad == 0) {
+      return(structure(list(of = s, h = h, shift = shift, serial = s$serial), damped = shift > 0))
+    }
+    if (is.null(highest)) highest <- max(abs(h[s$diagonal]), 1e-4)
+    shift <- if (shift == 0) 1e-4 * highest else 4 * shift
+  }
+  NULL
+}
+
+# The handle, with this matrix in it.
+current_factor <- function(factor) {
+  s <- factor$of
+  if (s$serial != factor$serial) {
+    .Call(r_sparse_factorize, s$factor, factor$h, factor$shift)
+    s$serial <- factor$serial
+  }
+  s$factor
+}
