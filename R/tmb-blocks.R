@@ -1,6 +1,7 @@
-# The Hessian of the random effects in blocks. Effects without a common operation in the record
-# (src/program/blocks.c) have no second derivatives with each other. Such a matrix is a list of
-# arrays n x n x count, one for each size n of blocks.
+# The Hessian of the random effects in dense blocks, where there is no sparse one
+# (R/tmb-sparse.R). Effects without a common operation in the record (src/program/blocks.c) have no
+# second derivatives with each other. Such a matrix is a list of arrays n x n x count, one for each
+# size n of blocks.
 
 # list(of: for each size the effects of its blocks, n x count, numbered among the random effects;
 # most: the largest size). It belongs to the current program, which update() may change.
@@ -29,9 +30,10 @@ check_blocks <- function(of) {
   size <- vapply(of, nrow, 0L)
   if (max(size) <= most_coupled && sum(as.double(size) * lengths(of)) <= most_numbers) return()
   abort_argument("random", sprintf(paste(
-    "'random' has %d effects, of which up to %d depend on each other; their Hessian is kept as",
-    "dense blocks of up to %d, %.0f numbers in all: RTMB's MakeADFun() would use a sparse Cholesky",
-    "factorization; cl_sample() on the joint density of cl_tmb(random = NULL) has no limit"),
+    "'random' has %d effects, of which up to %d depend on each other; 'nll' has an operation on",
+    "them without sparse second derivatives (see ?cl_tmb), so that their Hessian is kept as dense",
+    "blocks of up to %d, %.0f numbers in all; cl_sample() on the joint density of",
+    "cl_tmb(random = NULL) has no limit"),
     sum(lengths(of)), max(size), most_coupled, most_numbers))
 }
 

@@ -11,6 +11,7 @@ cl_sdreport <- function(obj, par = NULL, quantities = TRUE) {
   check_flag(quantities, "quantities")
   o <- environment(obj$fn)$o
   theta <- if (is.null(par)) as.double(o$best_par) else check_tmb_point(o, par, "par")
+  if (length(o$random) > 0L) require_mode(o, theta, "par")
   cov <- safe_inverse(obj$he(theta))
   dimnames(cov) <- list(names(o$par), names(o$par))
   result <- list(par.fixed = stats::setNames(theta, names(o$par)), cov.fixed = cov,

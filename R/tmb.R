@@ -15,11 +15,14 @@
 #'
 #' @section Random effects:
 #' The parameters named in `random` are integrated out by Laplace's approximation: an inner Newton
-#' iteration finds their mode. Effects that do not interact in the objective, such as those of
-#' different groups, form blocks of their Hessian. The blocks are found in the record and factorized
-#' together: thousands of groups need as many products with the Hessian as a single one. There may
-#' be any number of blocks of up to 4,000 effects; up to 128 they are quick. The gradient is exact,
-#' by third derivatives and the implicit function theorem.
+#' iteration finds their mode. The Hessian of the random effects is sparse, of any pattern, which is
+#' found in the record: a series of 100,000 states, effects of areas with their neighbours, crossed
+#' effects. Its elements and the gradient are exact, by third derivatives, the selected inverse and
+#' the implicit function theorem; the pattern of the Cholesky factor is analysed once.
+#'
+#' Where an operation has no rule for sparse derivatives, such as `chol()` of a matrix that depends
+#' on random effects, [cl_scan()] or `prod()`, effects that do not interact form dense blocks of up
+#' to 4,000, which are factorized together.
 #'
 #' @param nll A function of one list with the names of `parameters` (or of one vector if
 #'   `parameters` is one) that returns the negative log likelihood.
@@ -57,7 +60,10 @@
 #'   quantities. The standard error of an element that `map` keeps is `NA`.
 #' @section Errors:
 #' `statcl_error_argument` for arguments of the wrong type, for names or lengths that do not match,
-#' for more than 4,000 random effects that depend on each other, and as for [cl_gradient()].
+#' for more than 4,000 random effects in one dense block, and as for [cl_gradient()].
+#' `statcl_error_not_pd`, with the field `order`, if the random effects have no mode because their
+#' Hessian is not positive definite: the message names one of them. `fn()` and `gr()` are `NaN`
+#' there.
 #' @seealso [cl_gradient()], [cl_sample()]
 #' @export
 #' @examples

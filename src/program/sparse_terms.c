@@ -20,26 +20,12 @@ bool scl_sparse_allows(scl_jacobian *w, int value, size_t more) {
   return !w->refused[value];
 }
 
-/* One more element of a list; NULL on failure. */
-static void *grow(scl_jacobian *w, void *list, int used, int *room, size_t size) {
-  if (used < *room) return list;
-  const int more = *room == 0 ? 64 : 2 * *room;
-  void *longer = realloc(list, (size_t)more * size);
-  if (longer == NULL) {
-    scl_tape_fail(w->t, scl_fail_memory((size_t)more * size, 0, "a sparse Hessian"));
-    return list;
-  }
-  *room = more;
-  return longer;
-}
-
 /* ---- entries -------------------------------------------------------------------------------- */
 
 static uint64_t hash_of(size_t length, const uint32_t *row, const uint32_t *column) {
   uint64_t hash = length;
   for (size_t k = 0; k < length; k++) {
-    hash = (hash ^ (((uint64_t)row[k] << 32) | column[k])) * 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 29;
+    hash = scl_tape_mix(hash, ((uint64_t)row[k] << 32) | column[k]);
   }
   return hash;
 }
@@ -54,8 +40,7 @@ static bool equal(const scl_entries *e, const scl_entries *f) {
 }
 
 int scl_sparse_entries(scl_jacobian *w, size_t length, uint32_t *row, uint32_t *column) {
-  w->entries = grow(w, w->entries, w->used, &w->room, sizeof *w->entries);
-  if (w->t->status != SCL_OK) {
+  if (!scl_tape_grow(w->t, &w->entries, &w->room, w->used, 1, sizeof *w->entries)) {
     free(row);
     free(column);
     return 0;
@@ -121,8 +106,7 @@ void scl_sparse_add(scl_jacobian *w, int of, int entries, int value) {
     return;
   }
   *link = w->terms;
-  w->term = grow(w, w->term, w->terms, &w->term_room, sizeof *w->term);
-  if (w->t->status != SCL_OK) {
+  if (!scl_tape_grow(w->t, &w->term, &w->term_room, w->terms, 1, sizeof *w->term)) {
     w->first[of] = NONE;
     return;
   }

@@ -48,7 +48,7 @@ static size_t numbers_of(SEXP program) {
 
 static scl_status require_numbers(SEXP x, const char *name, size_t length) {
   if (r_is_double(x, length)) return SCL_OK;
-  return scl_fail_argument(name, "'%s' must be a double vector of length %zu", name, length);
+  return scl_fail_argument(name, "internal: '%s' has not %zu numbers", name, length);
 }
 
 SEXP r_sparse_make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output, SEXP chosen,

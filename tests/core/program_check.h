@@ -13,9 +13,9 @@ void program_check(scl_context *ctx, program_nodes *l, int output, const char *w
  * checked if they are not available. */
 void program_check_again(scl_context *ctx, program_nodes *l, int output, const char *what);
 
-/* Its sparse Hessian by the chosen parameters (NULL: all) against the dense one, and the gradient of
- * its product with a direction from both sides. Returns how many elements the lower triangle has; 0
- * if there is none. */
+/* Its sparse Hessian by the chosen parameters (NULL: all) against the dense one, and the gradient
+ * of its product with a direction from both sides. Returns how many elements the lower triangle
+ * has; 0 if there is none. */
 size_t program_check_sparse(scl_context *ctx, program_nodes *l, int output,
                             const unsigned char *chosen, const char *what);
 

@@ -6,6 +6,15 @@ block_sizes <- function(obj) {
   unlist(lapply(statcl:::tmb_blocks(o)$of, function(at) rep(nrow(at), ncol(at))))
 }
 
+# Without a sparse Hessian (R/tmb-sparse.R).
+by_blocks <- function(...) {
+  obj <- cl_tmb(...)
+  o <- environment(obj$fn)$o
+  o$sparse <- NULL
+  o$mode_of <- NULL
+  obj
+}
+
 # No second derivatives between blocks, by the dense Hessian at a few points.
 expect_apart <- function(obj) {
   o <- environment(obj$fn)$o
@@ -131,9 +140,9 @@ test_that("value, gradient and standard errors are those of one dense block", {
   }
   start <- list(mu = c(0, 0), logs = c(-1, -1), rho = 0.1, u = matrix(0, 2, 12))
   before <- live_bytes()
-  apart <- cl_tmb(slopes, start, random = "u")
+  apart <- by_blocks(slopes, start, random = "u")
   expect_identical(block_sizes(apart), rep(2L, 12))
-  tied <- cl_tmb(function(p) slopes(p) + 1e-300 * sum(p$u)^2, start, random = "u")
+  tied <- by_blocks(function(p) slopes(p) + 1e-300 * sum(p$u)^2, start, random = "u")
   expect_identical(block_sizes(tied), 24L)
   for (at in list(apart$par, c(0.4, 0.2, -0.5, -1, -0.3))) {
     expect_equal(apart$fn(at), tied$fn(at), tolerance = 1e-12)
@@ -178,7 +187,7 @@ test_that("any numbers and sizes of blocks, positive definite or not, with each 
     group <- rep(seq_len(groups), each = 4)
     seen <- rnorm(length(group))
     x <- matrix(rnorm(length(group) * size), ncol = size)
-    obj <- cl_tmb(function(p) {
+    obj <- by_blocks(function(p) {
       -sum(dnorm(seen, p$mu + rowSums(x * p$b[group, ]), exp(p$logs), log = TRUE)) -
         sum(dnorm(p$b, 0, 0.7, log = TRUE))
     }, list(mu = 0, logs = 0, b = matrix(0, groups, size)), random = "b")
@@ -196,7 +205,7 @@ test_that("thousands of groups", {
   groups <- full_or_quick(5000L, 1500L)
   group <- rep(seq_len(groups), each = 4)
   success <- rbinom(4 * groups, 1, plogis(0.5 + rnorm(groups)[group]))
-  obj <- cl_tmb(function(p) {
+  obj <- by_blocks(function(p) {
     getAll(p)
     u %~% dnorm(0, exp(logs))
     success %~% dbinom(1, plogis(mu + u[group]))
@@ -224,7 +233,7 @@ test_that("blocks of many sizes, large ones included, and without second derivat
     for (g in seq_along(sizes)) total <- total + sum(p$u[group == g])^2
     total
   }
-  obj <- cl_tmb(f, list(a = 0.2, u = numeric(length(group))), random = "u")
+  obj <- by_blocks(f, list(a = 0.2, u = numeric(length(group))), random = "u")
   expect_identical(block_sizes(obj), c(1L, 1L, 2L, 5L, 130L))
   exact <- function(a) {
     q <- length(group)
@@ -246,7 +255,7 @@ test_that("a block that is too large is an error", {
   f <- function(p) sum(exp(cumsum(p$u))) + p$a
   e <- expect_fault(cl_tmb(f, list(a = 1, u = numeric(4001)), random = "u"), "argument",
                     argument = "random")
-  expect_match(conditionMessage(e), "up to 4001 depend on each other.*RTMB")
+  expect_match(conditionMessage(e), "up to 4001 depend on each other.*dense")
 })
 
 })

@@ -236,7 +236,7 @@ test_that("bad input is reported", {
   expect_fault(cl_tmb(function(p) p$a, start, map = list(a = factor(NA))), "argument",
                argument = "map")
   expect_fault(cl_tmb(function(p) p$a, start, random = "b"), "argument", argument = "random")
-  expect_fault(cl_tmb(function(p) sum(p$u)^2 + p$a, list(a = 1, u = numeric(4001)), random = "u"),
+  expect_fault(cl_tmb(function(p) prod(p$u) + p$a, list(a = 1, u = numeric(4001)), random = "u"),
                "argument", argument = "random")
   expect_fault(cl_tmb(function(p) p$a, start, profile = "a"), "argument", argument = "...")
   expect_fault(cl_tmb(function(p) letters, start), "argument", argument = "nll")
