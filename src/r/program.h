@@ -9,8 +9,8 @@
 /* The program of a handle, borrowed. SCL_E_ARGUMENT (no such handle), SCL_E_STALE, SCL_E_FORK. */
 scl_status r_program_get(SEXP x, scl_program **out);
 
-/* Records nodes (r/program.c) on an empty tape, which the caller ends. rolled: with loops rolled for
- * this context if the nodes ask for it. */
+/* Records nodes (r/program.c) on an empty tape, which the caller ends. rolled: with loops rolled
+ * for this context if the nodes ask for it. */
 scl_status r_program_fill(const scl_context *ctx, SEXP nodes, SEXP data, int output, bool rolled,
                           scl_tape *tape, int *result);
 
