@@ -7,9 +7,10 @@ stan_higher_order <- c(
   ode_rk45 = "st_ode", ode_bdf = "st_ode", ode_adams = "st_ode", ode_ckrk = "st_ode",
   ode_rk45_tol = "st_ode_tol", ode_bdf_tol = "st_ode_tol", ode_adams_tol = "st_ode_tol",
   ode_ckrk_tol = "st_ode_tol", reduce_sum = "st_reduce_sum", reduce_sum_static = "st_reduce_sum",
-  map_rect = "st_map_rect", solve_newton = "st_solve_roots", solve_powell = "st_solve_roots",
-  solve_newton_tol = "st_solve_roots_tol", solve_powell_tol = "st_solve_roots_tol",
-  algebra_solver = "st_algebra_solver", algebra_solver_newton = "st_algebra_solver")
+  map_rect = "st_map_rect", integrate_1d = "st_integrate_1d", solve_newton = "st_solve_roots",
+  solve_powell = "st_solve_roots", solve_newton_tol = "st_solve_roots_tol",
+  solve_powell_tol = "st_solve_roots_tol", algebra_solver = "st_algebra_solver",
+  algebra_solver_newton = "st_algebra_solver")
 
 # Steps between two times; a recorded solution keeps them all.
 st_most_steps <- 100

@@ -35,9 +35,10 @@ st_root_step <- function(g, s) {
   better <- (sum(moved^2) < sum(at^2)) + 0
   better <- either(is.na(better), 0, better)
   small <- max(abs(d) / (abs(x) + 1e-6)) < 1e-9
-  list(x = either(better > 0, after, x),
-       damping = either(better > 0, 0.05 * s$damping, 8 * s$damping + 1e-8),
-       left = either(small, 0, 1))
+  on <- function(yes, no) either(s$left > 0, yes, no) # what an idle step keeps
+  list(x = on(either(better > 0, after, x), x),
+       damping = on(either(better > 0, 0.05 * s$damping, 8 * s$damping + 1e-8), s$damping),
+       left = on(either(small, 0, 1), 0))
 }
 
 # The root of g near `start`; NaN if it is not found and g is traced, else an error.

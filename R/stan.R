@@ -33,13 +33,14 @@
 #' evaluation, which a message says once. Parts of a loop whose iterations do not depend on each
 #' other are computed for all of them at once.
 #'
-#' Where a solver of equations finds no root, the density is NaN and a generated quantity an error.
+#' Where a solver of equations finds no root, or `integrate_1d()` no value within its
+#' tolerance, the density is NaN and a generated quantity an error.
 #'
 #' A function of the library that is not available is an error when the program is read. Not
 #' available are
 #' - complex numbers and Fourier transforms; tuples are local variables and results of functions,
 #'   but not data or parameters;
-#' - `integrate_1d`, `dae`, `ode_adjoint_tol_ctl`; stiff solvers: `ode_bdf`,
+#' - `dae`, `ode_adjoint_tol_ctl`; stiff solvers: `ode_bdf`,
 #'   `ode_adams` and their relatives use the Runge-Kutta method of [cl_ode()];
 #' - `svd`, `qr`, `generalized_inverse`, `csr_extract`, `hmm_hidden_state_prob`, `lambert_w0`,
 #'   `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
