@@ -413,11 +413,14 @@ own_slope <- function(f, slope) {
 }
 
 check_start <- function(x) {
-  parts <- if (is.list(x)) x else list(x)
+  parts <- if (!is.list(x)) list(x) else
+    lapply(x, function(p) if (is.list(p)) unlist(p) else p) # a tuple of a Stan program
   if (is.list(x) && (is.null(names(x)) || !all(nzchar(names(x))) || anyDuplicated(names(x)))) {
     abort_argument("init", "the parameters in 'init' must have unique names")
   }
-  right <- vapply(parts, function(p) is.numeric(p) && !is.object(p) && all(is.finite(p)), NA)
+  right <- vapply(parts, function(p) {
+    (is.numeric(p) || is.complex(p)) && !is.object(p) && all(is.finite(p))
+  }, NA)
   if (length(parts) == 0L || !all(right)) abort_argument("init",
     "'init' must contain only finite numbers")
   if (sum(lengths(parts)) == 0L) abort_argument("init", "'init' is empty")

@@ -56,14 +56,21 @@ stan_holders <- c("block", "profile", "for", "foreach", "while", "if", "else_if"
 
 # Transformed parameters outside their declared bounds have density zero.
 stan_bound_checks <- function(statements, cx) {
-  code <- lapply(stan_declared(statements), function(d) {
+  check <- function(d, value) {
+    if (d$type$base == "tuple") {
+      part <- if (d$type$depth > 0L) "stan_parts" else "[["
+      return(unlist(lapply(seq_along(d$parts), function(k) {
+        check(d$parts[[k]], call(part, value, as.double(k)))
+      })))
+    }
     c <- d$constraint
     if (!identical(c$kind, "range")) return(NULL)
     bound <- function(e, none) if (is.null(e)) none else stan_expr(e, cx)
-    stan_add_target(call("st_within", as.name(d$name), bound(c$lower, -Inf), bound(c$upper, Inf)),
-                    cx)
-  })
-  Filter(Negate(is.null), code)
+    list(stan_add_target(call("st_within", value, bound(c$lower, -Inf), bound(c$upper, Inf)), cx))
+  }
+  do.call(c, c(list(list()), lapply(stan_declared(statements), function(d) {
+    check(d, as.name(d$name))
+  })))
 }
 
 stan_declared <- function(statements) Filter(function(s) s$kind == "decl", statements)
@@ -105,9 +112,9 @@ stan_values_of <- function(declarations) {
 }
 
 stan_check_transformed <- function(statements, home, cx) {
-  for (d in stan_declared(statements)) {
+  for (d in stan_leaves(stan_declared(statements), cx, home)) {
     if (is.null(d$constraint)) next
-    wrong <- stan_violation(home[[d$name]], stan_spec(d, stan_size(d, cx, home)),
+    wrong <- stan_violation(stan_leaf(home[[d$root]], d$path), stan_spec(d, stan_size(d, cx, home)),
                             stan_bounds(d, cx, home))
     if (!is.null(wrong)) {
       stan_abort(sprintf("transformed data '%s' %s", d$name, wrong), d$line, variable = d$name)
@@ -118,11 +125,10 @@ stan_check_transformed <- function(statements, home, cx) {
 # For each parameter its shape and where its unconstrained numbers are.
 stan_layout <- function(declarations, home, cx) {
   last <- 0
-  lapply(declarations, function(d) {
-    if (grepl("tuple|complex", d$type$base)) {
-      stan_abort(sprintf("'%s' is of type %s, which parameters cannot be yet", d$name, d$type$base),
-                 d$line)
-    }
+  leaves <- stan_leaves(declarations, cx, home)
+  roots <- stats::setNames(declarations, vapply(declarations, `[[`, "", "name"))
+  ends <- !duplicated(vapply(leaves, `[[`, "", "root"), fromLast = TRUE)
+  Map(function(d, end) {
     size <- vapply(d$sizes, function(s) {
       stan_eval(call("stan_sizes", stan_expr(s, cx)), home, d)
     }, 0)
@@ -130,8 +136,11 @@ stan_layout <- function(declarations, home, cx) {
     n <- prod(spec$outer) * spec$free
     index <- last + seq_len(n)
     last <<- last + n
-    list(name = d$name, size = size, spec = spec, index = index, d = d)
-  })
+    list(name = d$name, size = size, spec = spec, index = index, d = d,
+         whole = if (end && !is.null(d$path)) {
+           call("<-", as.name(d$root), stan_whole(roots[[d$root]], cx, home))
+         })
+  }, leaves, ends)
 }
 
 # ---- functions of the unconstrained vector and of the parameters ---------------------------------
@@ -146,7 +155,7 @@ stan_parameter_code <- function(parameters, cx) {
          call("<-", quote(.part), as.call(c(list(as.name("st_constrain"), part, p$spec),
                                             stan_bound_codes(p$d, cx)))),
          call("<-", as.name(p$name), quote(.part[[1L]])),
-         quote(.jacobian <- .jacobian + .part[[2L]]))
+         quote(.jacobian <- .jacobian + .part[[2L]]), p$whole)
   }))
 }
 
@@ -168,7 +177,8 @@ stan_vector_function <- function(state, code, jacobian = TRUE) {
 
 stan_named_function <- function(state, code) {
   names <- vapply(state$parameters, `[[`, "", "name")
-  as.function(c(stan_formals(names), stan_density_body(code, list(), quote(.target))),
+  whole <- Filter(Negate(is.null), lapply(state$parameters, `[[`, "whole"))
+  as.function(c(stan_formals(names), stan_density_body(code, whole, quote(.target))),
               envir = state$traced)
 }
 

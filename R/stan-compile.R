@@ -9,7 +9,8 @@
 # names), `lp` (whether .target belongs to the function around), `inside` (in a function), `loop`.
 
 stan_rank <- function(type) {
-  type$depth + switch(type$base, vector = , row_vector = 1L, matrix = 2L, 0L)
+  type$depth + switch(sub("^complex_", "", type$base), vector = , row_vector = 1L, matrix = 2L,
+                       0L)
 }
 
 is_scalar_type <- function(type) stan_rank(type) == 0L && type$base != "tuple"
@@ -25,6 +26,7 @@ stan_abort <- function(message, line = NA, ..., call = NULL) {
 # ---- expressions ---------------------------------------------------------------------------------
 
 stan_expr <- function(e, cx) {
+  if (is_complex_code(e)) return(stan_complex_code(e, cx))
   switch(e$kind,
     num = as.double(e$value),
     str = e$value,
@@ -35,19 +37,19 @@ stan_expr <- function(e, cx) {
     code = e$code,
     cond = stan_choice(e, cx),
     index = stan_index_code(e, cx),
-    array = stan_array_code(e$args, cx),
-    rowvec = stan_array_code(e$args, cx),
+    array = , rowvec = stan_array_code(e, cx),
     tuple = as.call(c(list(as.name("list")), lapply(e$args, stan_expr, cx))),
     tuple_get = call("[[", stan_expr(e$base, cx), as.double(e$i)),
-    stan_abort(sprintf("%s values are not available", switch(e$kind, imag = "complex", e$kind)),
-               e$line))
+    stan_abort(sprintf("%s values are not available", e$kind), e$line))
 }
 
 stan_exprs <- function(args, cx) lapply(args, stan_expr, cx)
 
-stan_array_code <- function(args, cx) {
-  scalar <- all(vapply(args, function(a) is_scalar_type(a$type), NA))
-  as.call(c(list(as.name(if (scalar) "c" else "stan_stack")), stan_exprs(args, cx)))
+stan_array_code <- function(e, cx) {
+  scalar <- all(vapply(e$args, function(a) is_scalar_type(a$type), NA))
+  f <- if (e$type$base == "tuple") if (e$type$depth == 1L) "list" else "stan_stack_tuples"
+    else if (scalar) "c" else "stan_stack"
+  as.call(c(list(as.name(f)), stan_exprs(e$args, cx)))
 }
 
 # A condition as `if` takes it; NaN counts as false.
@@ -159,7 +161,9 @@ stan_index_code <- function(e, cx) {
   }
   single <- c(kinds == "single", rep(FALSE, rank - length(kinds)))
   parts <- c(lapply(e$indices, stan_index_part, cx), rep(list(NULL), rank - length(kinds)))
-  if (all(single) && !cx$traced) return(as.call(c(list(as.name("[["), base), parts)))
+  if (all(single) && (!cx$traced || e$type$base == "tuple")) {
+    return(as.call(c(list(as.name("[["), base), parts)))
+  }
   if (all(single) && rank < 3L) {
     return(as.call(c(list(as.name(if (rank == 2L) "stan_at" else "stan_item"), base), parts)))
   }
@@ -221,6 +225,8 @@ stan_variant <- function(name, types) {
   is <- function(k, ...) types[[k]]$depth == 0L && types[[k]]$base %in% c(...)
   row <- length(types) > 0L && is(1L, "row_vector")
   switch(name,
+    rep_array = if (types[[1L]]$base == "tuple" && types[[1L]]$depth == 0L) "rep_array_tuple"
+      else name,
     rep_matrix = if (row) "rep_matrix_rows" else name,
     to_matrix = if (row && length(types) == 1L) "to_matrix_row" else name,
     size = if (types[[1L]]$depth > 0L) "size_array" else name,

@@ -82,21 +82,26 @@ read_dump <- function(text) {
 bind_stan_data <- function(declarations, data, home, cx) {
   for (d in declarations) {
     if (d$kind != "decl") next
-    size <- stan_size(d, cx, home)
-    if (any(size < 0)) {
-      stan_data_stop(d, sprintf("has the size %s: sizes must not be negative",
-                                paste(size, collapse = " x ")))
-    }
-    given <- data[[d$name]]
-    if (is.null(given)) {
-      if (prod(size) == 0 && length(size) > 0L) given <- numeric() else
-        stan_data_stop(d, "is missing in 'data'")
-    }
-    value <- stan_data_value(given, size, d)
-    wrong <- stan_violation(value, stan_spec(d, size), stan_bounds(d, cx, home))
-    if (!is.null(wrong)) stan_data_stop(d, wrong)
-    assign(d$name, value, envir = home)
+    assign(d$name, stan_data_part(data[[d$name]], d, cx, home), envir = home)
   }
+}
+
+# The checked value of a variable, or of a part of a tuple.
+stan_data_part <- function(given, d, cx, home) {
+  size <- stan_size(d, cx, home)
+  if (any(size < 0)) {
+    stan_data_stop(d, sprintf("has the size %s: sizes must not be negative",
+                              paste(size, collapse = " x ")))
+  }
+  if (is.null(given)) {
+    if (prod(size) == 0 && length(size) > 0L) given <- numeric() else
+      stan_data_stop(d, "is missing in 'data'")
+  }
+  if (d$type$base == "tuple") return(stan_data_tuple(given, d, cx, home))
+  value <- stan_data_value(given, size, d)
+  wrong <- stan_violation(value, stan_spec(d, size), stan_bounds(d, cx, home))
+  if (!is.null(wrong)) stan_data_stop(d, wrong)
+  value
 }
 
 stan_data_stop <- function(d, message) {
@@ -132,11 +137,24 @@ stan_bound_codes <- function(d, cx) {
 
 stan_bounds <- function(d, cx, home) lapply(stan_bound_codes(d, cx), stan_eval, home, d)
 
+# Complex numbers: R's, or pairs along a last dimension as in files of JSON; real ones have no
+# imaginary part.
+stan_data_complex <- function(x, size, d) {
+  d$type <- stan_real_type(d$type)
+  if (is.list(x)) x <- json_array(unname(x))
+  n <- prod(size)
+  if (!is.complex(x) && length(x) == 2 * n && n > 0) {
+    x <- stan_data_value(x, c(size, 2), d)
+    x <- complex(real = x[seq_len(n)], imaginary = x[n + seq_len(n)])
+    if (length(size) > 1L) dim(x) <- size
+  }
+  stan_complex(stan_data_value(if (is.complex(x)) Re(x) else x, size, d),
+               stan_data_value(if (is.complex(x)) Im(x) else 0 * x, size, d))
+}
+
 # A value in the declared shape.
 stan_data_value <- function(x, size, d) {
-  if (grepl("tuple|complex", d$type$base)) {
-    stan_data_stop(d, sprintf("is of type %s, which cannot be data yet", d$type$base))
-  }
+  if (is_complex_type(d$type)) return(stan_data_complex(x, size, d))
   if (is.data.frame(x)) x <- as.matrix(x)
   if (is.list(x)) x <- json_array(unname(x))
   if (is.factor(x) || is.list(x) || !(is.numeric(x) || is.logical(x))) {

@@ -51,7 +51,7 @@ stan_free_names <- function(parameters) {
     n <- length(p$index)
     if (n == 0L) return(character())
     if (length(p$size) == 0L) return(p$name)
-    names <- stan_element_names(p$name, p$size)
+    names <- stan_leaf_names(p$d, p$size)
     if (n == length(names)) {
       if (length(p$size) > 1L && length(p$spec$outer) > 0L) {
         names[st_order(p$spec$outer, p$spec$inner)] <- names
@@ -75,10 +75,10 @@ stan_drawn <- function(state, declarations, all) {
   names <- character()
   arguments <- list()
   bounds <- list()
-  for (d in declarations) {
+  for (d in stan_leaves(declarations, cx, state$home)) {
     size <- stan_size(d, cx, state$home)
     n <- prod(size)
-    names <- c(names, stan_element_names(d$name, size))
+    names <- c(names, stan_leaf_names(d, size))
     arguments <- c(arguments, list(list(name = d$name, index = last + seq_len(n),
                                         dim = if (length(size) > 1L) as.integer(size),
                                         given = NULL)))
@@ -106,7 +106,7 @@ stan_numeric_bounds <- function(d, n, cx, home) {
     return(cbind(rep_len(bound(d$constraint$lower, -Inf), n),
                  rep_len(bound(d$constraint$upper, Inf), n)))
   }
-  matrix(of, n, 2L, byrow = TRUE)
+  cbind(rep(of[1L], n), rep(of[2L], n))
 }
 
 # The numbers of draws in columns, for unconstrained vectors in columns.

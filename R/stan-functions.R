@@ -123,39 +123,10 @@ st_first <- function(x, i) {
   x
 }
 
-st_check_csr <- function(m, n, w, v, u) {
-  stan_same_size(w, v)
-  stan_same_count(length(u), m + 1)
-  stan_same_count(u[m + 1] - 1, length(w))
-  if (any(v < 1 | v > n)) stan_outside(quote(v), v[v < 1 | v > n][1L], n)
-}
-
-st_csr_times <- function(m, n, w, v, u, b) {
-  st_check_csr(m, n, w, v, u)
-  stan_same_count(length(b), n)
-  rows <- rep(seq_len(m), diff(u))
-  terms <- w * b[v]
-  total <- as.vector(rowsum(terms, factor(rows, seq_len(m)), reorder = FALSE))
-  if (length(total) == m) return(total)
-  present <- sort(unique(rows))
-  result <- rep(0, m)
-  result[present] <- total
-  result
-}
-
 st_to_matrix <- function(x, m = NULL, n = NULL, col_major = 1) {
   if (is.null(m)) return(if (is.null(dim(x))) matrix(x, ncol = 1L) else x)
   if (length(x) != m * n) stop("to_matrix(): the sizes differ", call. = FALSE)
   matrix(as.vector(x), m, n, byrow = col_major == 0)
-}
-
-# The factors with a positive diagonal of R; `all`: those of a square Q.
-st_qr <- function(a, all) {
-  f <- qr(a, LAPACK = FALSE)
-  q <- qr.Q(f, complete = all)
-  r <- qr.R(f, complete = all)
-  sign <- c(ifelse(diag(r) < 0, -1, 1), rep(1, ncol(q) - length(diag(r))))
-  list(q = sweep(q, 2L, sign, "*"), r = sweep(r, 1L, sign, "*"))
 }
 
 st_squared_distance <- function(x, y) {
@@ -165,31 +136,6 @@ st_squared_distance <- function(x, y) {
 
 st_quad_form <- function(a, b) {
   if (is.null(dim(b))) sum(b * as.vector(a %*% b)) else crossprod(b, a %*% b)
-}
-
-st_matrix_power <- function(a, n) {
-  result <- diag(nrow(a))
-  for (k in seq_len(n)) result <- result %*% a
-  result
-}
-
-st_matrix_exp <- function(a) {
-  k <- 10
-  a <- a / 2^k
-  n <- nrow(a)
-  term <- total <- diag(n)
-  for (i in 1:18) {
-    term <- term %*% a / i
-    total <- total + term
-  }
-  for (i in seq_len(k)) total <- total %*% total
-  total
-}
-
-# The eigenvalues in increasing order, as Stan has them.
-st_eigen <- function(a, vectors) {
-  f <- eigen(a, symmetric = TRUE)
-  if (vectors) f$vectors[, rev(seq_along(f$values)), drop = FALSE] else rev(f$values)
 }
 
 st_hmm_marginal <- function(log_omega, gamma, rho) {
@@ -287,7 +233,7 @@ stan_functions <- list(
     matrix(rep(x, prod(stan_sizes(m, n))), m, n)
   },
   rep_matrix_rows = function(x, m) matrix(rep(x, each = stan_sizes(m)), m, length(x)),
-  rep_array = st_rep_array,
+  rep_array = st_rep_array, rep_array_tuple = function(x, ...) stan_repeated(x, ...),
   zeros_vector = st_zeros, zeros_row_vector = st_zeros, zeros_array = st_zeros,
   zeros_int_array = st_zeros, ones_vector = st_ones, ones_row_vector = st_ones,
   ones_array = st_ones, ones_int_array = st_ones, one_hot_vector = st_one_hot,
@@ -367,24 +313,6 @@ stan_functions <- list(
   },
   mdivide_left_spd = function(a, b) solve(a, b),
   mdivide_right_spd = function(b, a) if (is.null(dim(b))) solve(a, b) else t(solve(a, t(b))),
-  eigenvalues_sym = function(x) st_eigen(x, FALSE),
-  eigenvectors_sym = function(x) st_eigen(x, TRUE),
-  singular_values = function(x) svd(x)$d,
-  qr_thin_Q = function(x) st_qr(x, FALSE)$q, qr_thin_R = function(x) st_qr(x, FALSE)$r,
-  qr_Q = function(x) st_qr(x, TRUE)$q, qr_R = function(x) st_qr(x, TRUE)$r,
-  matrix_exp = st_matrix_exp, matrix_power = st_matrix_power,
-  scale_matrix_exp_multiply = function(t, a, b) st_matrix_exp(t * a) %*% b,
-  matrix_exp_multiply = function(a, b) st_matrix_exp(a) %*% b,
-  csr_matrix_times_vector = st_csr_times,
-  csr_extract_w = function(x) t(x)[t(x) != 0],
-  csr_extract_v = function(x) t(col(x))[t(x) != 0],
-  csr_extract_u = function(x) cumsum(c(1, rowSums(x != 0))),
-  csr_to_dense_matrix = function(m, n, w, v, u) {
-    st_check_csr(m, n, w, v, u)
-    x <- matrix(0, m, n)
-    x[cbind(rep(seq_len(m), diff(u)), v)] <- w
-    x
-  },
   # ---- covariance functions
   gp_exp_quad_cov = function(...) st_covariance("exp_quad", list(...)),
   cov_exp_quad = function(...) st_covariance("exp_quad", list(...)),

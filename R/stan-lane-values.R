@@ -23,7 +23,7 @@ lane_known <- function(e, lx) {
 
 lane_expr <- function(e, lx) {
   if (!lane_depends(e, lx)) return(stan_expr(e, lx$cx))
-  if (stan_rank(e$type) > 0L && !is_lane_row(e)) no_lanes()
+  if (stan_rank(e$type) > 0L && !is_lane_row(e) || is_complex_type(e$type)) no_lanes()
   switch(e$kind,
     var = as.name(e$name),
     op = lane_operator(e, lx),

@@ -75,7 +75,7 @@ lane_statement <- function(s, lx) {
 
 # total <- total + the sum of an expression over all lanes
 lane_add <- function(total, e, lx, drop = FALSE) {
-  if (!is_scalar_type(e$type)) no_lanes()
+  if (!is_scalar_type(e$type) || is_complex_type(e$type)) no_lanes()
   ordered <- e$kind == "call" && e$name %in% c("ordered_logistic_lpmf", "ordered_logistic_lupmf") &&
     !lane_depends(e$args[[3L]], lx) && is_scalar_type(e$args[[1L]]$type) &&
     is_scalar_type(e$args[[2L]]$type)
@@ -96,7 +96,7 @@ lane_add <- function(total, e, lx, drop = FALSE) {
 lane_declaration <- function(s, lx) {
   name <- as.name(s$name)
   rank <- stan_rank(s$type)
-  if (s$type$base == "tuple" || rank > 1L || s$type$base == "complex") no_lanes()
+  if (s$type$base == "tuple" || rank > 1L || is_complex_type(s$type)) no_lanes()
   lx$locals <- union(lx$locals, s$name)
   if (rank == 1L) {
     lx$rows <- union(lx$rows, s$name)
@@ -123,7 +123,7 @@ lane_assignment <- function(s, lx) {
                   type = s$lhs$type)
   }
   if (s$lhs$kind == "var") {
-    if (!s$lhs$name %in% lx$locals) no_lanes()
+    if (!s$lhs$name %in% lx$locals || is_complex_type(s$lhs$type)) no_lanes()
     name <- as.name(s$lhs$name)
     value <- lane_expr(s$rhs, lx)
     if (s$lhs$name %in% lx$rows) {
@@ -133,7 +133,7 @@ lane_assignment <- function(s, lx) {
     return(list(call("<-", name, value)))
   }
   flat <- lane_flat_index(s$lhs)
-  if (flat$base$kind != "var") no_lanes()
+  if (flat$base$kind != "var" || is_complex_type(flat$base$type)) no_lanes()
   parts <- lane_indices(flat, lx)
   list(call("<-", as.name(flat$base$name),
             as.call(c(list(as.name("stan_lane_put"), as.name(flat$base$name),

@@ -1,6 +1,6 @@
-# The library of Stan programs: one table of functions, from R/stan-functions.R (mathematics),
-# R/stan-densities.R and R/stan-random.R. Their functions are copied to an environment of their own,
-# in which cl_gradient() replaces R's functions by those for traced values.
+# The library of Stan programs: one table of functions, from R/stan-functions.R, R/stan-matrices.R,
+# R/stan-densities.R and R/stan-random.R. They are copied to an environment of their own, in which
+# cl_gradient() replaces R's functions by those for traced values.
 
 # `density`: the value is a log density for each element, of which a program has the sum.
 stan_library_row <- function(name) {
@@ -14,6 +14,7 @@ stan_library_row <- function(name) {
 
 stan_tables <- function() {
   list(densities = stan_densities, totals = c(stan_totals, stan_glms), functions = stan_functions,
+       matrices = stan_matrix_functions, complex = stan_complex_functions,
        random = stan_random)
 }
 

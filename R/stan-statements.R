@@ -69,20 +69,18 @@ stan_declaration <- function(s, cx) {
   name <- as.name(s$name)
   if (!is.null(s$init)) {
     value <- stan_expr(s$init, cx)
-    if (length(s$sizes) > 0L) {
+    if (has_complex(s$type)) value <- stan_typed_code(value, s$type)
+    if (s$type$base == "tuple") {
+      value <- call("stan_fitting", value, stan_default(s, cx))
+    } else if (length(s$sizes) > 0L) {
       value <- as.call(c(list(as.name("stan_sized"), value), stan_exprs(s$sizes, cx)))
     }
     return(list(call("<-", name, value)))
   }
-  if (s$type$base == "tuple") return(list(call("<-", name, stan_tuple_default(s$type))))
-  if (length(s$sizes) == 0L) return(list(call("<-", name, NaN)))
-  list(call("<-", name, as.call(c(list(as.name("stan_empty")), stan_exprs(s$sizes, cx)))))
+  list(call("<-", name, stan_default(s, cx)))
 }
 
-stan_tuple_default <- function(type) {
-  parts <- lapply(type[[3L]], function(t) if (t$base == "tuple") stan_tuple_default(t) else NaN)
-  as.call(c(list(as.name("list")), parts))
-}
+stan_typed_code <- function(value, type) call("stan_typed", value, call("quote", type))
 
 stan_assignment <- function(s, cx) {
   if (s$op != "=") {
@@ -102,6 +100,7 @@ stan_assignment <- function(s, cx) {
 stan_assign_to <- function(lhs, value, cx) {
   if (lhs$kind == "var") {
     name <- as.name(lhs$name)
+    if (!is.null(lhs$type) && has_complex(lhs$type)) value <- stan_typed_code(value, lhs$type)
     if (!is.null(lhs$type) && stan_rank(lhs$type) > 0L) value <- call("stan_replaced", name, value)
     return(call("<-", name, value))
   }
@@ -120,6 +119,15 @@ stan_assign_to <- function(lhs, value, cx) {
   }
   rank <- stan_rank(lhs$base$type)
   single <- vapply(lhs$indices, `[[`, "", "kind") == "single"
+  if (is_complex_type(lhs$base$type)) {
+    name <- stan_part_name(lhs$base)
+    put <- lhs
+    put$base$type <- stan_real_type(lhs$base$type)
+    put <- call("function", stan_formals(c(name, ".value")),
+                stan_put_code(as.name(name), put, quote(.value), cx))
+    return(stan_assign_to(lhs$base, call("stan_put_both", stan_expr(lhs$base, cx), value, put),
+                          cx))
+  }
   if (lhs$base$kind == "var" && all(single) && length(single) == rank && !cx$traced) {
     parts <- lapply(lhs$indices, stan_index_part, cx)
     target <- as.call(c(list(as.name("[["), as.name(lhs$base$name)), parts))
@@ -140,6 +148,7 @@ stan_put_code <- function(base, lhs, value, cx) {
   single <- vapply(lhs$indices, `[[`, "", "kind") == "single"
   parts <- lapply(lhs$indices, stan_index_part, cx)
   extra <- rep(list(NULL), rank - length(parts))
+  if (lhs$type$base == "tuple" && all(single)) value <- call("list", value)
   as.call(c(list(as.name("stan_put"), base, value, c(single, rep(FALSE, length(extra)))), parts,
             extra))
 }
@@ -201,9 +210,14 @@ stan_foreach <- function(s, cx) {
   element <- if (flat) call("[[", over, k) else
     as.call(c(list(as.name("stan_pick"), over, c(TRUE, rep(FALSE, rank - 1L)), k),
               rep(list(NULL), rank - 1L)))
+  whole <- over
+  if (is_complex_type(s$expr$type)) {
+    element <- call("stan_both", over, call("function", stan_formals(as.character(over)), element))
+    whole <- call("stan_re", over)
+  }
   body <- stan_loop_body(s$body, cx)
   body <- as.call(append(as.list(body), list(call("<-", as.name(s$var), element)), after = 1L))
-  count <- if (flat) call("length", over) else call("NROW", over)
+  count <- if (flat) call("length", whole) else call("NROW", whole)
   list(call("<-", over, stan_expr(s$expr, cx)), call("for", k, call("seq_len", count), body))
 }
 
@@ -269,7 +283,11 @@ stan_merged <- function(s, cx) {
       assign = {
         lhs <- s$lhs
         while (lhs$kind %in% c("index", "tuple_get")) lhs <- lhs$base
-        if (lhs$kind == "tuple") pure <<- FALSE else found <<- c(found, lhs$name)
+        if (lhs$kind == "tuple") {
+          lapply(lhs$args, function(part) walk(list(kind = "assign", lhs = part)))
+        } else {
+          found <<- c(found, lhs$name)
+        }
       },
       target = , sample = found <<- c(found, ".target"),
       `for` = {

@@ -170,10 +170,14 @@ stan_sizes <- function(...) {
   size
 }
 
-stan_shape <- function(x) if (is.null(dim(x))) length(x) else dim(x)
+stan_shape <- function(x) {
+  x <- stan_re(x)
+  if (is.null(dim(x))) length(x) else dim(x)
+}
 
 # The value of a declaration, if it has the declared sizes.
 stan_sized <- function(value, ...) {
+  if (is_stan_complex(value)) return(stan_both(value, function(x) stan_sized(x, ...)))
   size <- stan_sizes(...)
   if (prod(size) == 0 && length(value) == 0L) return(stan_empty(...))
   stan_same_shape(stan_shape(value), size)
@@ -191,7 +195,6 @@ stan_same_shape <- function(have, size) {
 # {a, b, ...} of vectors or arrays: the first dimension counts them.
 stan_stack <- function(...) {
   values <- list(...)
-  if (is.list(values[[1L]])) return(values)
   each <- if (is.null(dim(values[[1L]]))) length(values[[1L]]) else dim(values[[1L]])
   if (any(lengths(values) != prod(each))) {
     stop("the parts of an array differ in size", call. = FALSE)
@@ -267,7 +270,13 @@ stan_truncated <- function(value, norm, y, lower, upper) {
 stan_either <- function(test, yes, no) {
   if (!is_traced(test)) return(if (isTRUE(test != 0)) yes else no)
   if (identical(yes, no)) return(yes)
-  if (is.list(yes)) return(Map(stan_either, list(test), yes, no))
+  if (is_stan_complex(yes) || is_stan_complex(no)) {
+    return(stan_put_both(yes, no, function(yes, no) stan_either(test, yes, no)))
+  }
+  if (is.list(yes)) {
+    yes[] <- Map(stan_either, list(test), yes, no)
+    return(yes)
+  }
   if (!identical(as.double(stan_shape(yes)), as.double(stan_shape(no)))) {
     return(if (test != 0) yes else no) # the program is recorded again in each evaluation
   }
@@ -319,6 +328,12 @@ stan_text <- function(...) {
   parts <- lapply(list(...), function(x) {
     if (is_traced(x)) return("<value>")
     if (is.character(x)) return(x)
+    if (is_stan_complex(x)) {
+      if (is_traced(stan_re(x)) || is_traced(stan_im(x))) return("<value>")
+      text <- sprintf("(%s,%s)", format(stan_re(x), trim = TRUE), format(stan_im(x), trim = TRUE))
+      return(if (length(text) == 1L) text else paste0("[", paste(text, collapse = ","), "]"))
+    }
+    if (is.list(x)) return(sprintf("(%s)", paste(vapply(x, stan_text, ""), collapse = ",")))
     if (length(x) == 1L) return(format(x))
     paste0("[", paste(format(x, trim = TRUE), collapse = ","), "]")
   })

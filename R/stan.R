@@ -36,21 +36,23 @@
 #' Where a solver of equations finds no root, or `integrate_1d()` no value within its
 #' tolerance, the density is NaN and a generated quantity an error.
 #'
+#' Tuples and complex numbers may be data, parameters and everything else. In `data`, a tuple is a
+#' list of its parts, and complex numbers are R's, or pairs along a last dimension. Draws have the
+#' names `t.1` and `t.2[1]` for the parts of a tuple `t`; those of a complex number end in `.real`
+#' and `.imag`.
+#'
 #' A function of the library that is not available is an error when the program is read. Not
 #' available are
-#' - complex numbers and Fourier transforms; tuples are local variables and results of functions,
-#'   but not data or parameters;
 #' - `dae`, `ode_adjoint_tol_ctl`; stiff solvers: `ode_bdf`,
 #'   `ode_adams` and their relatives use the Runge-Kutta method of [cl_ode()];
-#' - `svd`, `qr`, `generalized_inverse`, `csr_extract`, `hmm_hidden_state_prob`, `lambert_w0`,
-#'   `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
+#' - `hmm_hidden_state_prob`, `lambert_w0`, `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
 #' - the distributions `gaussian_dlm_obs`, `dirichlet_multinomial`, `poisson_binomial`,
 #'   `multi_gp_cholesky`, `wishart_cholesky` and `lkj_cov`, and distribution functions of some
 #'   others, such as `skew_double_exponential`.
 #'
-#' Eigenvalues, singular values, QR factors and the Bessel functions `bessel_first_kind`,
-#' `bessel_second_kind` and `modified_bessel_first_kind` are there for data and generated
-#' quantities; of parameters they are an error in the first evaluation.
+#' Eigenvalues of matrices that are not symmetric, factors of complex matrices, and the Bessel
+#' functions `bessel_first_kind`, `bessel_second_kind` and `modified_bessel_first_kind` are there
+#' for data and generated quantities.
 #' @param file The name of a file with a Stan program.
 #' @param code The program as text, instead of a file.
 #' @param include Folders in which `#include` looks for files.
@@ -178,9 +180,11 @@ stan_code_of <- function(model, drop) if (drop) stan_code(model$program, TRUE) e
 
 stan_value <- function(state, given, drop) {
   names <- vapply(state$parameters, `[[`, "", "name")
-  if (length(given) == 1L && is.list(given[[1L]]) && !identical(base::names(given), names)) {
+  roots <- vapply(state$parameters, function(p) c(p$d$root, p$name)[1L], "")
+  if (length(given) == 1L && is.list(given[[1L]]) && !any(base::names(given) %in% roots)) {
     given <- given[[1L]]
   }
+  given <- stan_given(state, given)
   missing <- setdiff(names, base::names(given))
   if (length(missing) > 0L) {
     abort_argument(missing[1L], sprintf("the parameter '%s' is missing", missing[1L]))
@@ -225,8 +229,10 @@ stan_unconstrained_start <- function(state, parameters, argument = "init") {
     abort_argument(argument, paste("'init' must be a named list of parameters, or a vector on the",
                                  "unconstrained scale"))
   }
+  parameters <- stan_given(state, parameters)
   program <- state$model$program
   known <- vapply(c(stan_declared(program$parameters), stan_outputs(program)), `[[`, "", "name")
+  known <- c(known, vapply(state$parameters, `[[`, "", "name"))
   refuse_other_parameters(state, setdiff(names(parameters), known), argument)
   u <- numeric(state$dimension)
   frame <- new.env(parent = state$plain)
@@ -243,6 +249,7 @@ stan_unconstrained_start <- function(state, parameters, argument = "init") {
       u[p$index] <- free
     }
     assign(p$name, do.call(st_constrain, c(list(u[p$index], p$spec), bounds))[[1L]], envir = frame)
+    eval(p$whole, frame)
   }
   u
 }
@@ -259,6 +266,10 @@ stan_declaration_text <- function(d, size = NULL) {
   text <- function(s) paste(deparse(stan_expr(s, list(traced = FALSE))), collapse = "")
   sizes <- if (is.null(size)) vapply(d$sizes, text, "") else format(size, trim = TRUE)
   base <- d$type$base
+  if (base == "tuple") {
+    parts <- vapply(d$parts, function(p) trimws(stan_declaration_text(c(p, name = ""))), "")
+    base <- sprintf("tuple(%s)", paste(parts, collapse = ", "))
+  }
   if (!is.null(d$constraint) && !d$constraint$kind %in% c("none", "range", "offset")) {
     base <- paste0(d$constraint$kind, if (grepl("stochastic", d$constraint$kind)) "_matrix",
                    if (d$constraint$kind == "sum_to_zero") paste0("_", base))

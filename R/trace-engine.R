@@ -12,6 +12,7 @@ program_cost <- function(tape, program) {
   total <- function(which, work) sum(vapply(at(which), work, 0))
   multiplications <- total("matmul", function(a) prod(a[1:3])) +
     total("chol", function(a) a[1L]^3) + total("lu", function(a) a[1L]^3) +
+    total("eigen", function(a) 10 * a[1L]^3) +
     total("tri_solve", function(a) a[1L]^2 * a[2L]) +
     total("lu_solve", function(a) a[1L]^2 * a[2L])
   facts <- .Call(r_program_facts, program)

@@ -23,6 +23,8 @@ void dtrtri_(const char *, const char *, const int *, double *, const int *, int
 void dgetrf_(const int *, const int *, double *, const int *, int *, int *);
 void dgetrs_(const char *, const int *, const int *, const double *, const int *, const int *,
              double *, const int *, int *, size_t);
+void dsyev_(const char *, const char *, const int *, double *, const int *, double *, double *,
+            const int *, int *, size_t, size_t);
 
 #include "engine/host/fortran.h"
 #include "ops/sparse.h"

@@ -223,6 +223,46 @@ static void log_det(const task *t) {
   for (size_t i = 0; i < n; i++) t->to[0] += 2.0 * log(fabs(t->x[0][i * (n + 1)]));
 }
 
+/* By Jacobi's rotations: pairs of rows and columns of a symmetric matrix, until all others are 0.
+ */
+static void rotate(size_t n, double *a, double *v, size_t p, size_t q) {
+  if (a[p + q * n] == 0.0) return;
+  const double angle = 0.5 * atan2(2.0 * a[p + q * n], a[q + q * n] - a[p + p * n]);
+  const double c = cos(angle), s = sin(angle);
+  for (int side = 0; side < 3; side++) {
+    for (size_t i = 0; i < n; i++) {
+      double *x = side == 0 ? &a[i + p * n] : side == 1 ? &a[p + i * n] : &v[i + p * n];
+      double *y = side == 0 ? &a[i + q * n] : side == 1 ? &a[q + i * n] : &v[i + q * n];
+      const double old = *x;
+      *x = c * old - s * *y;
+      *y = s * old + c * *y;
+    }
+  }
+}
+
+static void eigen(const task *t) {
+  const size_t n = rows(t, 0);
+  double *a = test_alloc((n * n + 1) * sizeof *a), *v = test_alloc((n * n + 1) * sizeof *v);
+  for (size_t i = 0; i < n * n; i++) {
+    a[i] = 0.5 * (t->x[0][i] + t->x[0][i / n + i % n * n]);
+    v[i] = i % (n + 1) == 0 ? 1.0 : 0.0;
+  }
+  for (int sweep = 0; sweep < 20; sweep++) {
+    for (size_t q = 0; q < n; q++) {
+      for (size_t p = 0; p < q; p++) rotate(n, a, v, p, q);
+    }
+  }
+  for (size_t k = 0; k < n; k++) {
+    size_t place = 0; /* how many eigenvalues are smaller */
+    for (size_t i = 0; i < n; i++) {
+      place += a[i * (n + 1)] < a[k * (n + 1)] || (a[i * (n + 1)] == a[k * (n + 1)] && i < k);
+    }
+    t->to[n * n + place] = a[k * (n + 1)];
+    memcpy(t->to + place * n, v + k * n, n * sizeof *v);
+  }
+  free(a), free(v);
+}
+
 bool operation_reference(const scl_call *call, const double *const *x, scl_shape shape,
                          double *to) {
   const task t = {call, x, shape, to};
@@ -255,6 +295,9 @@ bool operation_reference(const scl_call *call, const double *const *x, scl_shape
     return true;
   case SCL_OPERATION_CHOL_INVERSE:
     chol_inverse(&t);
+    return true;
+  case SCL_OPERATION_EIGEN:
+    eigen(&t);
     return true;
   case SCL_OPERATION_LOG_DET:
     log_det(&t);

@@ -394,6 +394,20 @@ int node_calls(program_nodes *l, size_t m, size_t n, int variant) {
   return node_concat(l, parts, part);
 }
 
+int node_eigen(program_nodes *l, size_t m, size_t n, int variant) {
+  double *apart = test_alloc((m * m + 1) * sizeof *apart);
+  for (size_t i = 0; i < m * m; i++)
+    apart[i] = i % (m + 1) == 0 ? 1.5 * (double)(i / (m + 1)) : 0.0;
+  const int x =
+      node_binary(l, SCL_OP_MUL, node_number(l, 1.0 / (double)(m + 1)), node_parameter(l, m * m));
+  const int a = node_binary(l, SCL_OP_ADD, x, node_data(l, apart, m * m));
+  free(apart);
+  const int e = ((void)n, (void)variant, node_one(l, SCL_VALUE_EIGEN, a, AT(m)));
+  const int v = node_one(l, SCL_VALUE_PART, e, AT(m, 0, 0, m, m));
+  const int w = node_one(l, SCL_VALUE_PART, e, AT(m, 0, m, m, 1));
+  return node_concat(l, 2, (const int[]){w, node_binary(l, SCL_OP_MUL, v, v)});
+}
+
 int node_reduce(program_nodes *l, scl_reduction op, int x, size_t m, size_t n, scl_margin margin) {
   return program_add(l, SCL_VALUE_REDUCE, op, 1, &x, AT(m, n, margin), 0.0);
 }

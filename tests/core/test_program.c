@@ -259,6 +259,7 @@ static const struct {
                 {"tri_solve", tri_solve, 4, true},
                 {"calls", node_calls, 2, true},
                 {"lu_solve", general_solve, 4, true},
+                {"eigen", node_eigen, 1, true},
                 {"two shapes", two_shapes, 2, false}};
 
 static const size_t shapes[][2] = {{3, 5}, {0, 0}, {0, 3}, {3, 0}, {1, 1},   {1, 2},   {2, 1},

@@ -143,6 +143,7 @@ static const recorded refused[] = {{SCL_VALUE_DATA, 0, 0, {0}, {3, 2}},
                                    {SCL_VALUE_TRI_SOLVE, 0, 2, {2, 0}, {1, 4, 0, 0}},
                                    {SCL_VALUE_LU, 0, 1, {0}, {2}},
                                    {SCL_VALUE_LU_SOLVE, 0, 2, {0, 1}, {1, 1, 0}},
+                                   {SCL_VALUE_EIGEN, 0, 1, {0}, {2}},
                                    {SCL_VALUE_COPY_AS, 0, 1, {2}, {1, SCL_COPY_MIRROR_UPPER}},
                                    {SCL_VALUE_TRI_INVERSE, 0, 1, {0}, {1, 5, 0}},
                                    {SCL_VALUE_WITH_PART, 0, 2, {0, 2}, {0, 0}}};

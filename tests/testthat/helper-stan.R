@@ -36,3 +36,10 @@ check_stan_case <- function(case, name, tolerance = 1e-7, digits = 1e-10) {
     }
   }
 }
+
+# Terms of the target, with the R function of their sum.
+check_sum <- function(terms, density, point, parameters, data = "", values = list(), ...) {
+  check_stan_case(stan_case(parameters, paste0("target += ", terms, ";", collapse = "\n"), point,
+                            function(p) sum(density(p)), data, values, ...),
+                  paste(terms, collapse = " "))
+}

@@ -97,11 +97,6 @@ test_that("categories, sizes and rejected data are checked", {
     expect_match(fault(sprintf("data { int k; } transformed data { int q = 3 %s k; }", op),
                        list(k = 0)), "an integer is divided by zero")
   }
-  for (type in c("complex", "tuple(real, real)")) {
-    type_of <- paste("is of type", sub("\\(.*", "", type))
-    expect_match(fault(sprintf("data { %s z; }", type), list(z = 1)), type_of)
-    expect_match(fault(sprintf("parameters { %s z; }", type)), type_of)
-  }
   expect_match(fault("transformed data { reject(\"no \", 3); }"), "reject: no 3")
   expect_match(fault("model { target += 1; }", list(), list()), "no parameters")
 })

@@ -1,20 +1,5 @@
 # Functions of Stan programs, several in each program, against R.
 
-check_sum <- function(terms, density, point, parameters, data = "", values = list()) {
-  check_stan_case(stan_case(parameters, paste0("target += ", terms, ";", collapse = "\n"), point,
-                            function(p) sum(density(p)), data, values),
-                  paste(terms, collapse = " "))
-}
-
-expm_of <- function(a) {
-  term <- total <- diag(nrow(a))
-  for (k in 1:30) {
-    term <- term %*% a / k
-    total <- total + term
-  }
-  total
-}
-
 test_that("functions of numbers", {
   check_sum(c("exp(a) + log(b) + sqrt(b) + expm1(a) + log1p(b) + log2(b) + log10(b)",
               "sin(a) + cos(a) + tan(a) + asin(a) + acos(a) + atan(b)",
@@ -76,6 +61,15 @@ test_that("functions of vectors", {
             list(v = v, m = matrix(1:6 / 5, 2)), "vector[3] v; matrix[2, 3] m;",
             "array[3] real a; vector[3] d;", list(a = 1:3, d = c(2, 5, 1)))
 })
+
+expm_of <- function(a) {
+  term <- total <- diag(nrow(a))
+  for (k in 1:30) {
+    term <- term %*% a / k
+    total <- total + term
+  }
+  total
+}
 
 test_that("functions of matrices", {
   m <- matrix(c(2, 0.3, 0.5, 0.2, 1.5, 0.1, 0.4, 0.3, 1), 3)

@@ -25,6 +25,7 @@ typedef struct {
   int (*getrf)(int m, int n, double *a, int lda, int *pivot);
   void (*getrs)(char trans, int n, int k, const double *a, int lda, const int *pivot, double *b,
                 int ldb);
+  int (*syev)(char jobz, char uplo, int n, double *a, int lda, double *w, double *work, int lwork);
 } scl_host_blas;
 
 /* Set once, before the first operation on the host; copied. */

@@ -105,6 +105,7 @@ const scl_engine scl_host_engine = {
     .gram = scl_host_gram,
     .lu = scl_host_lu,
     .lu_solve = scl_host_lu_solve,
+    .eigen = scl_host_eigen,
     .vecchia = scl_host_vecchia,
 };
 

@@ -63,6 +63,13 @@ static void getrs(char trans, int n, int k, const double *a, int lda, const int 
   F77_CALL(dgetrs)(&trans, &n, &k, a, &lda, pivot, b, &ldb, &info FCONE);
 }
 
+static int syev(char jobz, char uplo, int n, double *a, int lda, double *w, double *work,
+                int lwork) {
+  int info = 0;
+  F77_CALL(dsyev)(&jobz, &uplo, &n, a, &lda, w, work, &lwork, &info FCONE FCONE);
+  return info;
+}
+
 static const scl_host_blas fortran_blas = {.gemm = gemm,
                                            .gemv = gemv,
                                            .syrk = syrk,
@@ -72,6 +79,7 @@ static const scl_host_blas fortran_blas = {.gemm = gemm,
                                            .lauum = lauum,
                                            .trtri = trtri,
                                            .getrf = getrf,
-                                           .getrs = getrs};
+                                           .getrs = getrs,
+                                           .syev = syev};
 
 #endif
