@@ -121,6 +121,7 @@ fi
 
 step launch-types bash .ci/launch_types.sh
 step opencl-headers bash .ci/opencl_headers.sh
+step windows bash .ci/windows.sh
 
 # ---- the package as users get it -------------------------------------------------------------
 rm -rf build/check/* build/lib/*

@@ -9,6 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Has the compiler check arguments against a format: the number of the format, of the first of
+ * them. */
+#if defined(__MINGW32__) && !defined(__clang__)
+#define SCL_PRINTF(format_at, first) __attribute__((format(gnu_printf, format_at, first)))
+#elif defined(__GNUC__)
+#define SCL_PRINTF(format_at, first) __attribute__((format(printf, format_at, first)))
+#else
+#define SCL_PRINTF(format_at, first)
+#endif
+
 typedef enum {
   SCL_OK = 0,
   SCL_E_ARGUMENT,  /* bad argument: type, shape, range */
@@ -46,25 +56,16 @@ typedef struct {
 const scl_fault *scl_fault_last(void);
 
 /* Clears the record, writes the message, returns `status`. One line, no trailing full stop. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-scl_status
-scl_fail(scl_status status, const char *format, ...);
+SCL_PRINTF(2, 3)
+scl_status scl_fail(scl_status status, const char *format, ...);
 
 /* As scl_fail(), naming the argument. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-scl_status
-scl_fail_argument(const char *argument, const char *format, ...);
+SCL_PRINTF(2, 3)
+scl_status scl_fail_argument(const char *argument, const char *format, ...);
 
 /* As scl_fail(), with the 1-based index (order of the minor, index of the zero or of the NaN). */
-#if defined(__GNUC__)
-__attribute__((format(printf, 3, 4)))
-#endif
-scl_status
-scl_fail_index(scl_status status, int64_t index, const char *format, ...);
+SCL_PRINTF(3, 4)
+scl_status scl_fail_index(scl_status status, int64_t index, const char *format, ...);
 
 /* SCL_E_MEMORY with the requested bytes and the limit (0 when unknown). */
 scl_status scl_fail_memory(uint64_t bytes, uint64_t limit, const char *what);

@@ -4,15 +4,18 @@
 
 #include "base/threads.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #ifdef _WIN32
 #include <process.h>
 #include <windows.h>
 #else
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -34,7 +37,11 @@ void scl_sleep_us(unsigned microseconds) {
 }
 
 uint64_t scl_clock_us(void) {
-  return (uint64_t)GetTickCount64() * 1000;
+  LARGE_INTEGER now, second;
+  QueryPerformanceCounter(&now);
+  QueryPerformanceFrequency(&second);
+  const uint64_t ticks = (uint64_t)now.QuadPart, rate = (uint64_t)second.QuadPart;
+  return ticks / rate * 1000000 + ticks % rate * 1000000 / rate;
 }
 
 static void set_env(const char *name, const char *value) {
@@ -50,7 +57,9 @@ void scl_pause(unsigned times) {
 }
 
 static long core_count(void) {
-  return 1;
+  SYSTEM_INFO info;
+  GetSystemInfo(&info);
+  return (long)info.dwNumberOfProcessors;
 }
 
 void scl_signals_hold(void) {}
@@ -92,8 +101,25 @@ void scl_pause(unsigned times) {
   }
 }
 
+/* The cores that a container gives, rounded up; 0: no limit. */
+static long core_quota(void) {
+  long quota = 0, period = 0;
+  FILE *in = fopen("/sys/fs/cgroup/cpu.max", "r"); /* "max 100000" without a limit */
+  if (in == NULL) return 0;
+  const int read = fscanf(in, "%ld %ld", &quota, &period);
+  fclose(in);
+  return read == 2 && quota > 0 && period > 0 ? (quota + period - 1) / period : 0;
+}
+
 static long core_count(void) {
-  return sysconf(_SC_NPROCESSORS_ONLN);
+  static atomic_long known;
+  long cores = atomic_load(&known);
+  if (cores == 0) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN), quota = core_quota();
+    cores = quota > 0 && quota < online ? quota : online;
+    atomic_store(&known, cores);
+  }
+  return cores;
 }
 
 static _Thread_local sigset_t taken; /* before scl_signals_hold() */
@@ -236,46 +262,6 @@ int scl_usual_threads(void) {
   return cores < 1 ? 1 : (int)cores;
 }
 
-#ifdef _WIN32
-
-scl_team *scl_team_start(int threads) {
-  (void)threads;
-  return NULL;
-}
-
-void scl_team_run(scl_team *team, scl_team_work work, void *arg) {
-  (void)team;
-  work(arg, 0, 1);
-}
-
-void scl_team_begin(scl_team *team, scl_team_work work, void *arg) {
-  (void)team;
-  (void)work;
-  (void)arg;
-}
-
-scl_team *scl_team_launch(int threads, scl_team_work work, void *arg) {
-  (void)threads;
-  (void)work;
-  (void)arg;
-  return NULL;
-}
-
-void scl_team_wait(scl_team *team) {
-  (void)team;
-}
-
-bool scl_team_is_done(scl_team *team) {
-  (void)team;
-  return true;
-}
-
-void scl_team_stop(scl_team *team) {
-  (void)team;
-}
-
-#else
-
 struct scl_team {
   pthread_mutex_t mutex;
   pthread_cond_t go, done;
@@ -401,5 +387,3 @@ void scl_team_stop(scl_team *team) {
   pthread_mutex_destroy(&team->mutex);
   free(team);
 }
-
-#endif

@@ -91,11 +91,9 @@ scl_status scl_stan_make_of(scl_stan_program *program, scl_stan_kind kind, uint3
 /* ---- source (source.c) ---------------------------------------------------------------------- */
 scl_status scl_stan_load(scl_stan_program *program, const scl_stan_input *input);
 /* SCL_E_STAN at a position: writes the message, line, column and the line itself. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 3, 4)))
-#endif
-scl_status
-scl_stan_fail(const scl_stan_program *program, uint32_t position, const char *format, ...);
+SCL_PRINTF(3, 4)
+scl_status scl_stan_fail(const scl_stan_program *program, uint32_t position, const char *format,
+                         ...);
 /* SCL_E_STAN if calls are nested too deeply; else one more is. The caller counts it down. */
 scl_status scl_stan_enter(scl_stan_program *program, uint32_t position);
 

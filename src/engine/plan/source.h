@@ -13,11 +13,8 @@ typedef struct {
 } scl_writer;
 
 /* Appends. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-void
-scl_put(scl_writer *w, const char *format, ...);
+SCL_PRINTF(2, 3)
+void scl_put(scl_writer *w, const char *format, ...);
 
 /* Functions of the operations of the plan, and of its reductions. */
 void scl_put_op_functions(scl_writer *w);

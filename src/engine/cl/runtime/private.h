@@ -8,9 +8,7 @@
 #include "engine/cl/runtime/cl.h"
 
 /* Why the list of devices is empty. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
+SCL_PRINTF(1, 2)
 void scl_cl_set_reason(const char *format, ...);
 
 typedef struct {
