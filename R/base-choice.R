@@ -93,6 +93,12 @@ begin_beside <- function(where) {
 where_for <- function(op, size, times = 1) {
   if (session$engine == "host") return(-1L)
   if (!is.null(session$chosen[[op]])) return(session$chosen[[op]])
+  where <- choose_where(op, size, times)
+  session$notes[[op]] <- c(size, where)
+  where
+}
+
+choose_where <- function(op, size, times) {
   limit <- host_limit(op, size)
   if (!is.na(limit) && size < limit) return(-1L)
   if (identical(limit, 0) || is.null(host_seconds[[op]]) || is_asked_for(op))
@@ -101,10 +107,13 @@ where_for <- function(op, size, times = 1) {
   if (waits && is.na(limit) && size < host_limit(op, wait = TRUE)) return(-1L)
   ready <- waits || (!is.na(limit) && begin_beside(current_device()))
   where <- if (ready) mark_opened(current_device()) else -1L
-  key <- paste(if (ready) where, op, round(2 * log2(size)))
+  key <- choice_key(op, size, where)
   worth <- ready && !is_slower(key) && is_worth_building(op, size, times)
   structure(if (worth) where else -1L, op = op, key = key, waits = waits)
 }
+
+# Names the times of calls of about this size.
+choice_key <- function(op, size, where) paste(where, op, round(2 * log2(size)))
 
 # The engine of a compiled function for this number of evaluations: list(where, gain). With gain > 0
 # `where` is the host, a device saves that many microseconds an evaluation, and is worth its build
@@ -220,6 +229,7 @@ on_engine <- function(where, run) {
     if (!is.null(tried)) return(tried[[1L]]$value)
   }
   done <- run_timed(-1L)
+  session$notes[[op]][2L] <- -1
   session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
   done$value
 }

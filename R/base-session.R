@@ -19,6 +19,7 @@ session$times <- list()       # shortest times by device, operation and size, se
 session$waits <- character()  # operations whose kernels are being built beside the work
 session$refused <- list()     # messages of kernels that do not compile, by operation
 session$chosen <- list()      # the engine of a fit in progress, by operation
+session$notes <- list()       # the latest size and engine of a fit, by operation, see engine_note()
 # numbers in force and their sources, by device id (R/base-thresholds.R)
 session$settled <- list()
 
@@ -170,6 +171,9 @@ find_device <- function(spec) {
 #' take several times as long as the build. What does not compile stays on the host ([cl_sitrep()]
 #' says so). A process that ends waits for the program that is being built. (POCL, an OpenCL for
 #' CPUs, compiles a part of each kernel when it is first run, which no thread can do before.)
+#'
+#' `print()` and `summary()` of fits and `print()` of compiled functions say in a line which engine
+#' did the work, and why; [cl_sitrep()] says it for operations.
 #'
 #' OpenCL does not survive a fork. In a forked child ([parallel::mclapply()]) of a process that has
 #' looked for devices (including by [cl_available()]), the default engine is the host. A device that

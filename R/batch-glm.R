@@ -165,6 +165,7 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   groups <- length(names)
   size <- grouped$size
   task <- c(r_rows[[family$family]]$batch, 100, max(size))
+  begin_note("batch")
   # few groups do not occupy a device
   where <- where_for("batch", 8 * length(x) * p * min(1, groups / 1024))
   run <- function(where) {
@@ -191,7 +192,8 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
                  cov.unscaled = array(found$cov, c(p, p, groups),
                                       list(colnames(x), colnames(x), names)),
                  linear.predictors = found$eta, fitted.values = found$mean, y = y,
-                 prior.weights = w, trials = trials, group = grouped$group, family = family),
+                 prior.weights = w, trials = trials, group = grouped$group, family = family,
+                 engine = engine_note("batch")),
             class = c("cl_batch_glm", "cl_batch_lm"))
 }
 

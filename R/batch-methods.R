@@ -61,7 +61,7 @@ print.cl_batch_lm <- function(x, digits = max(3L, getOption("digits") - 3L), ...
     cbind(deviance = x$deviance))
   print(utils::head(table), digits = digits, ...)
   if (groups > 6L) cat(sprintf("# ... %s\n", count_of(groups - 6L, "more group")))
-  cat(failed_line(x))
+  cat(failed_line(x), engine_line(x$engine), sep = "")
   invisible(x)
 }
 
@@ -226,7 +226,7 @@ summary.cl_batch_lm <- function(object, ...) {
   }, numeric(9L)))
   colnames(table) <- c("Min", "1Q", "Median", "3Q", "Max", "Mean", "SD", "Median SE", "p < 0.05")
   structure(list(call = object$call, coefficients = table, nobs = object$nobs, failed =
-                   failed_line(object), family = object$family,
+                   failed_line(object), family = object$family, engine = object$engine,
                  sigma = if (has_sigma(object)) over(object$sigma)[1:5]),
             class = "summary.cl_batch_lm")
 }
@@ -244,6 +244,7 @@ print.summary.cl_batch_lm <- function(x, digits = max(3L, getOption("digits") - 
     cat("\nResidual standard errors (min, 1Q, median, 3Q, max):\n",
         paste(format(x$sigma, digits = digits), collapse = "  "), "\n", sep = "")
   }
+  cat(engine_line(x$engine))
   invisible(x)
 }
 

@@ -166,21 +166,28 @@ print.cl_likelihood <- function(x, ...) {
   n <- if (is.null(dim(data$x))) length(data$x) else dim(data$x)[1L]
   cat(sprintf("<cl_likelihood> %s, %d observations, %d coefficients\n", data$family, n,
               ncol(data$x)))
-  print_engine(.Call(r_glm_info, data$handle))
+  print_engine(.Call(r_glm_info, data$handle), likelihood_note(data))
   aux <- aux_parameter(data$family)
   cat(sprintf("f(alpha = 0, beta, %sgradient = c(%s))\n", if (is.na(aux)) "" else paste0(aux, ", "),
               paste0("\"", default_gradient(data$family), "\"", collapse = ", ")))
   invisible(x)
 }
 
-# Prints where the data of a likelihood are: `info` is what C knows, NULL if they are on no device.
-print_engine <- function(info) {
+# Prints where the data of a likelihood are, and why: `info` is what C knows, NULL if they are on no
+# device.
+print_engine <- function(info, note) {
   if (is.null(info)) {
     cat("not on a device now; the next evaluation will copy the data\n")
   } else {
-    cat(sprintf("engine: %s; %s\n", if (info$host) "host" else paste("device", info$device),
-                format(structure(info$bytes, class = "object_size"), units = "auto")))
+    bytes <- structure(info$bytes, class = "object_size")
+    cat(engine_line(note), "data: ", format(bytes, units = "auto"), "\n", sep = "")
   }
+}
+
+# The note of a likelihood with this environment.
+likelihood_note <- function(state) {
+  if (is_cl(state$x)) return(data_note(state$x))
+  handle_note(.Call(r_glm_info, state$handle), state$op, row_work(state$x))
 }
 
 # ---- arguments and results ----------------------------------------------------------------------

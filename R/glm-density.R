@@ -64,7 +64,8 @@ density_fit <- function(x, y, family, weights, offset, second, control, intercep
   fit <- list(family = family, method = "ml", y = y, prior.weights = weights, offset = offset,
               nobs = length(used), intercept = intercept, kind = "number",
               rank = length(data$x$kept), converged = found$converged, message = found$message,
-              iterations = found$iterations, decrement = found$decrement)
+              iterations = found$iterations, decrement = found$decrement,
+              engine = found$engine)
   fit$second <- c(list(name = row$second, constant = is.null(second)), second[-1L])
   fit <- density_estimates(fit, found, data, colnames(x), colnames(z))
   fit$logLik <- fit$objective <- found$value
@@ -180,7 +181,8 @@ density_mode <- function(family, data, control, quiet = FALSE) {
   decrement <- if (is.null(end$step)) NA_real_ else sqrt(end$step$decrement)
   found <- list(theta = end$now$theta, value = -end$now$value, root = end$step$root,
                 iterations = search$iterations, decrement = decrement,
-                converged = isTRUE(decrement < 1e-4))
+                converged = isTRUE(decrement < 1e-4),
+                engine = with(environment(gradient), program_note(cost, where, gain)))
   # nlminb() gave up where the likelihood hardly changes: small steps are no sign of a mode there
   flat <- is.null(found$root) ||
     (search$convergence > 0 && any(diag(chol2inv(found$root)) > 1e10))

@@ -436,7 +436,7 @@ finish_glm <- function(problem, mode, method) {
               trials = problem$trials, prior.weights = problem$weights, offset = problem$offset,
               nobs = glm_nobs(problem), converged = found$converged, message = found$message,
               iterations = found$iterations, decrement = found$decrement,
-              prior = mode$prior$label, intercept = problem$intercept)
+              prior = mode$prior$label, intercept = problem$intercept, engine = glm_note(problem$x))
   if (!is.null(mode$draws)) fit$draws <- mode$draws
   fit <- glm_fitted(fit, problem, core, found$theta)
   if (!is.null(r_family(problem$family))) fit <- finish_r_family(fit)

@@ -154,7 +154,8 @@ finish_normal <- function(problem, mode) {
               levels = NULL, kind = problem$kind, y = problem$y, trials = NULL,
               prior.weights = problem$weights, offset = problem$offset, nobs = nobs,
               converged = TRUE, message = found$message, iterations = 1L, decrement = 0,
-              prior = NULL, intercept = problem$intercept, linear.predictors = eta,
+              prior = NULL, intercept = problem$intercept, engine = glm_note(x),
+              linear.predictors = eta,
               fitted.values = eta, df.residual = df,
               df.null = nobs - as.integer(problem$intercept > 0L), deviance = found$rss)
   w <- ones_unless(fit$prior.weights, length(fit$y))

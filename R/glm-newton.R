@@ -358,8 +358,11 @@ aux_names <- function(core) {
   paste(levels[-length(levels)], levels[-1L], sep = "|")
 }
 
+glm_note <- function(x) if (is_cl(x)) data_note(x) else engine_note("glm_fit")
+
 # A fit, or a part of one, on the engine for these predictors; draws take as long as many fits.
 glm_on_engine <- function(x, run, method = "ml") {
+  begin_note("glm_fit")
   if (is_cl(x) || is_sparse(x)) return(run())
   fit_on_engine("glm_fit", row_work(x), run, if (identical(method, "mcmc")) 300 else 1)
 }

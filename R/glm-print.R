@@ -10,7 +10,7 @@ print.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
     cat("No coefficients\n")
   }
   print_aux(x, digits)
-  cat("\n", fit_line(x, digits), "\n", sep = "")
+  cat("\n", fit_line(x, digits), "\n", engine_line(x$engine), sep = "")
   invisible(x)
 }
 
@@ -107,7 +107,7 @@ summary.cl_glm <- function(object, ...) {
   }
   kept <- c("call", "family", "method", "aux", "aux_error", "logLik", "deviance", "null.deviance",
             "df.residual", "df.null", "nobs", "iterations", "converged", "message", "na.action",
-            "prior", "second", "levels", "blocks")
+            "prior", "second", "levels", "blocks", "engine")
   structure(c(object[intersect(kept, names(object))],
               list(coefficients = table, aliased = is.na(object$coefficients),
                    aic = stats::AIC(object), residuals = summary_residuals(object),
@@ -188,7 +188,8 @@ print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), 
               format(x$deviance, digits = digits + 2L), format(x$df.residual),
               if (is.null(density_of(x$family))) "" else " (-2 log likelihood)"))
   likelihood <- likelihood_text(x, x$aic, digits)
-  cat(likelihood, if (nzchar(likelihood)) "\n", convergence_line(x), "\n", sep = "")
+  cat(likelihood, if (nzchar(likelihood)) "\n", convergence_line(x), "\n", engine_line(x$engine),
+      sep = "")
   invisible(x)
 }
 

@@ -173,8 +173,11 @@ gp_spread <- function(weights, variance, n) {
 
 # The engine for the process of these data.
 gp_place <- function(data, on_device, times) {
-  if (forked()) -1L else if (on_device) where_resident() else
-    where_for("gp", nrow(data$x), times)
+  if (forked()) return(-1L)
+  if (!on_device) return(where_for("gp", nrow(data$x), times))
+  where <- where_resident()
+  session$notes$gp <- c(NA, where)
+  where
 }
 
 # A function that gives call(handle) of a handle of these data, `first` or one that new(where)
@@ -308,12 +311,13 @@ print.cl_gp_likelihood <- function(x, ...) {
     info <- .Call(r_vecchia_info, handle)
     cat(sprintf("Vecchia's approximation: %d neighbours%s\n", as.integer(e$neighbours),
                 if (isTRUE(info$blocks > 0L)) sprintf(", in %d blocks", info$blocks) else ""))
-    print_engine(info)
+    print_engine(info, handle_note(info, "gp", nrow(e$data$x)))
   } else if (has_user(e$kernel)) {
     cat("engine: ", if (e$resident) "device" else "host", ", covariances by R arithmetic\n",
         sep = "")
   } else {
-    print_engine(.Call(r_gp_info, handle))
+    info <- .Call(r_gp_info, handle)
+    print_engine(info, handle_note(info, "gp", nrow(e$data$x)))
   }
   cat(sprintf("f(c(%s), gradient = TRUE)\n", paste(e$names, collapse = ", ")))
   invisible(x)

@@ -21,7 +21,7 @@ print.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
     print(x$coefficients[x$trend$names], digits = digits)
   }
   cat(sprintf("%s: %s (%s)\n", objective_text(x), format(x$objective, digits = digits + 2L),
-              convergence_text(x)))
+              convergence_text(x)), engine_line(x$engine), sep = "")
   invisible(x)
 }
 
@@ -63,7 +63,7 @@ summary.cl_gp <- function(object, ...) {
   r2 <- 1 - sum(object$residuals^2) / sum((object$y - mean(object$y))^2)
   kept <- c("call", "kernel", "logLik", "objective", "method", "beta", "converged", "message",
             "at_bound", "fixed", "evaluations", "not_pd", "trials", "residuals", "noise",
-            "na.action", "prior", "added", "weights", "variance", "vecchia")
+            "na.action", "prior", "added", "weights", "variance", "vecchia", "engine")
   structure(c(object[intersect(kept, names(object))],
               list(parameters = table, columns = parameter_columns(object), r.squared = r2,
                    loo = loo_summary(object), n = length(object$y), aic = stats::AIC(object),
@@ -121,7 +121,7 @@ print.summary.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), .
               format(x$loo[["log_density"]], digits = digits + 2L), 100 * x$loo[["within"]]))
   cat(sprintf("%s after %d evaluations", convergence_text(x), x$evaluations))
   if (x$not_pd > 0L) cat(sprintf(", %d of them not positive definite", x$not_pd))
-  cat("\n")
+  cat("\n", engine_line(x$engine), sep = "")
   invisible(x)
 }
 

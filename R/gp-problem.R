@@ -108,6 +108,7 @@ finish_gp <- function(problem, space, method, prior, found) {
                 variance = problem$variance))
   fit$noise_kernel <- problem$noise_kernel
   fit <- settle_gp(structure(fit, class = "cl_gp"))
+  fit$engine <- engine_note("gp")
   warn_collapsed(fit, space)
   warn_unfinished(found, method)
   fit

@@ -9,7 +9,7 @@ print.cl_gp_response <- function(x, digits = max(3L, getOption("digits") - 3L), 
   if (length(shown) > 0L) print(x$coefficients[shown], digits = digits)
   if (x$trend$kind == "number") cat("mean:", format(x$mean, digits = digits), "(held)\n")
   cat(sprintf("%s: %s (%s)\n", response_objective(x), format(x$objective, digits = digits + 2L),
-              convergence_text(x)))
+              convergence_text(x)), engine_line(x$engine), sep = "")
   invisible(x)
 }
 
@@ -32,7 +32,7 @@ summary.cl_gp_response <- function(object, ...) {
   errors <- sqrt(diag(vcov(object)))
   kept <- c("call", "family", "kernel", "logLik", "objective", "method", "beta", "converged",
             "message", "at_bound", "fixed", "evaluations", "not_pd", "trials", "na.action", "prior",
-            "response", "cuts", "vecchia")
+            "response", "cuts", "vecchia", "engine")
   sampling <- NULL
   if (!is.null(object$draws)) {
     named <- colnames(as.matrix(object$draws))
@@ -61,7 +61,8 @@ print.summary.cl_gp_response <- function(x, digits = max(3L, getOption("digits")
         "   AIC: ", format(x$aic, digits = digits + 2L), "   BIC: ",
         format(x$bic, digits = digits + 2L), sep = "")
   }
-  cat(sprintf("\n%s after %d evaluations\n", convergence_text(x), x$evaluations))
+  cat(sprintf("\n%s after %d evaluations\n", convergence_text(x), x$evaluations),
+      engine_line(x$engine), sep = "")
   invisible(x)
 }
 

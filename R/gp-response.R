@@ -66,6 +66,7 @@ finish_response <- function(problem, space, method, prior, found) {
   fit$id <- new_gp_id()
   fit <- structure(fit, class = c("cl_gp_response", "cl_gp"))
   state <- gp_condition(gp_function(gp_problem(fit)), fit$par)
+  fit$engine <- engine_note("gp")
   keep_gp_state(fit, state)
   names <- fit$trend$names
   d <- problem$response$dims

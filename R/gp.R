@@ -396,6 +396,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
                    coded = NULL, family = NULL, offset = NULL, response = NULL, workers = 1,
                    noise = NULL, ...) {
   refuse_unused(...)
+  begin_note("gp")
   if (is.null(method)) {
     other <- !is.null(family) || !is.null(response) || !is.null(noise) ||
       identical(approx, "vecchia") || "noise" %in% names(fixed) && is.null(prior)

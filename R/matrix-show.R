@@ -64,6 +64,12 @@ corner_of <- function(x, shown) {
 # The information of C on the data: state ("" if usable), device, host, bytes.
 state_of <- function(x) .Call(r_matrix_info, x@handle)
 
+# The note of a fit to these data (R/base-engine-text.R).
+data_note <- function(x) {
+  info <- state_of(x)
+  list(where = if (isTRUE(info$host)) "host" else info$device, why = "data")
+}
+
 # The information of C on the expression: pending, nodes, depth, text. Computes nothing.
 pending_of <- function(x) .Call(r_expr_info, x@handle)
 

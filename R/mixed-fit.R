@@ -328,6 +328,7 @@ finish_mixed <- function(work, found) {
   } else if (fit$singular && is.null(fit$draws)) {
     message("boundary (singular) fit: a variance of random effects is 0, or a correlation 1 or -1")
   }
+  fit$engine <- if (is.null(fit$draws)) engine_note("mixed") else fit$draws$engine
   structure(fit, class = c("cl_glmm", "cl_glm"))
 }
 

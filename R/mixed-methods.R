@@ -7,6 +7,7 @@ print.cl_glmm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print(format(x$coefficients, digits = digits), quote = FALSE)
   if (!is_least_squares(x$family)) print_aux(x, digits)
   print_mixed_tail(x, digits)
+  cat(engine_line(x$engine))
   invisible(x)
 }
 
@@ -64,6 +65,7 @@ print.summary.cl_glmm <- function(x, digits = max(3L, getOption("digits") - 3L),
   }
   print_prior_texts(x$object$prior)
   print_mixed_tail(x$object, digits)
+  cat(engine_line(x$object$engine))
   invisible(x)
 }
 

@@ -365,7 +365,8 @@ print.cl_approximation <- function(x, digits = 3L, rows = 10L, ...) {
   if (nrow(table) > rows) cat(sprintf("... and %d more parameters\n", nrow(table) - rows))
   cat(sprintf("%s in %.1f s; evidence lower bound %s; Pareto k %s\n", evaluations_text(x),
               x$elapsed, paste(format(x$elbo, digits = 6L), collapse = ", "),
-              if (is.na(x$khat)) "unknown (needs the package loo)" else sprintf("%.2f", x$khat)))
+              if (is.na(x$khat)) "unknown (needs the package loo)" else sprintf("%.2f", x$khat)),
+      engine_line(x$engine), sep = "")
   invisible(x)
 }
 

@@ -130,6 +130,7 @@ agree <- function(x, y) isTRUE(max(abs(x - y)) <= 1e-7 * (1 + max(abs(y))))
 density_program <- function(f, layout, u, evaluations = NULL) {
   where <- density_engine(f, evaluations)
   if (is.null(where)) return(NULL)
+  session$notes$density <- where
   state <- environment(f)
   if (inherits(f, "cl_gradient") && length(layout$blocks) == 0L && !is.null(state$program) &&
         is.null(program_order(state, layout))) {
@@ -179,6 +180,23 @@ density_engine <- function(f, evaluations = NULL) {
   if (length(others) == 0L) return(-1L)
   engines <- lapply(others, density_engine, evaluations)
   if (any(lengths(engines) == 0L) || length(unique(engines)) > 1L) NULL else engines[[1L]]
+}
+
+# Which engine evaluates the density, and why (R/base-engine-text.R): where density_program() put it
+# since the job began, else where it is now.
+density_note <- function(f) {
+  state <- environment(f)
+  if (inherits(f, "cl_gradient")) {
+    where <- if (is.null(session$notes$density)) state$where else session$notes$density
+    if (!is.null(where)) return(program_note(state$cost, where, state$gain))
+  }
+  if (inherits(f, "cl_likelihood")) return(likelihood_note(state))
+  if (inherits(f, "cl_log_posterior")) {
+    terms <- Filter(function(term) !inherits(term, "formula"), state$terms)
+    if (length(terms) == 0L) return(engine_note("none"))
+    return(density_note(terms[[which.max(vapply(terms, likelihood_size, 0))]]))
+  }
+  list(where = "host", why = "function")
 }
 
 # Functions of the list of constrained parameters that can be traced, whose sum is the density.

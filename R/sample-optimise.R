@@ -92,6 +92,7 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
   m <- new.env(parent = emptyenv())
   m$layout <- job$layout
   m$own <- own
+  m$density <- log_density
   m$started <- job$started
   m$evaluations <- m$failures <- 0
   s <- new_chain(job, 1L)
@@ -146,7 +147,7 @@ evaluations_text <- function(x) {
 model_figures <- function(m) {
   list(evaluations = m$evaluations, failures = m$failures, elapsed = seconds_now() - m$started,
        arguments = drawn_layout(m$layout)$arguments, bounds = drawn_layout(m$layout)$bounds,
-       transform = m$layout$transform, call = m$call)
+       transform = m$layout$transform, call = m$call, engine = density_note(m$density))
 }
 
 # The density without the Jacobian of the transforms.
@@ -325,6 +326,7 @@ print.cl_optimise <- function(x, digits = 4L, rows = 10L, ...) {
   table <- summary(x)
   print(utils::head(table, rows), digits = digits, row.names = FALSE)
   if (nrow(table) > rows) cat(sprintf("... and %d more parameters\n", nrow(table) - rows))
+  cat(engine_line(x$engine))
   invisible(x)
 }
 

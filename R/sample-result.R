@@ -47,7 +47,8 @@ collect_draws <- function(job, chains, complete) {
                      sampling = vapply(chains, function(s) s$failures[2L], 0L)),
     elapsed = seconds_now() - job$started, complete = complete, bounds = drawn$bounds,
     transform = job$layout$transform,
-    arguments = drawn$arguments, control = job$control, call = job$call)
+    arguments = drawn$arguments, control = job$control, call = job$call,
+    engine = density_note(job$log_density))
   lost <- Filter(function(s) !is.null(s$lost), chains)
   if (length(lost) > 0L) {
     result$failure <- failure_text(job, as.vector(lost[[length(lost)]]$lost))
@@ -236,6 +237,7 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
                                if (sum(x$failures[, "warmup"]) == 1L) "was" else "were",
                                x$failure), 0.9 * getOption("width"), exdent = 2L))
   }
+  cat(engine_line(x$engine))
   for (problem in c(sample_problems(x), convergence_problems(table))) {
     writeLines(strwrap(paste("!", problem), width = 0.9 * getOption("width"), exdent = 2L))
   }

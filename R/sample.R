@@ -331,6 +331,7 @@ known_parameters <- function(f, transform) {
 # chains.
 new_job <- function(log_density, init, transform, chains, control, jitter, seed,
                     inverse_metric = NULL) {
+  session$notes$density <- NULL
   starts <- start_values(init, chains)
   if (is.null(transform) && inherits(init, c("cl_sample", "cl_optimise"))) {
     transform <- init$transform # else the draws would be starts of another model

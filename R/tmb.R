@@ -323,6 +323,8 @@ print.cl_tmb <- function(x, ...) {
                        exdent = 2L))
   }
   if (is.finite(o$best)) cat(sprintf("lowest value so far: %s\n", format(o$best, digits = 7L)))
+  state <- environment(o$log_density)
+  if (!is.null(state$where)) cat(engine_line(program_note(state$cost, state$where, state$gain)))
   invisible(x)
 }
 

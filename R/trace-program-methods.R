@@ -112,19 +112,9 @@ print.cl_gradient <- function(x, ...) {
   if (is.null(facts)) {
     cat("engine: none yet in this session\n")
   } else {
-    where <- state$where
-    cat(sprintf("engine: %s; %d kernels, %d calls, %s\n",
-                if (where < 0L) "host" else paste("device", device_table()$name[where + 1L]),
-                as.integer(facts[["kernels"]]), as.integer(facts[["calls"]]),
-                bytes_text(facts[["bytes"]])))
-    if (!is.null(state$cost) && current_device() >= 0L) {
-      cat(sprintf("chosen by cost: about %.0f us a gradient on the host, %.0f us on the device\n",
-                  state$cost$host, device_time(state$cost, threshold("program", current_device()))))
-      if (where < 0L && state$gain > 0) {
-        cat(if ("program" %in% session$waits) "kernels for the device are being built\n" else
-          "kernels for the device are built if the function is called often\n")
-      }
-    }
+    cat(engine_line(program_note(state$cost, state$where, state$gain)))
+    cat(sprintf("program: %d kernels, %d calls, %s\n", as.integer(facts[["kernels"]]),
+                as.integer(facts[["calls"]]), bytes_text(facts[["bytes"]])))
   }
   invisible(x)
 }

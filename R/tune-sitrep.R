@@ -72,25 +72,6 @@ kernel_facts <- function() {
        tried = data.frame(program = trials$program, refusal = trials$refusal))
 }
 
-# For operations that have been above their threshold in this session: the engine and why.
-choice_facts <- function() {
-  if (session$engine != "auto" || current_device() < 0L) return(character())
-  ops <- intersect(names(host_seconds), c(names(session$owed), names(session$refused),
-                                          session$waits, sub("^[0-9]+ ", "", session$built)))
-  vapply(stats::setNames(nm = ops), function(op) {
-    if (!is.null(session$refused[[op]])) {
-      paste("host, as kernels are refused:", session$refused[[op]])
-    } else if (is_built(op)) {
-      "device, whose kernels stand"
-    } else if (op %in% session$waits) {
-      "host, while kernels are being built"
-    } else {
-      sprintf("host, for %.2g s; kernels are built from %.2g s on", sum(session$owed[[op]]),
-              build_begins * build_cost(op))
-    }
-  }, "")
-}
-
 device_advice <- function(loader, devices) {
   if (!nzchar(loader)) {
     return(paste("install an OpenCL loader (Debian, Ubuntu: ocl-icd-libopencl1) and the driver of",

@@ -73,3 +73,28 @@ naming_engine <- function(engine, code) {
       stop(e)
     })
 }
+
+# Runs the code as on a machine whose device is a GPU with these thresholds.
+with_thresholds <- function(thresholds, code) {
+  require_device()
+  own <- asNamespace("statcl")$session
+  id <- test_device_id()
+  kept <- mget(c("tuned", "settled", "built", "owed", "waits", "refused", "times"), envir = own)
+  on.exit(list2env(kept, envir = own))
+  own$tuned[[id]] <- thresholds
+  own$settled <- list()
+  own$built <- own$waits <- character()
+  own$owed <- own$refused <- own$times <- list()
+  .Call(r_sync, test_device()) # is open
+  with_cl(code, device = id, engine = "auto")
+}
+
+# Calls until the device has taken over; the number of calls that the host has computed.
+calls_until <- function(run, done) {
+  for (k in 0:30) {
+    run()
+    while (count_building() > 0L) Sys.sleep(0.01)
+    if (done()) return(k)
+  }
+  Inf
+}

@@ -1,33 +1,8 @@
 # The choice of an engine by cost: R/trace-engine.R, where_for(), is_worth_building().
 
-# Runs the code as on a machine whose device is a GPU with these thresholds.
-with_thresholds <- function(thresholds, code) {
-  require_device()
-  own <- asNamespace("statcl")$session
-  id <- test_device_id()
-  kept <- mget(c("tuned", "settled", "built", "owed", "waits", "refused", "times"), envir = own)
-  on.exit(list2env(kept, envir = own))
-  own$tuned[[id]] <- thresholds
-  own$settled <- list()
-  own$built <- own$waits <- character()
-  own$owed <- own$refused <- own$times <- list()
-  .Call(r_sync, test_device()) # is open
-  with_cl(code, device = id, engine = "auto")
-}
-
 log_density <- function(n) {
   y <- sin(seq_len(n))
   cl_gradient(function(a, s) sum(dnorm(y, a, exp(s), log = TRUE)))
-}
-
-# Calls until the device has taken over; the number of calls that the host has computed.
-calls_until <- function(run, done) {
-  for (k in 0:30) {
-    run()
-    while (count_building() > 0L) Sys.sleep(0.01)
-    if (done()) return(k)
-  }
-  Inf
 }
 
 test_that("a compiled function moves to a device once its kernels have been built beside it", {
