@@ -153,7 +153,7 @@ stan_put_part <- function(x, i, value) {
 
 stan_count <- function(from, to) {
   if (is_traced(from) || is_traced(to)) refuse_index()
-  if (to < from) numeric() else seq(from, to)
+  if (to < from) numeric() else from:to
 }
 
 stan_empty <- function(...) {

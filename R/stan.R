@@ -47,8 +47,8 @@
 #'   `ode_adams` and their relatives use the Runge-Kutta method of [cl_ode()];
 #' - `hmm_hidden_state_prob`, `lambert_w0`, `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
 #' - the distributions `gaussian_dlm_obs`, `dirichlet_multinomial`, `poisson_binomial`,
-#'   `multi_gp_cholesky`, `wishart_cholesky` and `lkj_cov`, and distribution functions of some
-#'   others, such as `skew_double_exponential`.
+#'   `multi_gp_cholesky`, `wishart_cholesky` and `lkj_cov`, `wiener` of more than four
+#'   parameters, and distribution functions of some others, such as `skew_double_exponential`.
 #'
 #' Eigenvalues of matrices that are not symmetric, factors of complex matrices, and the Bessel
 #' functions `bessel_first_kind`, `bessel_second_kind` and `modified_bessel_first_kind` are there
