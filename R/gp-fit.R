@@ -62,13 +62,13 @@ search_nothing <- function(problem, space, prior, objective) {
 search_levels <- function(problem, space, prior, objective, report, starts = 1L) {
   n <- if (objective == "ml") replicate_count(problem) else length(problem$y)
   target <- gp_target(problem, space, prior, objective, report)
-  if (objective == "ml" && starts > 1L && n <= toeplitz_most && is_toeplitz(problem)) {
+  if (objective == "ml" && starts > 1L && !has_subset(n, rough_size) && is_toeplitz(problem)) {
     problem$toeplitz <- TRUE
     fast <- gp_target(problem, space, prior, objective, report)
     if (mostly_toeplitz(problem, space)) return(list(target = target, middle = fast, rough = fast))
   }
   subset <- function(size, otherwise) {
-    if (n <= 1.5 * size) return(otherwise)
+    if (!has_subset(n, size)) return(otherwise)
     some <- some_rows(problem, subset_rows(problem$x, size))
     if (is.null(some)) otherwise else gp_target(some, space, prior, objective, report)
   }
@@ -76,13 +76,11 @@ search_levels <- function(problem, space, prior, objective, report, starts = 1L)
   list(target = target, middle = middle, rough = subset(rough_size, middle))
 }
 
-rough_size <- 250L
-
 # Half of the rows spread over the data, in an order that does not coincide with a period of them,
 # half neighbours of one point, for short lengthscales.
 subset_rows <- function(x, size) {
   half <- size %/% 2L
-  spread <- order((seq_len(nrow(x)) * 0.6180339887498949) %% 1)[seq_len(half)]
+  spread <- order((seq_len(nrow(x)) * golden_ratio) %% 1)[seq_len(half)]
   z <- scale(x, x[spread[1L], ], pmax(apply(x, 2L, function(v) diff(range(v))), 1e-300))
   near <- setdiff(order(rowSums(z^2)), spread)
   sort(c(spread, utils::head(near, size - half)))
@@ -231,20 +229,21 @@ search_trials <- function(space, levels, starts, run, trials) {
   list(from = from, trials = values)
 }
 
-# A subset shows less detail than more observations: a few steps from its optimum and from shorter
-# lengthscales with less noise, and, if these are not all observations either, to the optimum of
-# the better of both. `known`: the value at `from`.
+# A subset shows less detail than more observations: a few steps from its optimum and from half its
+# lengthscales with half its variance of noise, and, if these are not all observations either, to
+# the optimum of the better of both, with the steps of the schedule. `known`: the value at `from`.
 finer_start <- function(space, levels, from, known, run) {
+  effort <- search_effort$usual
   roles <- space$role[space$free]
   bounds <- search_bounds(space)
   middle <- levels$middle
-  shorter <- from - 0.7 * (roles == "lengthscale") - 0.35 * (roles == "noise")
+  shorter <- from - log(2) * (roles == "lengthscale") - log(2) / 2 * (roles == "noise")
   trials <- lapply(list(from, pmin(pmax(shorter, bounds$lower), bounds$upper)), function(at) {
-    run(middle, at, list(iter.max = 6L))
+    run(middle, at, list(iter.max = effort$middle_steps))
   })
   finer <- trials[[which.min(vapply(trials, `[[`, 0, "objective"))]]$par
   if (identical(middle, levels$target)) return(finer)
-  finer <- run(middle, finer, list(iter.max = 30L))$par
+  finer <- run(middle, finer, list(iter.max = effort$last_steps))$par
   if (levels$target$screen(finer) < known) finer else from
 }
 

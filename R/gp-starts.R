@@ -21,6 +21,16 @@ search_effort <- list(
                   middle_steps = 25L, last = 0.075, last_steps = 80L, around_points = 20L,
                   around_steps = 10L, around_last_points = 5L))
 
+# Rows of a subset that finds the region of an optimum: it shows lengthscales down to some hundredth
+# of the range, and its likelihood takes a few milliseconds.
+rough_size <- 250L
+
+# Whether a subset of this size saves enough: time grows with the cube of the size, here by 3.4.
+has_subset <- function(n, size) n > 1.5 * size
+
+# Multiples of it modulo 1 fill the unit interval evenly, and coincide with no period.
+golden_ratio <- (sqrt(5) - 1) / 2
+
 # Points that fill the unit cube evenly, one a row (Roberts' additive recurrence).
 even_points <- function(n, d) {
   root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-14)$root
@@ -60,7 +70,8 @@ is_reach <- function(space) (space$role == "lengthscale" & !is.na(space$width))[
 
 # Further starting points of a fit with many inputs, whose optimum may be far from all others: with
 # equal lengthscales, with about equal ones, and with some so long that their inputs have no effect.
-# More inputs need more points; many observations `n` need fewer. NULL with few inputs.
+# More inputs need more points; many observations `n` need fewer. NULL with few inputs. The numbers
+# were found by trial on the experiments of bench/gp-designs.R.
 search_inputs <- function(space, starts, n) {
   reach <- is_reach(space)
   inputs <- sum(reach)
@@ -69,7 +80,7 @@ search_inputs <- function(space, starts, n) {
   points <- utils::tail(search_design(space, count), count)
   # pseudo-random numbers: in so many dimensions there are too few even points
   k <- as.double(seq_len(count * (inputs + 1L)))
-  u <- matrix((k * (k + 1) / 2 * 0.6180339887498949) %% 1, count)
+  u <- matrix((k * (k + 1) / 2 * golden_ratio) %% 1, count)
   own <- u[, -1L, drop = FALSE]
   typical <- log(0.1) + (seq_len(count) - 0.5) / count * log(100)
   kind <- seq_len(count) %% 6L + 1L
@@ -153,9 +164,11 @@ search_around <- function(space, at, round) {
   moves <- list()
   reach <- log(ifelse(is_reach(space), space$to[space$free], NA))
   for (k in which(roles %in% c("lengthscale", "period", "alpha"))) {
-    to <- at[k] + if (roles[k] == "period") log(c(0.5, 2)) else c(-2.8, -1.4, 1.4, 2.8)
+    to <- at[k] + log(if (roles[k] == "period") c(0.5, 2) else c(1 / 16, 1 / 4, 4, 16))
     # an input without effect gets an effect, or loses it
-    if (!is.na(reach[k])) to <- c(to, reach[k] + if (at[k] > reach[k] + 2) c(-0.7, 0.7) else 4.6)
+    if (!is.na(reach[k])) {
+      to <- c(to, reach[k] + log(if (at[k] > reach[k] + 2) c(0.5, 2) else 100))
+    }
     if (roles[k] == "period") to <- c(to, log(guess[[k]]))
     moves <- c(moves, lapply(unique(to[!is.na(to)]), function(v) replace(at, k, v)))
   }

@@ -51,6 +51,19 @@ scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out
   return scl_block_create_in(ctx, m, n, (scl_storage){.purpose = SCL_RESULT}, out);
 }
 
+scl_status scl_block_upload(scl_context *ctx, const double *numbers, size_t n, scl_purpose purpose,
+                            scl_block *out) {
+  scl_block block;
+  SCL_TRY(scl_block_create_in(ctx, n, 1, (scl_storage){.purpose = purpose}, &block));
+  const scl_status status = ctx->engine->upload(ctx, SCL_GENERAL, numbers, n, block);
+  if (status == SCL_OK) {
+    *out = block;
+  } else {
+    scl_buffer_release(block.buffer);
+  }
+  return status;
+}
+
 /* The matrix owns the buffer of `block`, which is released on failure. */
 static scl_status wrap_block(scl_context *ctx, scl_block block, scl_view view, scl_mat **out) {
   scl_mat *a = calloc(1, sizeof *a);

@@ -60,7 +60,10 @@ scl_status scl_mat_create_pending(scl_context *ctx, size_t m, size_t n, scl_view
 /* An m x n block in a new buffer (leading dimension by scl_mat_ld()), for workspaces: release
  * block.buffer when enqueued. Empty shapes give a block without a buffer. */
 scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out);
-/* The same with other storage than that of a workspace. SCL_E_ARGUMENT for a type that the engine
+/* n x 1, of these numbers. */
+scl_status scl_block_upload(scl_context *ctx, const double *numbers, size_t n, scl_purpose purpose,
+                            scl_block *out);
+/* The first with other storage than that of a workspace. SCL_E_ARGUMENT for a type that the engine
  * does not compute with. */
 scl_status scl_block_create_in(scl_context *ctx, size_t m, size_t n, scl_storage storage,
                                scl_block *out);

@@ -283,13 +283,11 @@ static scl_status lower_all(lowering *w, int outputs, const int *output, int *op
 scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_pass_limits pass,
                      scl_lowered *out) {
   lowering w = {.from = t, .to = out, .pass = pass};
-  int most = outputs;
+  const size_t most = scl_max((size_t)outputs, (size_t)scl_tape_most_operands(t, t->values)) + 1;
   memset(out, 0, sizeof *out);
   scl_tape_begin(&out->tape);
-  for (int v = 0; v < t->values; v++)
-    most = t->value[v].operands > most ? t->value[v].operands : most;
   w.moved = malloc((size_t)t->values * sizeof *w.moved);
-  int *operand = malloc(((size_t)most + 1) * sizeof *operand);
+  int *operand = malloc(most * sizeof *operand);
   scl_status status = SCL_OK;
   w.keeper = malloc((size_t)t->values * sizeof *w.keeper);
   if (w.moved == NULL || w.keeper == NULL || operand == NULL) {

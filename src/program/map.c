@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sizes.h"
+
 enum { NONE = -1 };
 
 typedef struct {
@@ -337,12 +339,9 @@ static void map_value(mapping *m, int v) {
 }
 
 static scl_status begin(mapping *m) {
-  int most = 3;
-  for (int v = 0; v < m->from->values; v++) {
-    if (value_of(m, v)->operands > most) most = value_of(m, v)->operands;
-  }
+  const size_t most = scl_max(3, (size_t)scl_tape_most_operands(m->from, m->from->values));
   m->of = malloc(((size_t)m->from->values + 1) * sizeof *m->of);
-  m->operand = malloc((size_t)most * sizeof *m->operand);
+  m->operand = malloc(most * sizeof *m->operand);
   if (m->of != NULL && m->operand != NULL) return SCL_OK;
   return scl_fail_memory((size_t)m->from->values * sizeof *m->of, 0, "a program");
 }

@@ -6,19 +6,6 @@
 #include "program/compile.h"
 #include "program/facts.h"
 
-static scl_status upload(scl_context *ctx, const double *numbers, size_t length, scl_block *out) {
-  scl_block block;
-  if (length == 0) return SCL_OK;
-  SCL_TRY(scl_block_create_in(ctx, length, 1, (scl_storage){.purpose = SCL_ORIGINAL}, &block));
-  const scl_status status = ctx->engine->upload(ctx, SCL_GENERAL, numbers, length, block);
-  if (status != SCL_OK) {
-    scl_buffer_release(block.buffer);
-    return status;
-  }
-  *out = block;
-  return SCL_OK;
-}
-
 static scl_status make_room(scl_residents *r, int data) {
   const int before = r->room;
   SCL_TRY(scl_grow(&r->of, &r->room, (size_t)data + 1, sizeof *r->of, "a program"));
@@ -30,7 +17,8 @@ scl_status scl_resident_numbers(scl_residents *r, int data, scl_block *out) {
   SCL_TRY(make_room(r, data));
   scl_resident *d = &r->of[data];
   const scl_tape_data *from = &r->tape->data[data];
-  if (d->numbers.buffer == NULL) SCL_TRY(upload(r->ctx, from->numbers, from->length, &d->numbers));
+  if (d->numbers.buffer == NULL)
+    SCL_TRY(scl_block_upload(r->ctx, from->numbers, from->length, SCL_ORIGINAL, &d->numbers));
   *out = d->numbers;
   return SCL_OK;
 }
@@ -71,9 +59,10 @@ scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_
     scl_buffer_release(d->starts.buffer);
     scl_buffer_release(d->order.buffer);
     d->starts = d->order = (scl_block){.buffer = NULL};
-    scl_status status = upload(r->ctx, numbers, elements + 1, &d->starts);
+    scl_status status = scl_block_upload(r->ctx, numbers, elements + 1, SCL_ORIGINAL, &d->starts);
     if (status == SCL_OK) {
-      status = upload(r->ctx, numbers + elements + 1, from->length, &d->order);
+      status =
+          scl_block_upload(r->ctx, numbers + elements + 1, from->length, SCL_ORIGINAL, &d->order);
     }
     free(numbers);
     SCL_TRY(status);

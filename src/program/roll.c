@@ -290,10 +290,7 @@ static int roll(scl_roll *r) {
 
 /* The recorded operations one by one. */
 static int repeat_all(scl_tape *from, int output, scl_tape *to) {
-  int most = 0;
-  for (int v = 0; v <= output; v++) {
-    if (from->value[v].operands > most) most = from->value[v].operands;
-  }
+  const int most = scl_tape_most_operands(from, output + 1);
   int *copy = malloc(((size_t)output + 1) * sizeof *copy);
   int *operand = malloc(((size_t)most + 1) * sizeof *operand);
   if (copy == NULL || operand == NULL) {

@@ -54,10 +54,8 @@ static int copy_value(const scl_tape *from, int value, scl_tape *to, const movin
 
 /* Copies what `result` needs to another tape, parameters moved; its index there. */
 static int copy_step(const scl_tape *from, int result, const moving *m, scl_tape *to) {
-  int most = 0, copy = 0;
-  for (int v = 0; v <= result; v++) {
-    if (from->value[v].operands > most) most = from->value[v].operands;
-  }
+  const int most = scl_tape_most_operands(from, result + 1);
+  int copy = 0;
   int *copied = malloc(((size_t)result + 1) * sizeof *copied);
   int *operand = malloc(((size_t)most + 1) * sizeof *operand);
   if (copied == NULL || operand == NULL) {

@@ -124,6 +124,14 @@ int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand) {
   return t->values++;
 }
 
+int scl_tape_most_operands(const scl_tape *t, int count) {
+  int most = 0;
+  for (int v = 0; v < count; v++) {
+    if (t->value[v].operands > most) most = t->value[v].operands;
+  }
+  return most;
+}
+
 /* ---- data ----------------------------------------------------------------------------------- */
 
 static int add_data(scl_tape *t, scl_tape_data data) {

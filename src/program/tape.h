@@ -103,6 +103,8 @@ int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, co
 /* ---- for the files of src/program ------------------------------------------------------------ */
 /* Keeps the first failure. Returns true. */
 bool scl_tape_fail(scl_tape *t, scl_status status);
+/* The most operands of the first `count` values. */
+int scl_tape_most_operands(const scl_tape *t, int count);
 /* Room for `more` entries in an array that has `used` (scl_grow()); false on failure, which is
  * noted. */
 bool scl_tape_grow(scl_tape *t, void *array, int *room, int used, int more, size_t size);

@@ -63,3 +63,17 @@ same_values <- function(x, y, tol = NULL) {
   if (is.null(tol)) return(identical(plain(x), plain(y)))
   isTRUE(all.equal(plain(x), plain(y), tolerance = tol))
 }
+
+# Evaluates the code with these functions of the package, a named list, in the place of its own.
+with_functions <- function(replacements, code) {
+  home <- asNamespace("statcl")
+  set <- function(name, value) {
+    unlockBinding(name, home)
+    assign(name, value, envir = home)
+    lockBinding(name, home)
+  }
+  old <- mget(names(replacements), envir = home)
+  on.exit(Map(set, names(old), old))
+  Map(set, names(replacements), replacements)
+  code
+}

@@ -316,16 +316,7 @@ new_records <- function(control) {
 
 # cl_sample() with chains in R.
 sample_in_r <- function(...) {
-  home <- environment(cl_sample)
-  set <- function(driver, value) {
-    unlockBinding(driver, home)
-    assign(driver, value, envir = home)
-    lockBinding(driver, home)
-  }
-  old <- mget(c("run_in_turn", "run_batch"), envir = home)
-  on.exit(Map(set, names(old), old))
-  for (driver in names(old)) set(driver, run_reference)
-  cl_sample(...)
+  with_functions(list(run_in_turn = run_reference, run_batch = run_reference), cl_sample(...))
 }
 
 run_reference <- function(job) {

@@ -62,19 +62,11 @@ with_session <- function(entries, code) {
 
 # Copies the checkpoint file when it has been written `at` times: what a kill at that moment leaves.
 with_checkpoint_copy <- function(copy, at, code) {
-  home <- asNamespace("statcl")
-  original <- home$keep_checkpoint
-  replace <- function(f) {
-    unlockBinding("keep_checkpoint", home)
-    assign("keep_checkpoint", f, envir = home)
-    lockBinding("keep_checkpoint", home)
-  }
-  on.exit(replace(original))
+  original <- keep_checkpoint
   count <- 0
-  replace(function(kept, now = FALSE) {
+  with_functions(list(keep_checkpoint = function(kept, now = FALSE) {
     original(kept, now)
     count <<- count + 1
     if (count == at) file.copy(kept$file, copy)
-  })
-  code
+  }), code)
 }

@@ -72,21 +72,13 @@ test_that("an error in an argument keeps its class: no S4 generic is the first t
 })
 
 test_that("an error of the sampler keeps its class in all fits", {
-  home <- asNamespace("statcl")
-  original <- home$cl_sample
-  replace <- function(f) {
-    unlockBinding("cl_sample", home)
-    assign("cl_sample", f, envir = home)
-    lockBinding("cl_sample", home)
-  }
-  on.exit(replace(original))
-  replace(`body<-`(original, value = call("(", call("raise")), envir = environment()))
+  raising <- `body<-`(cl_sample, value = call("(", call("raise")), envir = environment())
   d <- data.frame(y = c(0, 1, 0, 1, 1, 0, 1, 0), x = c(1, 3, 2, 5, 4, 1, 2, 3), g = gl(2, 4))
-  on_host(for (fit in expression(
+  on_host(with_functions(list(cl_sample = raising), for (fit in expression(
     cl_glmm(y ~ x + (1 | g), d, "bernoulli_logit", method = "mcmc"),
     cl_gp(cbind(d$x), d$x, method = "mcmc", starts = 1),
     cl_gp(cbind(d$x), d$y, family = "bernoulli_logit", method = "mcmc", starts = 1),
     cl_glm(y ~ x, d, family = "bernoulli_logit", method = "mcmc"))) {
     expect_error(eval(fit), class = "raised")
-  })
+  }))
 })

@@ -99,26 +99,20 @@ test_that("cl_tune() gives an object that explains and plots its choices", {
 
 test_that("every operation can be measured, and chooses by the unit of its threshold", {
   tasks <- tune_tasks()
-  home <- environment(cl_tune)
-  unlockBinding("where_for", home)
-  original <- where_for
   old <- options(statcl.thresholds = c(matmul = 1)) # small products ask too
-  on.exit({
-    options(old)
-    assign("where_for", original, envir = home)
-    lockBinding("where_for", home)
-  })
+  on.exit(options(old))
   space <- known
   space$maps <- list() # functions that cl_map() knows do not ask
   seen <- numeric()
-  assign("where_for", function(op, size, ...) { seen[[op]] <<- size; -1L }, envir = home)
+  note <- function(op, size, ...) { seen[[op]] <<- size; -1L }
   expect_setequal(names(tasks), threshold_table$op)
   for (op in setdiff(names(tasks), "program")) { # test-engine-choice.R has that one
     task <- tasks[[op]]
     size <- task$sizes[1L]
     for (shape in names(task$shapes)) {
       seen <- numeric()
-      with_cl(task$make(size, task$shapes[[shape]])(), engine = "host")
+      with_functions(list(where_for = note),
+                     with_cl(task$make(size, task$shapes[[shape]])(), engine = "host"))
       expect_equal(seen[[op]], size, tolerance = 0.25, info = paste(op, shape))
     }
   }

@@ -64,21 +64,8 @@ INLINED void add_all(const double *b, size_t rows, size_t q, double *sum) {
       add_tile(b + i * rows, b + j * rows, rows, sum + j * q + i, q);
 }
 
-static void add_plain(const double *b, size_t rows, size_t q, double *sum) {
-  add_all(b, rows, q, sum);
-}
-
-#ifdef SCL_WIDE
-SCL_WIDE static void add_wide(const double *b, size_t rows, size_t q, double *sum) {
-  add_all(b, rows, q, sum);
-}
-#else
-#define add_wide add_plain
-#endif
-
-void scl_gram_add(const double *b, size_t rows, size_t q, double *sum) {
-  (scl_host_has_wide() ? add_wide : add_plain)(b, rows, q, sum);
-}
+SCL_BY_WIDTH(extern, scl_gram_add, add_all, (const double *b, size_t rows, size_t q, double *sum),
+             (b, rows, q, sum))
 
 typedef struct {
   const double *x, *w;

@@ -47,17 +47,8 @@ INLINED void add_rows(const job *j, size_t first, size_t rows, double *sum) {
   }
 }
 
-static void add_plain(const job *j, size_t first, size_t rows, double *sum) {
-  add_rows(j, first, rows, sum);
-}
-
-#ifdef SCL_WIDE
-SCL_WIDE static void add_wide(const job *j, size_t first, size_t rows, double *sum) {
-  add_rows(j, first, rows, sum);
-}
-#else
-#define add_wide add_plain
-#endif
+SCL_BY_WIDTH(static, add_by_width, add_rows, (const job *j, size_t first, size_t rows, double *sum),
+             (j, first, rows, sum))
 
 static void run_thread(void *arg, int thread, int threads) {
   job *j = arg;
@@ -68,8 +59,7 @@ static void run_thread(void *arg, int thread, int threads) {
     if (part >= j->parts) return;
     const size_t end = scl_min(j->n, (part + 1) * j->part_rows);
     for (size_t first = part * j->part_rows; first < end; first += ROWS) {
-      (scl_host_has_wide() ? add_wide : add_plain)(j, first, scl_min(end - first, ROWS),
-                                                   j->sums + part * j->p);
+      add_by_width(j, first, scl_min(end - first, ROWS), j->sums + part * j->p);
     }
   }
 }

@@ -187,21 +187,7 @@ INLINED void evaluate(block *v, lanes *total) {
   scl_vecchia_differentiate(v, total + 2);
 }
 
-#ifdef SCL_WIDE
-SCL_WIDE static void evaluate_wide(block *v, lanes *total) {
-  evaluate(v, total);
-}
-#endif
-
-static void evaluate_points(block *v, lanes *total) {
-#ifdef SCL_WIDE
-  if (scl_host_has_wide()) {
-    evaluate_wide(v, total);
-    return;
-  }
-#endif
-  evaluate(v, total);
-}
+SCL_BY_WIDTH(static, evaluate_points, evaluate, (block * v, lanes *total), (v, total))
 
 /* ---- threads -------------------------------------------------------------------------------- */
 

@@ -95,44 +95,10 @@ INLINED void solve_forward(const block *v, size_t last, lanes *x) {
   }
 }
 
-#ifdef SCL_WIDE
-SCL_WIDE static void factor_wide(block *v) {
-  factor(v);
-}
-SCL_WIDE static void solve_back_wide(const block *v, size_t last, lanes *x) {
-  solve_back(v, last, x);
-}
-SCL_WIDE static void solve_forward_wide(const block *v, size_t last, lanes *x) {
-  solve_forward(v, last, x);
-}
-#endif
+SCL_BY_WIDTH(extern, scl_vecchia_factor, factor, (block * v), (v))
 
-void scl_vecchia_factor(block *v) {
-#ifdef SCL_WIDE
-  if (scl_host_has_wide()) {
-    factor_wide(v);
-    return;
-  }
-#endif
-  factor(v);
-}
+SCL_BY_WIDTH(extern, scl_vecchia_back, solve_back, (const block *v, size_t last, lanes *x),
+             (v, last, x))
 
-void scl_vecchia_back(const block *v, size_t last, lanes *x) {
-#ifdef SCL_WIDE
-  if (scl_host_has_wide()) {
-    solve_back_wide(v, last, x);
-    return;
-  }
-#endif
-  solve_back(v, last, x);
-}
-
-void scl_vecchia_forward(const block *v, size_t last, lanes *x) {
-#ifdef SCL_WIDE
-  if (scl_host_has_wide()) {
-    solve_forward_wide(v, last, x);
-    return;
-  }
-#endif
-  solve_forward(v, last, x);
-}
+SCL_BY_WIDTH(extern, scl_vecchia_forward, solve_forward, (const block *v, size_t last, lanes *x),
+             (v, last, x))

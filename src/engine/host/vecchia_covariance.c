@@ -427,12 +427,6 @@ INLINED void differentiate(const block *v, lanes *total) {
 SCL_WIDE static void build_wide(block *v) {
   build(v, true);
 }
-SCL_WIDE static void move_wide(block *v) {
-  move(v);
-}
-SCL_WIDE static void differentiate_wide(block *v, lanes *total) {
-  differentiate(v, total);
-}
 #endif
 
 void scl_vecchia_build(block *v) {
@@ -445,23 +439,12 @@ void scl_vecchia_build(block *v) {
   build(v, false);
 }
 
-void scl_vecchia_differentiate(block *v, lanes *total) {
-#ifdef SCL_WIDE
-  if (scl_host_has_wide()) {
-    differentiate_wide(v, total);
-    return;
-  }
-#endif
-  differentiate(v, total);
-}
+SCL_BY_WIDTH(extern, scl_vecchia_differentiate, differentiate, (block * v, lanes *total),
+             (v, total))
+
+SCL_BY_WIDTH(static, move_all, move, (block * v), (v))
 
 void scl_vecchia_move(block *v, const lanes *w) {
   v->moving = w;
-#ifdef SCL_WIDE
-  if (scl_host_has_wide()) {
-    move_wide(v);
-    return;
-  }
-#endif
-  move(v);
+  move_all(v);
 }

@@ -62,36 +62,12 @@ INLINED void weigh(const block *v, size_t last) {
   }
 }
 
-#ifdef SCL_WIDE
-SCL_WIDE static void multiply_wide(const lanes *a, const lanes *b, size_t n, lanes *out) {
-  multiply(a, b, n, out);
-}
-SCL_WIDE static void weigh_wide(const block *v, size_t last) {
-  weigh(v, last);
-}
-#endif
-
 /* out = a' b */
-static void dot(const lanes *a, const lanes *b, size_t n, lanes *out) {
-#ifdef SCL_WIDE
-  if (scl_host_has_wide()) {
-    multiply_wide(a, b, n, out);
-    return;
-  }
-#endif
-  multiply(a, b, n, out);
-}
+SCL_BY_WIDTH(static, dot, multiply, (const lanes *a, const lanes *b, size_t n, lanes *out),
+             (a, b, n, out))
 
 /* Adds b' dK w by dK to the weights: twice its half for pairs off the diagonal. */
-static void weigh_member(const block *v, size_t last) {
-#ifdef SCL_WIDE
-  if (scl_host_has_wide()) {
-    weigh_wide(v, last);
-    return;
-  }
-#endif
-  weigh(v, last);
-}
+SCL_BY_WIDTH(static, weigh_member, weigh, (const block *v, size_t last), (v, last))
 
 /* ---- likelihood ----------------------------------------------------------------------------- */
 

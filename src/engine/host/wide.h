@@ -14,10 +14,26 @@ typedef long long scl_wide_bits __attribute__((vector_size(32)));
 static inline bool scl_host_has_wide(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
+/* A function `linkage` void name(parameters) that runs body(arguments), which is compiled twice. */
+#define SCL_BY_WIDTH(linkage, name, body, parameters, arguments)                                   \
+  SCL_WIDE static void name##_wide parameters {                                                    \
+    body arguments;                                                                                \
+  }                                                                                                \
+  linkage void name parameters {                                                                   \
+    if (scl_host_has_wide()) {                                                                     \
+      name##_wide arguments;                                                                       \
+    } else {                                                                                       \
+      body arguments;                                                                              \
+    }                                                                                              \
+  }
 #else
 static inline bool scl_host_has_wide(void) {
   return false;
 }
+#define SCL_BY_WIDTH(linkage, name, body, parameters, arguments)                                   \
+  linkage void name parameters {                                                                   \
+    body arguments;                                                                                \
+  }
 #endif
 
 #endif

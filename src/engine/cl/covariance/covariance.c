@@ -58,14 +58,8 @@ static scl_status upload_plan(scl_context *ctx, const scl_covariance *kernel, sc
   double *plan = malloc(count * sizeof *plan);
   if (plan == NULL) return scl_fail_memory(count * sizeof *plan, 0, "the kernel's description");
   scl_cl_covariance_plan(kernel, plan);
-  scl_block block = {0};
-  scl_status status = scl_block_create(ctx, count, 1, &block);
-  if (status == SCL_OK) {
-    status = ctx->engine->upload(ctx, SCL_GENERAL, plan, count, block);
-    if (status != SCL_OK) scl_buffer_release(block.buffer);
-  }
+  const scl_status status = scl_block_upload(ctx, plan, count, SCL_RESULT, out);
   free(plan);
-  if (status == SCL_OK) *out = block;
   return status;
 }
 

@@ -27,14 +27,8 @@ static scl_status upload_numbers(scl_context *ctx, const struct scl_vecchia_pass
     memcpy(numbers + plan + more, pass->factor, pass->combined * sizeof *numbers);
   }
   for (size_t i = 0; i < groups; i++) numbers[plan + i] = pass->group[i];
-  scl_block block = {0};
-  scl_status status = scl_block_create(ctx, count, 1, &block);
-  if (status == SCL_OK) {
-    status = ctx->engine->upload(ctx, SCL_GENERAL, numbers, count, block);
-    if (status != SCL_OK) scl_buffer_release(block.buffer);
-  }
+  const scl_status status = scl_block_upload(ctx, numbers, count, SCL_RESULT, out);
   free(numbers);
-  if (status == SCL_OK) *out = block;
   return status;
 }
 
