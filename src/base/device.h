@@ -29,7 +29,8 @@ void scl_device_set_kernels(const char *folder);
 scl_status scl_device_set_packed_kernels(const char *text);
 
 /* Folder for a driver's compiled kernels (used by POCL, unless POCL_CACHE_DIR is set already);
- * copied. Must be set before the first list. */
+ * copied. Must be set before the first list, by the thread that changes the environment: a thread
+ * that lists the devices then changes none of it. */
 void scl_device_set_cache(const char *folder);
 
 /* Folder where built programs are kept between sessions; "" keeps none. Copied. It must be the

@@ -57,10 +57,6 @@ static void *find_symbol(void *library, const char *name) {
 }
 #endif
 
-void scl_device_set_cache(const char *folder) {
-  snprintf(cache_folder, sizeof cache_folder, "%s", folder);
-}
-
 const char *scl_device_loader(void) {
   return loader_name;
 }
@@ -74,6 +70,11 @@ static void prepare_environment(void) {
     scl_env_default("POCL_MAX_PTHREAD_COUNT", "2");
     scl_env_default("POCL_CPU_MAX_CU_COUNT", "2"); /* its name in later versions */
   }
+}
+
+void scl_device_set_cache(const char *folder) {
+  snprintf(cache_folder, sizeof cache_folder, "%s", folder);
+  prepare_environment();
 }
 
 static bool look_up(void *library, const char *name) {
