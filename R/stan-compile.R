@@ -204,7 +204,41 @@ stan_call <- function(e, cx) {
   if (is.null(row)) {
     stan_abort(sprintf("the function '%s' is not available", name), e$line)
   }
+  if (cx$traced) args <- stan_known_args(name, e, args)
   stan_library_call(name, row, args, types)
+}
+
+# Functions without derivatives; "c.": of complex matrices.
+stan_without_slope <- c(
+  "bessel_first_kind", "bessel_second_kind", "modified_bessel_first_kind",
+  "log_modified_bessel_first_kind", "inv_inc_beta", "hypergeometric_2F1", "hypergeometric_3F2",
+  "hypergeometric_pFq", "csr_extract", "csr_extract_w", "csr_extract_v", "csr_extract_u",
+  "eigendecompose", "complex_schur_decompose", "c.eigenvalues", "c.eigenvectors",
+  "c.eigendecompose", "c.complex_schur_decompose", "c.complex_schur_decompose_u",
+  "c.complex_schur_decompose_t", "c.eigenvalues_sym", "c.eigenvectors_sym",
+  "c.eigendecompose_sym", "c.singular_values", "c.svd_U", "c.svd_V", "c.svd")
+
+# The codes of arguments, which are refused if they depend on parameters: here, or in evaluations.
+stan_known_args <- function(name, e, args) {
+  if (!name %in% stan_without_slope) return(args)
+  depends <- function(x) {
+    is.list(x) && (identical(x$kind, "var") &&
+                     x$block %in% c("parameters", "transformed_parameters") ||
+                     any(vapply(x, depends, NA)))
+  }
+  name <- sub("^c\\.", "", name)
+  if (depends(e$args)) stan_abort(stan_no_slope(name), e$line)
+  lapply(args, function(a) call("stan_known_value", a, name))
+}
+
+stan_no_slope <- function(name) {
+  sprintf("the function '%s' is available for data and generated quantities, not for parameters",
+          name)
+}
+
+stan_known_value <- function(x, name) {
+  if (is_traced(stan_re(x)) || is_traced(stan_im(x))) stop(stan_no_slope(name), call. = FALSE)
+  x
 }
 
 # Functions of several values of one size.
@@ -218,7 +252,7 @@ stan_by_elements <- c("fdim", "fmin", "fmax", "fmod", "hypot", "atan2", "beta", 
 
 # Functions that stand for operators.
 stan_operator_names <- c(add = "+", subtract = "-", multiply = "*", divide = "/",
-                         elt_multiply = ".*", elt_divide = "./")
+                         elt_multiply = ".*", elt_divide = "./", modulus = "%")
 
 # The name of what a function does for these types, where R's values do not tell them apart.
 stan_variant <- function(name, types) {

@@ -131,6 +131,7 @@ stan_complex_call <- function(e, cx) {
   }
   name <- stan_variant(e$name, lapply(types, stan_real_type))
   if (!is.null(stan_library_row(paste0("c.", name)))) {
+    if (cx$traced) args <- stan_known_args(paste0("c.", name), e, args)
     return(as.call(c(list(as.name(paste0("s.c.", name))), args)))
   }
   # Others move elements.

@@ -181,7 +181,6 @@ stan_functions <- list(
   lmgamma = function(n, x) st_gamma_p(n, x), lmultiply = st_multiply_log,
   multiply_log = st_multiply_log, gamma_p = function(a, x) stats::pgamma(x, a),
   gamma_q = function(a, x) stats::pgamma(x, a, lower.tail = FALSE),
-  owens_t = function(h, a) st_owens_t(h, a),
   inc_beta = function(a, b, x) stats::pbeta(x, a, b),
   falling_factorial = st_falling, rising_factorial = function(x, n) st_falling(x + n - 1, n),
   log_falling_factorial = function(x, n) lgamma(x + 1) - lgamma(x - n + 1),

@@ -234,7 +234,9 @@ stan_elementwise <- c(
   "log1m_exp", "inv_cloglog", "erf", "erfc", "Phi", "inv_Phi", "Phi_approx", "step", "int_step",
   "pow", "atan2", "hypot", "fmin", "fmax", "fdim", "fmod", "fma", "lbeta", "beta", "choose",
   "lchoose", "binomial_coefficient_log", "lmultiply", "multiply_log", "gamma_p", "gamma_q",
-  "log_diff_exp", "to_int")
+  "log_diff_exp", "to_int", "log_inv_logit_diff", "log_softplus", "inv_erfc", "lambert_w0",
+  "lambert_wm1", "logical_eq", "logical_neq", "logical_lt", "logical_lte", "logical_gt",
+  "logical_gte", "logical_and", "logical_or", "binary_log_loss")
 
 # Random numbers that functions draw for each element.
 stan_random_each <- c(

@@ -13,9 +13,11 @@ stan_library_row <- function(name) {
 }
 
 stan_tables <- function() {
-  list(densities = stan_densities, totals = c(stan_totals, stan_glms), functions = stan_functions,
+  list(densities = c(stan_densities, stan_rare_densities),
+       totals = c(stan_totals, stan_glms, stan_rare_totals),
+       functions = c(stan_functions, stan_special_functions),
        matrices = stan_matrix_functions, complex = stan_complex_functions,
-       random = stan_random)
+       random = c(stan_random, stan_rare_random))
 }
 
 # The environment with the functions, as "s.<name>", and what they call by a name that begins with

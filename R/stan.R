@@ -45,14 +45,12 @@
 #' available are
 #' - `dae`, `ode_adjoint_tol_ctl`; stiff solvers: `ode_bdf`,
 #'   `ode_adams` and their relatives use the Runge-Kutta method of [cl_ode()];
-#' - `hmm_hidden_state_prob`, `lambert_w0`, `inv_erfc`, `inv_inc_beta` and hypergeometric functions;
-#' - the distributions `gaussian_dlm_obs`, `dirichlet_multinomial`, `poisson_binomial`,
-#'   `multi_gp_cholesky`, `wishart_cholesky` and `lkj_cov`, `wiener` of more than four
-#'   parameters, and distribution functions of some others, such as `skew_double_exponential`.
+#' - the distributions `gaussian_dlm_obs`, and `wiener` of more than four parameters.
 #'
-#' Eigenvalues of matrices that are not symmetric, factors of complex matrices, and the Bessel
-#' functions `bessel_first_kind`, `bessel_second_kind` and `modified_bessel_first_kind` are there
-#' for data and generated quantities.
+#' For data and generated quantities only there are eigenvalues of matrices that are not symmetric,
+#' factors of complex matrices, `csr_extract`, `inv_inc_beta`, hypergeometric functions of more than
+#' two arguments, and the Bessel functions `bessel_first_kind`, `bessel_second_kind` and
+#' `modified_bessel_first_kind`.
 #' @param file The name of a file with a Stan program.
 #' @param code The program as text, instead of a file.
 #' @param include Folders in which `#include` looks for files.

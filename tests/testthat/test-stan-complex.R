@@ -175,6 +175,14 @@ test_that("complex numbers as data, parameters and outputs", {
                class = "statcl_error_stan")
   expect_output(cl_stan(code = "transformed data { complex z = 3; print(z, \" \", {z, 1i}); }")(),
                 "(3,0) [(3,0),(0,1)]", fixed = TRUE)
-  expect_error(cl_stan(code = "parameters { matrix[2, 2] m; } model {
-    target += sum(abs(eigenvalues(m))); }"), "line 2.*data", class = "statcl_error_stan")
+  for (use in c("abs(eigenvalues(m))", "abs(eigendecompose(m).2)", "abs(svd_U(m * 1i))",
+                "bessel_first_kind(0, m)", "csr_extract_w(m)")) {
+    code <- "parameters { matrix[2, 2] m; } model { matrix[2, 2] l = 2 * m;
+      target += sum(%s); }"
+    message <- "line 2: the function '.*' is available for data and generated quantities"
+    expect_error(cl_stan(code = sprintf(code, use)), message, class = "statcl_error_stan")
+    late <- cl_stan(code = sprintf(code, gsub("m)|m ", "l)", sub("m * 1i", "l * 1i", use, fixed =
+      TRUE))))()
+    expect_error(late(m = diag(2)), message, class = "statcl_error_stan")
+  }
 })

@@ -1,0 +1,143 @@
+# Distributions of Stan programs that few models use: densities, distribution functions and random
+# numbers (R/stan-densities.R, R/stan-random.R).
+
+# The logarithm of the probability of at most n, or of more, of counts that are data.
+st_beta_neg_binomial_below <- function(n, r, alpha, beta, above) {
+  total <- 0
+  for (k in seq_len(max(n, -1) + 1) - 1) {
+    term <- exp(lbeta(k + r, alpha + beta) - lbeta(r, alpha) + lgamma(k + beta) - lgamma(k + 1) -
+                  lgamma(beta))
+    total <- total + (k <= n) * term
+  }
+  if (above) log1p(-total) else log(total)
+}
+
+# Log probabilities by f(p, y) of the probabilities of 0, ..., n successes of different trials.
+st_poisson_binomial <- function(y, theta, f) {
+  st_by_row(function(y, theta) {
+    p <- 1
+    for (i in seq_along(theta)) p <- c(p * (1 - theta[i]), 0) + c(0, p * theta[i])
+    total <- 0
+    for (k in y) total <- total + f(p, k)
+    total
+  }, if (is.null(dim(theta))) y else matrix(y, ncol = 1L), theta)
+}
+
+# Elements of p from 0 on, which is the first.
+st_sum_of <- function(p, k) {
+  k <- k[k >= 0 & k < length(p)]
+  if (length(k) == 0L) 0 else sum(p[k + 1])
+}
+
+# The integral of the density from -pi on, by Gauss-Legendre quadrature in panels.
+st_von_mises_below <- function(y, mu, kappa) {
+  rule <- st_legendre()
+  panels <- 8
+  u <- as.vector(outer(rule$x, seq_len(panels) - 1, "+")) / panels
+  at <- outer(y + pi, u) - pi - mu
+  total <- (y + pi) * as.vector(exp(kappa * (cos(at) - 1)) %*% rep(rule$w / panels, panels))
+  total * exp(kappa - st_log_bessel_i0(kappa)) / (2 * pi)
+}
+
+st_skew_double_exponential_below <- function(y, mu, sigma, tau, above) {
+  lower <- y < mu
+  left <- log(tau) - 2 * (1 - tau) * pmax(mu - y, 0) / sigma
+  right <- log1p(-tau) - 2 * tau * pmax(y - mu, 0) / sigma
+  if (above) cl_ifelse(lower, log1m_exp(left), right) else cl_ifelse(lower, left, log1m_exp(right))
+}
+
+# Of the Cholesky factor l of a matrix with a Wishart density, with `s` the factor of the scale;
+# `inverse`: of the inverse.
+st_wishart_cholesky <- function(l, nu, s, inverse) {
+  k <- nrow(l)
+  z <- if (inverse) forwardsolve(l, s) else forwardsolve(s, l)
+  i <- seq_len(k)
+  powers <- if (inverse) -(nu + i) else nu - i
+  scale <- nu * sum(log(diag(s)))
+  k * log(2) * (1 - 0.5 * nu) - st_gamma_p(k, 0.5 * nu) - 0.5 * sum(z^2) +
+    sum(powers * log(diag(l))) + if (inverse) scale else -scale
+}
+
+stan_rare_densities <- list(
+  discrete_range_lcdf = function(y, lower, upper) {
+    log(pmin(pmax(y - lower + 1, 0) / (upper - lower + 1), 1))
+  },
+  discrete_range_lccdf = function(y, lower, upper) {
+    log(pmin(pmax(upper - y, 0) / (upper - lower + 1), 1))
+  },
+  beta_neg_binomial_lcdf = function(n, r, alpha, beta) {
+    st_beta_neg_binomial_below(n, r, alpha, beta, FALSE)
+  },
+  beta_neg_binomial_lccdf = function(n, r, alpha, beta) {
+    st_beta_neg_binomial_below(n, r, alpha, beta, TRUE)
+  },
+  von_mises_lcdf = function(y, mu, kappa) log(st_von_mises_below(y, mu, kappa)),
+  von_mises_lccdf = function(y, mu, kappa) log1p(-st_von_mises_below(y, mu, kappa)),
+  skew_double_exponential_lcdf = function(y, mu, sigma, tau) {
+    st_skew_double_exponential_below(y, mu, sigma, tau, FALSE)
+  },
+  skew_double_exponential_lccdf = function(y, mu, sigma, tau) {
+    st_skew_double_exponential_below(y, mu, sigma, tau, TRUE)
+  })
+
+stan_rare_totals <- list(
+  poisson_binomial_lpmf = function(y, theta) {
+    st_poisson_binomial(y, theta, function(p, k) log(st_sum_of(p, k)))
+  },
+  poisson_binomial_lcdf = function(y, theta) {
+    st_poisson_binomial(y, theta, function(p, k) log(st_sum_of(p, seq_len(max(k + 1, 0)) - 1)))
+  },
+  poisson_binomial_lccdf = function(y, theta) {
+    st_poisson_binomial(y, theta, function(p, k) {
+      log(st_sum_of(p, setdiff(seq_along(p) - 1, seq_len(max(k + 1, 0)) - 1)))
+    })
+  },
+  dirichlet_multinomial_lpmf = function(n, alpha) {
+    stan_same_size(n, alpha)
+    lgamma(sum(alpha)) + lgamma(sum(n) + 1) - lgamma(sum(n) + sum(alpha)) +
+      sum(lgamma(n + alpha) - lgamma(alpha) - lgamma(n + 1))
+  },
+  multi_gp_cholesky_lpdf = function(y, L, w) {
+    z <- forwardsolve(L, t(y))
+    -0.5 * sum(colSums(z^2) * w) + 0.5 * ncol(y) * sum(log(w)) - nrow(y) * sum(log(diag(L))) -
+      0.5 * length(y) * log(2 * pi)
+  },
+  wishart_cholesky_lpdf = function(L, nu, S) st_wishart_cholesky(L, nu, S, FALSE),
+  inv_wishart_cholesky_lpdf = function(L, nu, S) st_wishart_cholesky(L, nu, S, TRUE),
+  lkj_cov_lpdf = function(y, mu, sigma, eta) {
+    scale <- st_root(diag(y))
+    sum(stats::dlnorm(scale, mu, sigma, log = TRUE)) +
+      (eta - 1) * st_log_det_spd(y / outer(scale, scale)) + st_lkj_constant(eta, nrow(y))
+  })
+
+stan_rare_random <- list(
+  poisson_binomial_rng = function(theta) sum(stats::rbinom(length(theta), 1, theta)),
+  beta_neg_binomial_rng = function(r, alpha, beta) {
+    n <- max(lengths(list(r, alpha, beta)))
+    stats::rnbinom(n, r, stats::rbeta(n, alpha, beta))
+  },
+  multinomial_logit_rng = function(beta, n) {
+    as.vector(stats::rmultinom(1L, n, exp(beta - max(beta))))
+  },
+  dirichlet_multinomial_rng = function(alpha, n) {
+    as.vector(stats::rmultinom(1L, n, st_random_dirichlet(alpha)))
+  },
+  loglogistic_rng = function(alpha, beta) {
+    alpha * exp(stats::rlogis(max(lengths(list(alpha, beta)))) / beta)
+  },
+  skew_double_exponential_rng = function(mu, sigma, tau) {
+    n <- max(lengths(list(mu, sigma, tau)))
+    left <- stats::runif(n) < tau
+    mu + sigma * stats::rexp(n) / 2 * ifelse(left, -1 / (1 - tau), 1 / tau)
+  },
+  multi_student_t_cholesky_rng = function(nu, mu, L) {
+    mu + st_random_normal(rep(0, length(mu)), L) / sqrt(stats::rchisq(1, nu) / nu)
+  },
+  wishart_cholesky_rng = function(nu, S) t(chol(stats::rWishart(1L, nu, tcrossprod(S))[, , 1L])),
+  inv_wishart_cholesky_rng = function(nu, S) {
+    t(chol(solve(stats::rWishart(1L, nu, solve(tcrossprod(S)))[, , 1L])))
+  },
+  poisson_log_glm_rng = function(x, alpha, beta) {
+    eta <- st_linear(x, alpha, beta)
+    stats::rpois(length(eta), exp(eta))
+  })
