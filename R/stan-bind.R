@@ -170,10 +170,14 @@ stan_density_body <- function(code, first, result) {
 
 # The log density as a function of the unconstrained vector, or of the parameters, to be traced.
 stan_vector_function <- function(state, code, jacobian = TRUE) {
+  total <- if (jacobian) quote(.target + .jacobian) else quote(.target)
   body <- stan_density_body(code, stan_parameter_code(state$parameters, code$traced_cx),
-                            if (jacobian) quote(.target + .jacobian) else quote(.target))
+                            call("st_bounded", total))
   as.function(c(alist(.u = ), body), envir = state$traced)
 }
+
+# Where the density is unbounded, points are rejected, as starts are in Stan.
+st_bounded <- function(value) cl_ifelse(value < Inf, value, NaN)
 
 stan_named_function <- function(state, code) {
   names <- vapply(state$parameters, `[[`, "", "name")

@@ -28,7 +28,7 @@ d <- transform(d, y = eta + rnorm(n, 0, 0.7), y2 = eta / 2 + rnorm(n), positive 
                count = rpois(n, exp(eta)), hits = rbinom(n, 12, plogis(eta)),
                level = cut(eta + rlogis(n), c(-Inf, -1, 0, 1, Inf), labels = FALSE),
                kind = factor(sample(c("A", "B", "C"), n, TRUE)), angle = 2 * atan(rnorm(n)),
-               time = 0.3 + rexp(n), choice = rbinom(n, 1, 0.6), event = rep(0:1, 30),
+               time = 3 + rexp(n), choice = rbinom(n, 1, 0.6), event = rep(0:1, 30),
                low = eta - 1, high = eta + 1)
 d <- transform(d, positive = positive * rgamma(n, 5, 5), zeros = count * rbinom(n, 1, 0.7),
                gaps = positive * rbinom(n, 1, 0.8),
@@ -249,6 +249,9 @@ check_model <- function(name) {
   row
 }
 
+# Errors by which brms says that it has no such method, or that another package is needed.
+not_there <- "install the|^Cannot |requires numeric"
+
 sampled <- function(arguments) {
   draw <- function(f, ...) suppressWarnings(suppressMessages(do.call(f, c(arguments, list(...)))))
   took <- seconds(fit <- draw(cl_brm, chains = 2, iter = 300, seed = 1, refresh = 0))
@@ -257,15 +260,18 @@ sampled <- function(arguments) {
     tryCatch(utils::capture.output(suppressWarnings(suppressMessages(force(code)))),
              error = function(e) failed <<- c(failed, paste0(what, ": ", conditionMessage(e))))
   }
+  one <- if (inherits(fit$formula, "mvbrmsformula")) fit$formula$responses[1L] # of several
   tried("print", print(fit))
   if (nrow(fit$ranef) > 0L) tried("ranef", brms::ranef(fit))
-  tried("posterior_predict", brms::posterior_predict(fit, ndraws = 20))
-  if (!identical(arguments$sample_prior, "only")) tried("loo", brms::loo(fit))
-  if (length(all.vars(fit$formula$formula)) > 1L) {
-    tried("conditional_effects", brms::conditional_effects(fit, ndraws = 20))
-  }
-  if (length(failed) > 0L) stop(paste(failed, collapse = "; "))
-  sprintf("%.1f s to sample", took)
+  tried("posterior_predict", brms::posterior_predict(fit, ndraws = 20, resp = one))
+  if (!identical(arguments$sample_prior, "only")) tried("loo", brms::loo(fit, resp = one))
+  tried("conditional_effects", if (nrow(fixef(fit)) > 1L) {
+    brms::conditional_effects(fit, ndraws = 20, resp = one)
+  })
+  absent <- grepl(not_there, sub("^[a-z_]*: ", "", failed))
+  if (!all(absent)) stop(paste(failed[!absent], collapse = "; "))
+  absent <- if (any(absent)) paste(", without", toString(sub(":.*", "", failed[absent])))
+  paste0(sprintf("%.1f s to sample", took), absent)
 }
 
 chosen <- grep(pattern, names(models), value = TRUE, perl = TRUE)

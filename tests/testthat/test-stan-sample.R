@@ -159,3 +159,12 @@ test_that("draws that generated quantities reject are NaN there", {
   draws <- as.array(fit)
   expect_identical(is.nan(draws[, 1, "z[1]"]), draws[, 1, "a"] < 0)
 })
+
+test_that("points of infinite density are rejected", {
+  b <- cl_stan(code = "parameters { real a; } model { a ~ std_normal();
+               if (a > 0.5) target += positive_infinity(); }")()
+  expect_equal(as.vector(b$unconstrained(0.2)), dnorm(0.2, log = TRUE))
+  expect_true(is.nan(b$unconstrained(0.7)))
+  fit <- suppressWarnings(cl_sample(b, chains = 2, warmup = 100, iter = 100, seed = 1, refresh = 0))
+  expect_true(all(as.matrix(fit) <= 0.5))
+})
