@@ -213,7 +213,9 @@ is_asked_for <- function(op) isTRUE(threshold_option()[op] >= 0)
 # ---- running ------------------------------------------------------------------------------------
 
 # `run(where)` on the engine that where_for() has chosen; on the host if kernels are missing.
-on_engine <- function(where, run) {
+# `whole`: run() makes all matrices that it works on, and ends with numbers: kernels for all that it
+# does are asked for at once, and not only those of its first operation that lacks some.
+on_engine <- function(where, run, whole = FALSE) {
   op <- attr(where, "op")
   if (is.null(op)) return(run(where))
   to <- as.integer(where)
@@ -225,7 +227,7 @@ on_engine <- function(where, run) {
     return(value)
   }
   if (to >= 0L && !(op %in% session$waits && count_building() > 0L)) {
-    tried <- try_device(op, run_timed, to)
+    tried <- try_device(op, run_timed, to, whole)
     if (!is.null(tried)) return(tried[[1L]]$value)
   }
   done <- run_timed(-1L)
@@ -237,7 +239,7 @@ on_engine <- function(where, run) {
 # .Call of an entry, the first of `...`, whose last argument is the engine.
 call_on <- function(where, ...) {
   if (is.null(attr(where, "op"))) return(.Call(..., where))
-  on_engine(where, function(where) .Call(..., where))
+  on_engine(where, function(where) .Call(..., where), TRUE)
 }
 
 # A fit, or another call that asks for its engine in several places: one engine for all of them.
@@ -272,10 +274,10 @@ movable <- function(place, make, take) {
     on.exit(if (!done) do.call(hold, before)) # the device lacks kernels
     if (!identical(where, at)) hold(make(where), where)
     value <- evaluate()
-    done <- TRUE
-    moves <<- where < 0L
+    done <- !.Call(r_beside_lacks)
+    if (done) moves <<- where < 0L
     value
-  })
+  }, is.null(at) || at < 0L)
   # before `times` evaluations that do not go through run()
   settle <- function(times) {
     if (moves && isTRUE(attr(place(times), "waits"))) build(place(times))
@@ -291,9 +293,9 @@ is_on_device <- function(op, size) {
 
 # list(value) of `run(where)` on a device if its kernels stand, else NULL: threads build them then.
 # An attempt leaves R's random numbers as they were.
-try_device <- function(op, run, where = current_device()) {
+try_device <- function(op, run, where = current_device(), whole = FALSE) {
   seed <- globalenv()$.Random.seed
-  value <- ask_device(op, run, where)
+  value <- ask_device(op, run, where, whole)
   if (is.null(value)) {
     if (is.null(seed)) {
       if (!is.null(globalenv()$.Random.seed)) rm(".Random.seed", envir = globalenv())
@@ -308,15 +310,17 @@ try_device <- function(op, run, where = current_device()) {
   value
 }
 
-ask_device <- function(op, run, where) {
-  before <- .Call(r_beside_begin, TRUE)
+ask_device <- function(op, run, where, whole) {
+  before <- .Call(r_beside_begin, 1L + whole)
   on.exit(.Call(r_beside_end, before))
   stop_building_at_exit()
-  base::tryCatch(list(run(where)), statcl_building = function(e) NULL,
-                 statcl_error_build = function(e) {
-                   session$refused[[op]] <- conditionMessage(e)
-                   NULL
-                 })
+  base::tryCatch({
+    value <- list(run(where))
+    if (!.Call(r_beside_lacks)) value
+  }, statcl_building = function(e) NULL, statcl_error_build = function(e) {
+    session$refused[[op]] <- conditionMessage(e)
+    NULL
+  })
 }
 
 # The number of programs that threads build now.

@@ -266,14 +266,20 @@ SEXP r_builds(void) {
   return result;
 }
 
-/* Kernels built beside the work (base/device.h). */
+/* Kernels built beside the work (base/device.h); 2: for a call whose matrices are all its own. */
 SEXP r_beside_begin(SEXP on) {
-  return Rf_ScalarLogical(scl_device_beside_begin(Rf_asLogical(on) == TRUE));
+  const bool before = scl_device_beside_begin(Rf_asInteger(on) > 0);
+  if (Rf_asInteger(on) > 1 && !before) scl_device_beside_whole();
+  return Rf_ScalarLogical(before);
 }
 
 SEXP r_beside_end(SEXP before) {
   scl_device_beside_end(Rf_asLogical(before) == TRUE);
   return R_NilValue;
+}
+
+SEXP r_beside_lacks(void) {
+  return Rf_ScalarLogical(scl_device_beside_lacks());
 }
 
 SEXP r_beside_count(void) {

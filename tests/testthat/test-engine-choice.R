@@ -197,3 +197,28 @@ test_that("a compiled function moves to a device before it is sampled", {
   expect_identical(environment(f)$where, test_device())
   expect_equal(on_device(f(a = 1, b = 2)), host)
 })
+
+test_that("the first attempt asks for the kernels of the whole call", {
+  require_device()
+  in_new_session(c(
+    "own <- asNamespace('statcl')",
+    "session <- own$session",
+    sprintf("session$default <- %dL", test_device()),
+    sprintf("session$tuned[['%s']] <- c(chol = 2, gp = 2)", test_device_id()),
+    sprintf("stopifnot(nrow(cl_devices()) > 0L, is.null(.Call(own$r_sync, %dL)))", test_device()),
+    "session$owed <- list(chol = 100, gp = 100)",
+    "calls_until <- function(op, run) {",
+    "  for (k in 1:20) {",
+    "    stopifnot(all.equal(run(), with_cl(run(), engine = 'host'), tolerance = 1e-8))",
+    "    while (own$count_building() > 0L) Sys.sleep(0.01)",
+    "    if (own$is_built(op)) return(k)",
+    "  }",
+    "}",
+    "a <- crossprod(sin(outer(1:150, 1:150))) + diag(150)",
+    "k <- calls_until('chol', function() cl_chol(a))",
+    "programs <- .Call(own$r_builds)[[1L]]",
+    "stopifnot(k == 2L, c('cholesky', 'transfer') %in% programs)",
+    "f <- cl_gp_likelihood(sin(1:80), cbind(1:80), k_exp_quad())",
+    "k <- calls_until('gp', function() as.numeric(f(c(sd = 1, lengthscale = 3, noise = 0.1))))",
+    "stopifnot(k <= 4L)"))
+})

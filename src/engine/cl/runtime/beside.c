@@ -11,7 +11,7 @@
 
 enum { MOST_ASKED = 48, MOST_READY = 96, LOOK_EVERY_US = 2000, LABEL = 40 };
 
-static _Thread_local bool asks;
+static _Thread_local bool asks, whole, lacks;
 
 typedef struct {
   scl_cl_context *cl;
@@ -32,6 +32,15 @@ static struct {
 
 bool scl_cl_asks(void) {
   return asks;
+}
+
+bool scl_cl_goes_on(void) {
+  lacks = lacks || whole;
+  return whole;
+}
+
+scl_status scl_cl_building(void) {
+  return scl_fail(SCL_E_BUILDING, "kernels are being built");
 }
 
 /* ---- what is ready --------------------------------------------------------------------------- */
@@ -120,14 +129,23 @@ scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count)
     }
     build[i].program = build[i].kept = NULL;
   }
-  return scl_fail(SCL_E_BUILDING, "kernels are being built");
+  return scl_cl_building();
 }
 
 /* ---- the mode and the threads ---------------------------------------------------------------- */
 bool scl_device_beside_begin(bool on) {
   const bool before = asks;
   asks = on && !scl_thread_shares();
+  if (!before) whole = lacks = false;
   return before;
+}
+
+void scl_device_beside_whole(void) {
+  whole = asks;
+}
+
+bool scl_device_beside_lacks(void) {
+  return lacks;
 }
 
 static void launch(void) {
@@ -141,6 +159,7 @@ static void launch(void) {
 
 void scl_device_beside_end(bool before) {
   asks = before;
+  if (!asks) whole = lacks = false;
   if (!asks && !is_building() && beside.count > 0) launch();
 }
 

@@ -187,6 +187,9 @@ scl_status scl_cl_source_read(const char *name, char **out);
 scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
                                 const char *name, cl_program *out);
 
+/* Fails with SCL_E_BUILDING: a number that the host is to have is not there. */
+scl_status scl_cl_building(void);
+
 /* ---- operations (engine/cl/runtime/queue.c)
  * ------------------------------------------------------------ */
 #define SCL_CL_OP_BUFFERS 48
@@ -206,8 +209,8 @@ typedef struct {
   bool writes[SCL_CL_OP_BUFFERS];
   int buffers;
   bool overflow; /* more buffers were declared than there is room for */
-  bool missing;  /* a kernel is not built: nothing is launched, the operation ends with
-                    SCL_E_BUILDING */
+  bool missing;  /* a kernel is not built, or what an operation before it lacks: nothing is
+                    launched, the operation ends with SCL_E_BUILDING */
   bool ordered;
   scl_cl_timing timing;
 } scl_cl_op;

@@ -173,6 +173,7 @@ scl_status scl_cl_finish(scl_context *ctx) {
 void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx) {
   memset(op, 0, sizeof *op);
   op->cl = (scl_cl_context *)ctx;
+  op->missing = scl_device_beside_lacks();
   op->start = op->cl->enqueued[op->queue]; /* no commands, if the operation is never ordered */
 }
 
@@ -306,8 +307,8 @@ static void leave_count(scl_cl_op *op, int i) {
 }
 
 scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
-  if (op->missing && status != SCL_E_INTERRUPT)
-    status = scl_fail(SCL_E_BUILDING, "kernels are being built");
+  if (op->missing && status != SCL_E_INTERRUPT && (status != SCL_OK || !scl_cl_goes_on()))
+    status = scl_cl_building();
   release_waits(op);
   if (op->cl->enqueued[op->queue] == op->start) return status;
   for (int i = 0; i < op->buffers; i++) leave_count(op, i);

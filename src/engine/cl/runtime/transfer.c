@@ -339,6 +339,12 @@ static scl_status receive_spans(transfer *t) {
   return SCL_OK;
 }
 
+/* The content is not there: asks for the kernels that pack the results of most calls. */
+static scl_status ask_transfer(transfer *t) {
+  const scl_status status = scl_cl_program_need(t->cl, SCL_CL_PROGRAM_transfer);
+  return status == SCL_OK ? scl_cl_building() : status;
+}
+
 scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, scl_wait wait,
                            double *data, size_t ld) {
   if (src.nrow == 0 || src.ncol == 0) return SCL_OK;
@@ -347,7 +353,7 @@ scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, scl_w
   t.copy.to = data;
   t.copy.ld = ld;
   SCL_GO(begin_transfer(&t, view));
-  SCL_GO(receive_spans(&t));
+  SCL_GO(scl_device_beside_lacks() ? ask_transfer(&t) : receive_spans(&t));
 done:
   return end_transfer(&t, status);
 }
