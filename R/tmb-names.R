@@ -72,6 +72,13 @@ tmb_dmvnorm <- function(x, mu = 0, Sigma, log = FALSE, scale = 1) {
 }
 
 tmb_dgmrf <- function(x, mu = 0, Q, log = FALSE, scale = 1) {
+  if (is_sparse(Q)) {
+    d <- tmb_scaled(x, mu, scale)
+    d <- if (is.null(dim(d))) matrix_of(d, 1L, length(d)) else d
+    squares <- if (is_traced(d)) traced_product(d, Q, 0L) * d else as.matrix(d %*% Q) * d
+    value <- (sparse_log_det(Q) - ncol(Q) * base::log(2 * pi) - linear("rowSums", squares)) / 2
+    return(tmb_result(value - tmb_log_scale(x, scale), log))
+  }
   if (!is_traced(Q)) Q <- as.matrix(Q)
   value <- dmvnorm_formula(tmb_scaled(x, mu, scale), 0, precision = Q, log = TRUE)
   tmb_result(value - tmb_log_scale(x, scale), log)

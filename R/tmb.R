@@ -9,7 +9,8 @@
 #'
 #' In the objective these names have RTMB's meaning, without being attached: `getAll()`, `OBS()`
 #' (which returns its argument), `REPORT()`, `ADREPORT()`, `AD()`, `ADoverload()` (which is not
-#' needed), `x %~% dnorm(mu, sd)`, `dmvnorm(x, mu, Sigma)`, `dgmrf()` (with a dense matrix),
+#' needed), `x %~% dnorm(mu, sd)`, `dmvnorm(x, mu, Sigma)`, `dgmrf()` (its
+#' precision is dense, or sparse data),
 #' `dautoreg()`, `dbinom_robust()`, `dnbinom2()`, `dnbinom_robust()`, `dlgamma()`, `logspace_add()`
 #' and `logspace_sub()`. For everything else see [cl_gradient()].
 #'

@@ -40,6 +40,7 @@ product_dims <- function(x, y, kind) {
 }
 
 traced_product <- function(x, y, kind) {
+  if (is_sparse(x) || is_sparse(y)) return(sparse_product(x, y, kind))
   x <- trace_operand(x)
   y <- trace_operand(y)
   dims <- product_dims(x, y, kind)
@@ -53,9 +54,8 @@ traced_product <- function(x, y, kind) {
   if (k == 0L) return(matrix(0, m, n))
   result <- record("matmul", "", c(node_of(x), node_of(y)), c(m, k, n, kind == 1L, kind == 2L),
                    m * n, c(m, n))
-  rows <- if (is.list(x$names)) x$names[[1L + (kind == 1L)]]
-  columns <- if (is.list(y$names)) y$names[[2L - (kind == 2L)]]
-  named(result, list(rows, columns))
+  named(result, list(if (is.list(x$names)) x$names[[1L + (kind == 1L)]],
+                     if (is.list(y$names)) y$names[[2L - (kind == 2L)]]))
 }
 
 traced_outer <- function(X, Y, FUN = "*", ...) {

@@ -21,7 +21,8 @@
 #'   `cumprod`, `gamma`, `lgamma`, `beta`, `choose` and their relatives, `besselK` (whose order is
 #'   data), `pmin`, `pmax`, `ifelse`, [cl_ifelse()], [cl_inv_logit()] and the functions documented
 #'   with it, [cl_log_sum_exp()], [cl_softmax()];
-#' - `%*%`, `crossprod`, `tcrossprod`, `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
+#' - `%*%`, `crossprod`, `tcrossprod` (also with a sparse matrix of the package Matrix as data),
+#'   `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
 #'   [cl_tri_inverse()], `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; above order
 #'   128 these are computed on the host even if a device is in use, where a Cholesky factor is
 #'   faster);

@@ -227,6 +227,15 @@ static void add_product(bool transposed, size_t m, size_t n, size_t k, double si
 
 /* z, c x c with leading dimension m: the inverse of l l'. w: room for c x c. */
 static void invert_own(const double *l, size_t m, size_t c, double *z, double *w) {
+  if (is_large(c, c)) {
+    for (size_t j = 0; j < c; j++) memcpy(z + j * (m + 1), l + j * (m + 1), (c - j) * sizeof *z);
+    blas.trtri('L', (int)c, z, (int)m);
+    blas.lauum('L', (int)c, z, (int)m);
+    for (size_t j = 0; j < c; j++) {
+      for (size_t i = j + 1; i < c; i++) z[j + i * m] = z[i + j * m];
+    }
+    return;
+  }
   memset(w, 0, c * c * sizeof *w);
   for (size_t j = 0; j < c; j++) w[j * (c + 1)] = 1.0;
   solve_right(l, m, c, w, c); /* l^-1 */

@@ -19,6 +19,8 @@ typedef struct {
   void (*trsm)(char side, char uplo, char trans, int m, int n, double alpha, const double *a,
                int lda, double *b, int ldb);
   int (*potrf)(char uplo, int n, double *a, int lda);
+  void (*lauum)(char uplo, int n, double *a, int lda);
+  int (*trtri)(char uplo, int n, double *a, int lda);
 } scl_sparse_blas;
 void scl_sparse_set_blas(const scl_sparse_blas *blas);
 

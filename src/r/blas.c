@@ -15,6 +15,6 @@
 
 void r_blas_set(void) {
   scl_host_set_blas(&fortran_blas);
-  scl_sparse_set_blas(&(scl_sparse_blas){gemm, syrk, trsm, potrf});
+  scl_sparse_set_blas(&(scl_sparse_blas){gemm, syrk, trsm, potrf, lauum, trtri});
   scl_context_set_complete(scl_context_host());
 }

@@ -32,7 +32,7 @@ void dsyev_(const char *, const char *, const int *, double *, const int *, doub
 
 void test_set_blas(void) {
   scl_host_set_blas(&fortran_blas);
-  scl_sparse_set_blas(&(scl_sparse_blas){gemm, syrk, trsm, potrf});
+  scl_sparse_set_blas(&(scl_sparse_blas){gemm, syrk, trsm, potrf, lauum, trtri});
   scl_context_set_complete(scl_context_host());
 }
 
