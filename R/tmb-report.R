@@ -3,12 +3,15 @@
 #' @rdname cl_tmb
 #' @param quantities Whether standard errors of `ADREPORT()`ed quantities and of random effects are
 #'   computed.
+#' @param joint Whether the result has the element `jointPrecision`, the inverse of the covariance
+#'   matrix of parameters and random effects together: sparse if the package Matrix is installed.
 #' @export
-cl_sdreport <- function(obj, par = NULL, quantities = TRUE) {
+cl_sdreport <- function(obj, par = NULL, quantities = TRUE, joint = FALSE) {
   if (!inherits(obj, "cl_tmb")) {
     abort_argument("obj", sprintf("'obj' must be a value of cl_tmb(), not %s", describe(obj)))
   }
   check_flag(quantities, "quantities")
+  check_flag(joint, "joint")
   o <- environment(obj$fn)$o
   theta <- if (is.null(par)) as.double(o$best_par) else check_tmb_point(o, par, "par")
   if (length(o$random) > 0L) require_mode(o, theta, "par")
@@ -20,6 +23,7 @@ cl_sdreport <- function(obj, par = NULL, quantities = TRUE) {
     statcl_warning("hessian", "the Hessian is not positive definite: standard errors are NaN")
   }
   if (quantities) result <- c(result, tmb_quantities(o, theta, unname(cov)))
+  if (joint) result$jointPrecision <- joint_precision(o, theta, unname(cov))
   structure(result, class = "cl_sdreport", form = list(
     layout = o$layout, active = o$point$values, fixed = o$fixed, random = o$random,
     reported = if (quantities) o$notes$adreport))
@@ -71,6 +75,38 @@ tmb_quantities <- function(o, theta, cov) {
   c(result, list(par.random = stats::setNames(z[o$random], o$names[o$random]),
                  diag.cov.random = effects_variances(o, mode$step$factor) +
               rowSums((moves %*% cov) * moves)))
+}
+
+# With H the Hessian of the random effects and C its columns by theta:
+# H      C
+# C'     cov^-1 + C' H^-1 C
+joint_precision <- function(o, theta, cov) {
+  fixed <- safe_inverse(cov)
+  if (length(o$random) == 0L) return(structure(fixed, dimnames = list(o$names, o$names)))
+  mode <- require_mode(o, theta, "par")
+  cross <- tmb_hessian(o, mode$z, o$fixed, o$random)
+  fixed <- fixed + crossprod(cross, effects_solve(o, mode$step$factor, cross))
+  s <- tmb_sparse(o)
+  h <- if (is.null(s)) as.vector(tmb_hessian(o, mode$z, o$random, o$random)) else mode$step$factor$h
+  row <- if (is.null(s)) rep(seq_along(o$random), length(o$random)) else s$row + 1L
+  column <- if (is.null(s)) rep(seq_along(o$random), each = length(o$random)) else s$column + 1L
+  q <- length(o$random)
+  p <- length(o$fixed)
+  low <- row >= column
+  at <- rbind(cbind(row, column)[low, ], cbind(q + rep(seq_len(p), each = q), rep(seq_len(q), p)),
+              q + which(lower.tri(fixed, TRUE), arr.ind = TRUE))
+  values <- c(h[low], cross, fixed[lower.tri(fixed, TRUE)])
+  place <- c(o$random, o$fixed) # of each row
+  i <- pmax(place[at[, 1L]], place[at[, 2L]])
+  j <- pmin(place[at[, 1L]], place[at[, 2L]])
+  names <- list(o$names, o$names)
+  if (requireNamespace("Matrix", quietly = TRUE)) {
+    return(Matrix::sparseMatrix(i, j, x = values, dims = rep(p + q, 2L), symmetric = TRUE,
+                                dimnames = names))
+  }
+  dense <- matrix(0, p + q, p + q, dimnames = names)
+  dense[cbind(i, j)] <- dense[cbind(j, i)] <- values
+  dense
 }
 
 # Derivatives of the reported quantities with respect to all active parameters, one row each: the

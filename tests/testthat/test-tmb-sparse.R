@@ -125,6 +125,32 @@ test_that("patterns of many kinds give what dense blocks give", {
                    c("u", "v"), length(statcl:::tmb_sparse(state_of(obj))$row), 0.4)
 })
 
+test_that("the joint precision is the inverse of what the standard errors say", {
+  n <- 8
+  y <- sin(1:n) + (1:n) / 5
+  f <- function(p) {
+    getAll(p)
+    u[-1] %~% dnorm(r * u[-n], exp(s))
+    u[1] %~% dnorm(0, 1)
+    r %~% dnorm(0.5, 0.5)
+    s %~% dnorm(0, 1)
+    y %~% dnorm(u, 0.5)
+  }
+  start <- list(s = 0, u = numeric(n), r = 0.2)
+  sparse <- cl_tmb(f, start, random = "u")
+  best <- nlminb(sparse$par, sparse$fn, sparse$gr)$par
+  one <- cl_sdreport(sparse, best, joint = TRUE)
+  v <- solve(as.matrix(one$jointPrecision))
+  expect_identical(colnames(one$jointPrecision), c("s", rep("u", n), "r"))
+  expect_equal(v[c(1, n + 2), c(1, n + 2)], one$cov.fixed, tolerance = 1e-10)
+  expect_equal(unname(diag(v)[1 + 1:n]), one$diag.cov.random, tolerance = 1e-10)
+  other <- cl_sdreport(by_blocks(f, start, random = "u"), best, joint = TRUE)
+  expect_equal(as.matrix(other$jointPrecision), as.matrix(one$jointPrecision), tolerance = 1e-6)
+  alone <- cl_sdreport(cl_tmb(function(p) (p$a - 1)^2, list(a = 0.9)), joint = TRUE)
+  expect_equal(alone$jointPrecision, matrix(2, 1, 1, dimnames = list("a", "a")), tolerance = 1e-6)
+  expect_fault(cl_sdreport(sparse, best, joint = 1), "argument", argument = "joint")
+})
+
 test_that("recursions whose steps are recorded have a sparse Hessian too", {
   n <- 12
   y <- sin(1:n)
