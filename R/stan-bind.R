@@ -51,7 +51,7 @@ stan_known_sizes <- function(program) {
   Filter(is.list, found)
 }
 
-# The statements that hold others.
+# Kinds of nodes that contain statements.
 stan_holders <- c("block", "profile", "for", "foreach", "while", "if", "else_if", "function")
 
 # Transformed parameters outside their declared bounds have density zero.

@@ -241,7 +241,7 @@ stan_known_value <- function(x, name) {
   x
 }
 
-# Functions of several values of one size.
+# Functions by element of several arguments, which have one size.
 stan_by_elements <- c("fdim", "fmin", "fmax", "fmod", "hypot", "atan2", "beta", "lbeta", "lchoose",
                       "binomial_coefficient_log", "gamma_p", "gamma_q", "log_falling_factorial",
                       "log_rising_factorial", "log_modified_bessel_first_kind", "lmultiply",
@@ -250,11 +250,11 @@ stan_by_elements <- c("fdim", "fmin", "fmax", "fmod", "hypot", "atan2", "beta", 
                       "modified_bessel_second_kind", "falling_factorial", "rising_factorial",
                       "fma", "inc_beta", "log_sum_exp")
 
-# Functions that stand for operators.
+# Functions that do what operators do.
 stan_operator_names <- c(add = "+", subtract = "-", multiply = "*", divide = "/",
                          elt_multiply = ".*", elt_divide = "./", modulus = "%")
 
-# The name of what a function does for these types, where R's values do not tell them apart.
+# The name of the R function for arguments of these types, where R's values do not show the type.
 stan_variant <- function(name, types) {
   is <- function(k, ...) types[[k]]$depth == 0L && types[[k]]$base %in% c(...)
   row <- length(types) > 0L && is(1L, "row_vector")

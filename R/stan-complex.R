@@ -20,7 +20,8 @@ stan_put_both <- function(x, value, f) {
   stan_complex(f(stan_re(x), stan_re(value)), f(stan_im(x), stan_im(value)))
 }
 
-# f of the real parts and of the imaginary parts of those arguments that `split` names.
+# A complex number: f of the real parts, and f of the imaginary parts, of the arguments that `split`
+# names; other arguments are the same for both.
 stan_split <- function(f, split, ...) {
   args <- list(...)
   part <- function(of) {
@@ -86,7 +87,7 @@ stan_complex_code <- function(e, cx) {
               stan_exprs(e$args, cx))))
 }
 
-# The name by which messages know the value of an expression.
+# The name of an expression's value in messages.
 stan_part_name <- function(e) if (e$kind == "var") e$name else ".z"
 
 stan_complex_index <- function(e, cx) {
@@ -147,7 +148,7 @@ stan_complex_call <- function(e, cx) {
 
 # ---- arithmetic ----------------------------------------------------------------------------------
 
-# Whether R's own functions of complex numbers can be taken.
+# Whether R's own functions of complex numbers can be used.
 st_c_plain <- function(...) {
   !any(vapply(list(...), function(x) is_traced(stan_re(x)) || is_traced(stan_im(x)), NA))
 }

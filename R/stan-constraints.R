@@ -44,7 +44,7 @@ st_constrain <- function(u, spec, lower = -Inf, upper = Inf, offset = 0, multipl
   list(st_arrange(all, spec$outer, spec$inner), jacobian)
 }
 
-# A bound of data that is infinite is none.
+# An infinite bound of data is no bound.
 st_range <- function(x, lower, upper) {
   none <- function(bound) !is_traced(bound) && all(is.infinite(bound))
   if (none(lower) && none(upper)) return(list(x, 0))
@@ -103,7 +103,7 @@ st_zero_sum <- function(u, inner) {
   list(st_zero_basis(inner[1L]) %*% tcrossprod(u, st_zero_basis(inner[2L])), 0)
 }
 
-# Where the elements of a lower triangle by rows are by columns.
+# Positions in a lower triangle by columns, in the order of its elements by rows.
 st_by_columns <- function(n, diagonal) {
   at <- matrix(0, n, n)
   keep <- upper.tri(at, diagonal)
@@ -155,7 +155,7 @@ st_stochastic <- function(u, inner, margin) {
   parts <- vector("list", n)
   jacobian <- 0
   for (i in seq_len(n)) {
-    # numbers of a row of unconstrained ones are apart
+    # the unconstrained numbers are stored by columns, so those of a row are not adjacent
     at <- if (margin == 2L) (i - 1L) * k + seq_len(k) else i + n * (seq_len(k) - 1L)
     one <- st_simplex(u[at])
     parts[[i]] <- one[[1L]]

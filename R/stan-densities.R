@@ -207,8 +207,8 @@ st_log_bessel_i0 <- function(k) {
   k + log(total / 400)
 }
 
-# The time of a Wiener process with drift from the share beta of alpha to alpha, before 0. Both
-# series are exact; each is summed where it converges in few terms.
+# The time at which a Wiener process with drift, started at beta alpha, reaches alpha, if it does
+# not reach 0 before. Both series are exact; each is summed where it converges in few terms.
 st_wiener <- function(y, alpha, tau, beta, delta) {
   inside <- y > tau
   time <- cl_ifelse(inside, y - tau, 1)

@@ -67,10 +67,10 @@ stan_terms <- list(
       lgamma(y + phi) - lgamma(phi) + phi * log(phi))
   })
 
-# The observations of a generalised linear model whose design is argument i.
+# The number of observations of a generalised linear model whose design matrix is argument i.
 st_glm_rows <- function(a, i) max(length(a[[1L]]), nrow(st_rows(a[[i]])))
 
-# The same of distributions of vectors and matrices, by which arguments are data.
+# The same terms for distributions of vectors and matrices; `plain`: which arguments are data.
 stan_total_terms <- local({
   rows <- function(...) max(vapply(list(...), function(x) if (is.null(dim(x))) 1L else nrow(x), 1L))
   normal <- function(half_log_det) function(a, plain) {

@@ -74,7 +74,7 @@ st_one_hot <- function(n, k) stan_put(st_zeros(n), 1, TRUE, k)
 # n numbers from a to b; one number is b.
 st_linspaced <- function(n, a, b) if (n == 1) b else seq(a, b, length.out = stan_sizes(n))
 
-# n integers from a on: each is repeated if there are more than those up to b.
+# n integers from a to b in equal steps; each is repeated if there are fewer than n.
 st_linspaced_int <- function(n, a, b) {
   k <- seq_len(stan_sizes(n)) - 1
   if (n > b - a + 1) return(a + k %/% ((n + b - a) %/% (b - a + 1)))

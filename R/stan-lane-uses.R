@@ -9,7 +9,8 @@ lane_declared <- function(statements) {
   }))
 }
 
-# The variables from outside that statements assign; statements of other kinds end the attempt.
+# The variables from outside that statements assign. Other kinds of statements signal
+# cl_stan_no_lanes.
 lane_assigned <- function(statements) {
   found <- character()
   walk <- function(s) {
@@ -71,7 +72,7 @@ lane_flat_index <- function(e) {
   list(base = base, indices = indices)
 }
 
-# The numbers that only take sums: each use is the left side of `x += ...`.
+# The numbers that are sums: each use is the left side of `x += ...`.
 lane_sums <- function(statements, uses, assigned) {
   counts <- integer()
   walk <- function(s) {
@@ -132,8 +133,8 @@ lane_shifted <- function(e, f, var) {
 
 # ---- variables that each iteration fills anew ----------------------------------------------------
 
-# Of the assigned variables those that are filled before they are read, so that each iteration may
-# have its own: a list with NULL for a number, and the size of a vector.
+# The assigned variables that every iteration fills before it reads them, so that each may have its
+# own: a list with NULL for a number, and the size for a vector.
 lane_private <- function(statements, names, var, cx) {
   found <- list()
   for (name in names) {

@@ -110,7 +110,7 @@ lane_short_circuit <- function(e, lx) {
             lapply(names, as.name)))
 }
 
-# The code of the number of lanes; a function that is the same for any number of them has none.
+# The code of the number of lanes. In a function that works for any number of them there is none.
 lane_count <- function(lx) {
   if (!nzchar(lx$var)) no_lanes()
   call("length", as.name(lx$var))
@@ -189,8 +189,8 @@ lane_call <- function(e, lx) {
   call(by_row[[name]], lane_row(e$args[[1L]], lx))
 }
 
-# A call of a function of the program whose arguments differ between lanes: of a copy of it for such
-# arguments, which takes the lanes first.
+# A call of a function of the program whose arguments differ between lanes. It becomes a call of a
+# copy of the function for such arguments, whose first argument is the lanes.
 lane_function_call <- function(e, lx) {
   lanes <- vapply(e$args, lane_depends, NA, lx)
   rank <- vapply(e$args, function(a) stan_rank(a$type), 0L)

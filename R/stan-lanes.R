@@ -5,8 +5,8 @@
 #
 # The rules: a variable from outside that the body assigns is used only by elements with the loop's
 # variable at one and the same place, or is a sum (`x += ...`) that the body does not read. Numbers
-# may be combined by what works element by element; of vectors there are sums and the like. Anything
-# else signals cl_stan_no_lanes, and the loop runs as it is.
+# may be combined by functions that work element by element; vectors also by sums and similar
+# functions, row by row. Anything else signals cl_stan_no_lanes, and the loop runs as it is.
 #
 # A context `lx` is an environment with `cx`, `var`, `locals` (variables of the body), `rows` (those
 # of them that are vectors), `written` (variables from outside and the place of the loop's

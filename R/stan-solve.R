@@ -1,6 +1,6 @@
-# Systems of equations in Stan programs. The solution is searched for with derivatives of no
-# interest; two steps of Newton's method from it, in which it counts as a constant, have the
-# derivatives of the implicit function theorem.
+# Systems of equations in Stan programs. The search for the solution is not differentiated. Two
+# steps of Newton's method follow, in which the solution found counts as a constant: their
+# derivatives are those of the implicit function theorem.
 
 # Numbers whose derivatives count as 0.
 st_constant <- function(x) {

@@ -254,7 +254,7 @@ stan_if <- function(s, cx) {
 }
 
 # Many branches. Which one is taken is found first, in one call: R's own `if` would be nested too
-# deeply. A condition that depends on parameters has the program recorded again.
+# deeply. If a condition depends on parameters, the program is recorded again in each evaluation.
 stan_else_if <- function(s, cx) {
   cx$ids$last <- cx$ids$last + 1L
   taken <- as.name(sprintf(".taken_%d", cx$ids$last))

@@ -266,7 +266,7 @@ stan_truncated <- function(value, norm, y, lower, upper) {
 
 # ---- choices -------------------------------------------------------------------------------------
 
-# `yes` or `no`; of a traced condition both, by element.
+# `yes` or `no`. If the condition is traced, both are computed, and elements chosen.
 stan_either <- function(test, yes, no) {
   if (!is_traced(test)) return(if (isTRUE(test != 0)) yes else no)
   if (identical(yes, no)) return(yes)
@@ -283,7 +283,7 @@ stan_either <- function(test, yes, no) {
   trace_apply("ifelse", test, yes, no)
 }
 
-# Tests and values in turn, and a last value, as many choices in each other.
+# Nested choices: tests and their values in turn, then the value if no test holds.
 stan_chosen <- function(...) {
   last <- ...length()
   open <- integer()
@@ -309,7 +309,7 @@ stan_first <- function(...) {
   0
 }
 
-# The same for the results of functions.
+# stan_either() of the results of functions, which are both called.
 stan_branch <- function(test, yes, no) stan_either(test, yes(), no())
 
 stan_and <- function(a, b) {

@@ -45,9 +45,9 @@ make_program <- function(state, tape, nodes, length, output) {
   make(state$where)
 }
 
-# Counts an evaluation on the host that a device would have finished earlier. When the time lost is
-# worth the build, threads build the kernels, and the program moves to the device once they stand.
-# `x`: the parameters, at which it is tried there.
+# Counts an evaluation on the host that a device would have finished earlier. When the time lost
+# exceeds that of building kernels, threads build them, and the program moves to the device when
+# they are ready. `x`: the parameters at which it is tried there.
 count_evaluation <- function(state, x) {
   state$saved <- state$saved + 1e-6 * state$gain
   if (state$saved < build_begins * build_time(state$cost)) return(invisible())
@@ -66,7 +66,7 @@ count_evaluation <- function(state, x) {
   }
 }
 
-# The program again on another engine.
+# Makes the program again, on another engine.
 make_again <- function(state, where) {
   of <- state$known[[1L]]
   .Call(r_program_make, where, of$nodes, of$data, as.double(sum(lengths(state$like))), of$output)

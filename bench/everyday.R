@@ -50,7 +50,7 @@ least_ms <- function(code, where) {
     (processor_ms() - start) / times
   }
   times <- 1L
-  while (min(run(times), run(times)) * times < 20 && times < 1e5) times <- 4L * times
+  while (min(run(times), run(times)) * times < 50 && times < 1e5) times <- 4L * times
   best <- Inf
   end <- proc.time()[[3]] + 0.5
   for (k in seq_len(1000L)) {

@@ -1,5 +1,6 @@
-/* The whole: views, sums and loops of the recorded tape; then its roots, by height. Roots of one
- * height do not need each other, and those with one signature are put on the new tape together. */
+/* The driver: finds views, sums and loops of the recorded tape, then takes its roots by height.
+ * Roots of one height do not depend on each other; those with one signature become one operation.
+ */
 #include "program/roll.h"
 
 #include <stdlib.h>
@@ -54,8 +55,8 @@ static bool is_put(const scl_roll *r, int v) {
          r->role[v] != SCL_ROLL_READ;
 }
 
-/* What a scan needs can come later in the recorded order than its first results. False if there are
- * no heights, which does not happen. */
+/* This takes several passes, since inputs of a scan may be recorded after its first results. False
+ * if heights do not settle, which does not happen. */
 static bool find_heights(scl_roll *r) {
   bool changed = true;
   for (int pass = 0; pass < r->loops + 3 && changed; pass++) {
@@ -78,7 +79,7 @@ static bool find_heights(scl_roll *r) {
 /* ---- signatures -------------------------------------------------------------------------------
  */
 
-/* How a root is used first: statements of one iteration are told apart by that. */
+/* The first use of a root, which distinguishes the statements of an iteration. */
 static uint64_t use_of(const scl_roll *r, int v) {
   const int user = r->user[v];
   if (user == NONE) return 0;
@@ -145,7 +146,7 @@ static int alike(const entry *e, int first, int count) {
   return n;
 }
 
-/* Short data, of which there is another vector for each iteration, are numbers. */
+/* Short vectors of data, one for each iteration, are read as single numbers. */
 static void read_short_data(scl_roll *r, const entry *e, int count) {
   for (int k = 0; k < count;) {
     const int n = alike(e, k, count);

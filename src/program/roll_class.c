@@ -101,7 +101,8 @@ static int columns_of(const class *c, int k) {
 /* ---- elementwise operations -------------------------------------------------------------------
  */
 
-/* Short vectors element by element, so that what reads one of them is computed with it. */
+/* Short vectors element by element: an operation that reads one element can then be computed in the
+ * same pass. */
 static int apply_short(const class *c) {
   const scl_value *v = scl_roll_value(c->r, c->member[0]);
   int part[SHORT];
@@ -302,7 +303,7 @@ static int by_operands(const void *a, const void *b) {
   return x->order - y->order;
 }
 
-/* How many of what uses the members are different. */
+/* The number of different operations that use the members. */
 static size_t count_users(const class *c) {
   int *number = scl_roll_room(c->r, c->count, sizeof *number);
   if (number == NULL) return c->count;
@@ -316,7 +317,7 @@ static size_t count_users(const class *c) {
 
 enum { MANY_EQUAL = 8 };
 
-/* Whether the elements of one vector, in this order, are read without moving them. */
+/* Whether the elements of a vector can be read in this order without being moved. */
 static bool is_ordered(class *c, const int *rank) {
   scl_roll_source *s = scl_roll_room(c->r, c->count, sizeof *s);
   if (s == NULL) return false;
@@ -340,7 +341,7 @@ static void put_all(class *c) {
   for (size_t i = 0; i < c->count && !together; i++) put_alone(c->r, c->member[i]);
 }
 
-/* Each different operation once, where that pays. */
+/* Computes equal operations once, where that saves time. */
 static void put_different(class *c) {
   equal *e = scl_roll_room(c->r, c->count, sizeof *e);
   equal *once = scl_roll_room(c->r, c->count, sizeof *once);

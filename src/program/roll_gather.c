@@ -280,7 +280,7 @@ size_t scl_roll_count_different(int *x, size_t count) {
   return different;
 }
 
-/* How many values the elements are from. */
+/* The number of values that the elements come from. */
 static size_t count_values(scl_roll *r, const scl_roll_source *s, size_t count) {
   int *value = malloc(count * sizeof *value);
   if (value == NULL) {
@@ -345,7 +345,7 @@ static bool is_plain(const scl_roll *r, int node) {
   return true;
 }
 
-/* The recorded operation on operands that are there. */
+/* Puts the recorded operation on the new tape, on which its operands are. */
 static int repeat(scl_roll *r, int node) {
   const scl_value *v = scl_roll_value(r, node);
   int few[4], *operand = v->operands > 4 ? scl_roll_room(r, (size_t)v->operands, sizeof *few) : few;

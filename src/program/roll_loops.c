@@ -2,12 +2,12 @@
  * The positions that lie on a circle of uses over iterations, or between two such circles, become
  * the step of a scan; everything else is left to roll_class.c.
  *
- * A step stands for all iterations if each operation is the same in all of them and each of its
- * operands is, in all of them, one of
- *   the same element of the same position of the same iteration, or of a fixed number of iterations
- *   ago, except in iterations that have none;
+ * One step stands for all iterations if each position has the same operation in all of them, and
+ * each operand has the same source in all of them:
+ *   an element of another position, in the same iteration or a fixed number of iterations earlier
+ *   (the first iterations, which have no earlier one, read a starting value); or
  *   an element that no position of the step computes.
- * All this is compared, iteration by iteration. */
+ * This is compared iteration by iteration. */
 #include "program/roll_parts.h"
 
 #include <limits.h>
@@ -26,8 +26,8 @@ enum {
   MOST_REFUSED = 8
 };
 enum { MOST_LAG = 16, MOST_NUMBERS = 2000, MOST_PRODUCTS = 4000 };
-/* A scan has so many operations. On the host, where an operation on one number costs as little as a
- * step's, all loops that become none have at most as many. */
+/* The fewest operations of a scan. On the host an operation on one number costs no more than in a
+ * step: there, loops with fewer operations than this, all together, stay as they are. */
 enum { LEAST_WORK = 64, LEAST_HOST_WORK = 5000 };
 
 /* ---- what a window has of a node --------------------------------------------------------------
@@ -104,7 +104,7 @@ static bool find_edges(search *s) {
   return true;
 }
 
-/* Leaves the positions that are on a circle, or on a way from one to another. */
+/* Keeps only the positions that are on a circle, or on a way from one circle to another. */
 static int trim(search *s) {
   const int period = s->l->period;
   int left = 0;
@@ -148,7 +148,7 @@ static void *longer(scl_roll *r, void *list, int used, int *room, size_t size) {
   return next;
 }
 
-/* The number of a state, which is added; NONE on failure. */
+/* The number of a state, which is added if it is new; NONE on failure. */
 static int state_of(search *s, scl_roll_state wanted) {
   scl_roll_loop *l = s->l;
   for (int k = 0; k < l->states; k++) {
@@ -265,7 +265,7 @@ static bool find_inputs(search *s, int b) {
   return true;
 }
 
-/* Whether steps can have these operations, and as many. */
+/* Whether a step may have these operations, and this many. */
 static bool is_small(const search *s) {
   size_t numbers = 0, products = 0;
   for (int b = 0; b < s->l->bodies; b++) {
@@ -441,8 +441,8 @@ static verdict examine_starts(scl_roll *r, int start, int period, int repeats) {
   return CARRIED;
 }
 
-/* The longest loop that begins here; if that is refused, others, such as one whose iterations are
- * several of these. The number of operations that have been dealt with. */
+/* Tries the longest loop that begins here; if it is refused, others, such as one whose iterations
+ * are several of these. Returns the number of operations that need no further attempt. */
 static int try_loops(scl_roll *r, const sequence *q, int start) {
   int period[MOST_TRIES], repeats[MOST_TRIES], tries = 0, best = 0;
   for (int t = q->next[start]; t != NONE && tries < MOST_TRIES; t = q->next[t]) {

@@ -1,4 +1,4 @@
-/* Between the files of src/program/roll*.c.
+/* Shared by the files src/program/roll*.c.
  *
  * Recorded values that only move elements (parts, gathers, concatenations ...) are not computed:
  * views say which elements of which roots they have. A root is any other value. Its place says
@@ -44,10 +44,10 @@ typedef struct {
 /* What becomes of a root. */
 typedef enum {
   SCL_ROLL_ALONE,   /* an operation of its own, or one element of a vector operation */
-  SCL_ROLL_INSIDE,  /* of a sum: its terms are those of the sum */
+  SCL_ROLL_INSIDE,  /* within a sum, which takes over its terms */
   SCL_ROLL_SUM,     /* of many terms */
   SCL_ROLL_SCANNED, /* computed by the steps of a scan */
-  SCL_ROLL_READ     /* data of which there are many: numbers */
+  SCL_ROLL_READ     /* one of many data vectors, read as numbers */
 } scl_roll_role;
 
 /* A carried number of a scan: element `at` of the value at a position, `lag` iterations ago. */
@@ -132,7 +132,7 @@ static inline const scl_value *scl_roll_value(const scl_roll *r, int node) {
 }
 /* Of kind, operation, attributes and lengths, without the operands. */
 uint64_t scl_roll_local_sig(const scl_roll *r, int node);
-/* Of what an operand is an element or a list of elements, whichever these are. */
+/* Of the roots whose elements an operand has, whichever elements these are. */
 uint64_t scl_roll_operand_sig(const scl_roll *r, int node);
 /* The same, exactly. */
 bool scl_roll_same_operation(const scl_roll *r, int a, int b);
@@ -141,7 +141,7 @@ bool scl_roll_same_operation(const scl_roll *r, int a, int b);
 scl_roll_source scl_roll_source_of(scl_roll *r, scl_roll_element e);
 /* The value with these elements; of length 1 if all are one element. */
 int scl_roll_gather(scl_roll *r, scl_roll_source *s, size_t count);
-/* Whether elements of one value are a view of it. */
+/* Whether a view, with steps at up to two levels, reads these elements of one value. */
 bool scl_roll_is_ordered(const scl_roll_source *s, size_t count);
 /* By value and element, for qsort(). */
 int scl_roll_by_source(const void *a, const void *b);

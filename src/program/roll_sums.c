@@ -7,7 +7,7 @@ static bool adds(const scl_roll *r, int v) {
   return w->kind == SCL_VALUE_APPLY && (w->op == SCL_OP_ADD || w->op == SCL_OP_SUB);
 }
 
-/* Operand k of an addition if it is one whose only use this is, else NONE. */
+/* Operand k of an addition if it is itself an addition and has no other use, else NONE. */
 static int inner(const scl_roll *r, int v, int k) {
   const int x = scl_tape_operand(r->from, v, k), root = r->view[x].root;
   if (root == SCL_ROLL_NONE || r->uses[root] != 1 || !adds(r, root)) return SCL_ROLL_NONE;
@@ -32,7 +32,7 @@ static int longer(const scl_roll *r, const int *chain, int v, int *k) {
   return n > m ? b : m > 0 ? a : SCL_ROLL_NONE;
 }
 
-/* An operation and those of its operands. */
+/* A hash of an operation and of the operations of its operands. */
 static uint64_t shape_of(const scl_roll *r, int node) {
   const int root = r->view[node].root;
   if (root == SCL_ROLL_NONE) return 0;
@@ -44,7 +44,7 @@ static uint64_t shape_of(const scl_roll *r, int node) {
   return hash;
 }
 
-/* What most terms of the chain look like. */
+/* The hash that most terms of the chain have. */
 static uint64_t usual_shape(const scl_roll *r, const int *chain, int v) {
   uint64_t usual = 0;
   for (int k, votes = 0; v != SCL_ROLL_NONE; v = longer(r, chain, v, &k)) {

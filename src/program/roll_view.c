@@ -44,7 +44,7 @@ scl_roll_element scl_roll_at(const scl_roll *r, int node, size_t k) {
   return (scl_roll_element){v->root, (int)(v->from + k * v->step)};
 }
 
-/* Steps through an operand that is itself a view. */
+/* The view of every `step`-th element of an operand, which may be a view itself. */
 static bool strided(scl_roll *r, int node, int x, size_t from, size_t step) {
   const scl_roll_view *of = &r->view[x];
   if (of->root == SCL_ROLL_NONE) return false;
@@ -88,7 +88,7 @@ static void fill_list(scl_roll *r, int node, scl_roll_element *to) {
   }
 }
 
-/* Whether a value that moves elements is to have a list of them. */
+/* Whether the view of a value that moves elements is kept as a list of them. */
 static bool is_listed(const scl_roll *r, int node) {
   const scl_value *v = scl_roll_value(r, node);
   if (v->length <= SHORT) return true;

@@ -30,7 +30,7 @@ static scl_status check_assignable(scl_stan_checker *c, const scl_stan_node *var
                        variable->name->text, why);
 }
 
-/* The variable that a left side is, or is a part of; NULL: it is none. */
+/* The variable of a left side, which may be a part of it; NULL: there is none. */
 static const scl_stan_node *root_of(const scl_stan_node *node) {
   while (node->kind == SCL_STAN_INDEX_NODE || node->kind == SCL_STAN_TUPLE_GET_NODE) {
     node = node->child[0];

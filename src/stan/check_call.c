@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 
-/* '|' stands after the first argument of densities and the like, and nowhere else. */
+/* Requires '|' after the first argument of densities and distribution functions, and allows it
+ * nowhere else. */
 static scl_status check_bar(scl_stan_checker *c, const scl_stan_node *node, scl_stan_end end) {
   const bool density = end >= SCL_STAN_END_LPDF && end <= SCL_STAN_END_LCCDF;
   const bool bar = (node->flags & SCL_STAN_BAR) != 0;
@@ -21,7 +22,7 @@ static scl_status check_bar(scl_stan_checker *c, const scl_stan_node *node, scl_
 
 /* ---- the program's functions ---------------------------------------------------------------- */
 
-/* SCL_E_STAN if an argument that takes data only is given a value that is differentiated. */
+/* SCL_E_STAN if an argument that must be data is a value that is differentiated. */
 static scl_status check_data_only(scl_stan_checker *c, const scl_stan_node *node, unsigned k) {
   if ((node->child[k]->flags & SCL_STAN_AUTODIFF) == 0) return SCL_OK;
   return scl_stan_fail(c->program, node->child[k]->position,

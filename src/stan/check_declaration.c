@@ -8,7 +8,7 @@ static bool has_integers(const scl_stan_type *type) {
   return false;
 }
 
-/* Whether the variable is one of the program's own, at the top of a block that is no model. */
+/* Whether the variable is declared at the top of a block other than `model`. */
 static bool is_global(const scl_stan_checker *c) {
   return c->level == 0 && c->block != SCL_STAN_FUNCTIONS && c->block != SCL_STAN_MODEL;
 }
@@ -33,7 +33,7 @@ static scl_status check_sizes(scl_stan_checker *c, scl_stan_node *list) {
 static scl_status check_bound(scl_stan_checker *c, scl_stan_node *bound,
                               const scl_stan_type *type) {
   if ((bound->flags & SCL_STAN_CHECKED) == 0) SCL_TRY(scl_stan_check_value(c, bound));
-  bound->flags |= SCL_STAN_CHECKED; /* it may be that of several variables */
+  bound->flags |= SCL_STAN_CHECKED; /* several variables may share it */
   if (scl_stan_promotion(bound->type, type) >= 0) return SCL_OK;
   if (type->base == SCL_STAN_INT) {
     return scl_stan_is_int(bound->type)

@@ -130,7 +130,7 @@ static scl_status check_children(scl_stan_checker *c, scl_stan_node *node, uint3
   return SCL_OK;
 }
 
-/* The type of an expression whose children have theirs. */
+/* The type of an expression, from those of its children. */
 static scl_status check_whole(scl_stan_checker *c, scl_stan_node *node) {
   switch (node->kind) {
   case SCL_STAN_VARIABLE_NODE:

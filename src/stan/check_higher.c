@@ -80,7 +80,7 @@ static scl_status fail_function(scl_stan_checker *c, const scl_stan_node *node, 
                        node->name->text, text, node->child[0]->name->text);
 }
 
-/* The function's name says what it does besides: only what the caller allows. */
+/* The name of a function that is an argument has no suffix; reduce_sum() also takes densities. */
 static scl_status check_function(scl_stan_checker *c, const scl_stan_node *node,
                                  const scl_stan_row *row) {
   const scl_stan_name *name = node->child[0]->name;

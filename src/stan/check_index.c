@@ -1,6 +1,6 @@
 #include "stan/check.h"
 
-/* What a single index leaves of a vector or matrix; SCL_STAN_VOID: it takes none. */
+/* The type of a vector or matrix with a single index; SCL_STAN_VOID: it cannot be indexed. */
 static scl_stan_base element_of(scl_stan_base base) {
   switch (base) {
   case SCL_STAN_VECTOR:
@@ -22,8 +22,8 @@ static bool is_matrix(scl_stan_base base) {
   return base == SCL_STAN_MATRIX || base == SCL_STAN_CMATRIX;
 }
 
-/* What indices have left up to here: an array's dimensions come first, then those of the vector or
- * matrix. */
+/* The value after the indices read so far: an array's dimensions are indexed first, then those of
+ * the vector or matrix. */
 typedef struct {
   unsigned left, kept; /* dimensions of the array: not yet indexed, kept by their index */
   scl_stan_base base;

@@ -51,7 +51,8 @@ scl_status scl_stan_plain_name(scl_stan_checker *c, scl_stan_name *name, scl_sta
 
 enum { IN_TRANSFORMED_DATA = 1, IN_PARAMETERS = 2, IN_MODEL = 4, IN_GENERATED = 8 };
 
-/* Blocks in which functions with an end may be called, and ends of functions that may call them. */
+/* For each suffix of a name (_lp, _rng, ...): the blocks in which such functions may be called, and
+ * the suffixes of functions that may call them. */
 static const struct {
   unsigned blocks;
   scl_stan_end callers[4];

@@ -80,7 +80,7 @@ static scl_status power(scl_stan_checker *c, const scl_stan_type *a, const scl_s
   return scl_stan_library_result(c->program, pow, &arguments, NULL, out);
 }
 
-/* Operators of scalars alone: whether they take these. */
+/* Whether operators that take scalars only can have these operands. */
 static bool takes(type_rule rule, scl_stan_base a, scl_stan_base b) {
   const scl_stan_base higher = a > b ? a : b;
   if (rule == WHOLE) return higher == SCL_STAN_INT;

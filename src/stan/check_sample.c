@@ -8,11 +8,11 @@ typedef struct {
   const scl_stan_type **types; /* the variate, then the arguments */
   unsigned count;
   const scl_stan_function *user;
-  bool known; /* a function of that name is there, whatever it takes */
+  bool known; /* there is a function of that name, with whatever arguments */
   bool fits;
 } sampled;
 
-/* Looks for the distribution's function with an end. */
+/* Looks for the distribution's function with this suffix. */
 static scl_status find(scl_stan_checker *c, const scl_stan_node *node, scl_stan_end end,
                        sampled *s) {
   char text[300];

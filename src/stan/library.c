@@ -149,7 +149,7 @@ static void consider_distribution(const scl_stan_row *row, scl_stan_end end,
   }
 }
 
-/* Whether a distribution has a function of this end. */
+/* Whether a distribution has a function with this suffix. */
 static bool has_end(const scl_stan_row *row, scl_stan_end end) {
   const bool mass = strchr(row->more, 'm') != NULL;
   switch (end) {
@@ -166,7 +166,7 @@ static bool has_end(const scl_stan_row *row, scl_stan_end end) {
   }
 }
 
-/* The name of the distribution that a name with an end belongs to, which may be unknown. */
+/* The distribution's name, without the suffix; there may be no such distribution. */
 static scl_status distribution_of(scl_stan_program *program, const scl_stan_name *name,
                                   scl_stan_end end, scl_stan_name **out) {
   return scl_stan_intern(program, name->text, name->length - strlen(scl_stan_ends[end]), out);

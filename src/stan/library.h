@@ -29,7 +29,7 @@ typedef struct scl_stan_entry {
   const scl_stan_row *row;
 } scl_stan_entry;
 
-/* What a name's end says: the density and other functions of a distribution. */
+/* Suffixes of names: the density and other functions of a distribution. */
 typedef enum {
   SCL_STAN_PLAIN = 0,
   SCL_STAN_END_LPDF,
@@ -67,7 +67,7 @@ scl_status scl_stan_library_result(scl_stan_program *program, const scl_stan_nam
                                    const scl_stan_type **out);
 /* The row of a function of functions, or NULL. */
 const scl_stan_row *scl_stan_higher(const scl_stan_name *name);
-/* Whether a distribution has a function of this end. */
+/* Whether a distribution has a function with this suffix. */
 bool scl_stan_has_end(const scl_stan_name *distribution, scl_stan_end end);
 /* Whether the library has a function of this name. */
 bool scl_stan_in_library(scl_stan_program *program, const scl_stan_name *name);

@@ -5,7 +5,7 @@
 
 enum { LONGEST = 48, FOUND = 3 };
 
-/* How many letters are to be changed, left out, put in or swapped with their neighbour. */
+/* The number of letters to change, remove, insert or swap with a neighbour. */
 static unsigned distance(const char *a, size_t m, const char *b, size_t n) {
   unsigned row[3][LONGEST + 1];
   for (size_t j = 0; j <= n; j++) row[0][j] = (unsigned)j;
@@ -60,7 +60,7 @@ static bool is_distribution(const scl_stan_name *name) {
   return false;
 }
 
-/* Compares with a distribution's function of every end that it has. */
+/* Compares with the functions of a distribution, with each of their suffixes. */
 static void compare_ends(const scl_stan_name *name, const scl_stan_name *distribution,
                          unsigned most, candidate *found, unsigned *count) {
   for (int end = SCL_STAN_END_LPDF; end <= SCL_STAN_END_RNG; end++) {

@@ -1,5 +1,5 @@
-/* The parser: by the grammar of the reference manual, each function from the token that the program
- * looks at to the one after what it has read. */
+/* The parser, by the grammar of the reference manual. Each function begins at the current token,
+ * and leaves the one behind what it has read. */
 #ifndef SCL_STAN_PARSE_H
 #define SCL_STAN_PARSE_H
 

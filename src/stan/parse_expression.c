@@ -20,7 +20,7 @@ scl_status scl_stan_expect(scl_stan_program *program, int kind, const char *wher
   if (scl_stan_looks_at(program, kind)) return scl_stan_advance(program);
   char found[64];
   scl_stan_token_text(program, &program->token, found, sizeof found);
-  /* What ends a statement is missing where the statement ends. */
+  /* An error of a missing ';' is reported at the end of the statement, not at the next token. */
   const uint32_t at = kind == SCL_STAN_T_SEMICOLON ? program->last_end : program->token.at;
   return scl_stan_fail(program, at, "expected %s %s, found %s", scl_stan_token_name(kind), where,
                        found);

@@ -94,7 +94,7 @@ scl_status scl_stan_load(scl_stan_program *program, const scl_stan_input *input)
 SCL_PRINTF(3, 4)
 scl_status scl_stan_fail(const scl_stan_program *program, uint32_t position, const char *format,
                          ...);
-/* SCL_E_STAN if calls are nested too deeply; else one more is. The caller counts it down. */
+/* Counts a nested call; SCL_E_STAN if there are too many. The caller subtracts it at its end. */
 scl_status scl_stan_enter(scl_stan_program *program, uint32_t position);
 
 #endif

@@ -20,7 +20,7 @@ typedef enum {
   SCL_STAN_CMATRIX,
   SCL_STAN_TUPLE,
   SCL_STAN_VOID,
-  SCL_STAN_FUNCTION, /* a function's name as an argument */
+  SCL_STAN_FUNCTION, /* the name of a function that is an argument */
   SCL_STAN_STRING,   /* arguments of print() and the like */
   SCL_STAN_BASES
 } scl_stan_base;
@@ -116,7 +116,7 @@ typedef struct scl_stan_node {
   uint8_t kind, op; /* op: an operator, a constraint, or SCL_STAN_LPDF_* of a sampling statement */
   uint8_t place, flags;
   uint32_t position; /* in the source */
-  uint32_t depth;    /* 1 + that of its deepest child; along a chain it does not grow */
+  uint32_t depth;    /* 1 + that of its deepest child, without those along a chain */
   uint32_t user;     /* of a call: the number of the program's function, from 1; 0: the library's */
   uint32_t count;    /* children */
   union {
