@@ -48,7 +48,7 @@ static scl_status check_device(const scl_device_info *info) {
  * start threads as soon as their devices are listed. */
 static scl_status check_process(void) {
   if (scl_cl_listed_by() == scl_process_id()) return SCL_OK;
-  return scl_fail(SCL_E_FORK, SCL_CL_FORKED);
+  return scl_cl_forked();
 }
 
 static uint64_t memory_limit(const scl_device_info *info) {

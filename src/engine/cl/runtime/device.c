@@ -153,11 +153,16 @@ static void make_list(void) {
   if (list.count > 0) scl_cl_set_reason("%s", "");
 }
 
+scl_status scl_cl_forked(void) {
+  return scl_fail(SCL_E_FORK, "this process was forked after its parent had used OpenCL: start "
+                              "workers as separate processes, or use the host engine in them");
+}
+
 scl_status scl_device_list(const scl_device_info **out, size_t *count) {
   const long process = scl_process_id();
   if (!list.made) {
     if (list.made_by != 0 && list.made_by != process) /* a thread of the parent was at it */
-      return scl_fail(SCL_E_FORK, SCL_CL_FORKED);
+      return scl_cl_forked();
     list.made_by = process;
     scl_signals_hold(); /* drivers make threads */
     make_list();

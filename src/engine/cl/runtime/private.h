@@ -21,9 +21,8 @@ const scl_cl_handle *scl_cl_handle_of(size_t index);
 
 /* The process that made the list: drivers work only in that process. */
 long scl_cl_listed_by(void);
-#define SCL_CL_FORKED                                                                              \
-  "this process was forked after its parent had used OpenCL: start workers as separate "           \
-  "processes, or use the host engine in them"
+/* SCL_E_FORK: in another one. */
+scl_status scl_cl_forked(void);
 
 /* Releases the buffers of the pool. */
 void scl_cl_pool_free(scl_cl_context *cl);
