@@ -18,6 +18,13 @@ check_number <- function(x, argument, lower = -Inf, upper = Inf) {
   as.double(x)
 }
 
+check_function <- function(f, argument) {
+  if (!is.function(f)) {
+    abort_argument(argument, sprintf("'%s' must be a function, not %s", argument, describe(f)))
+  }
+  f
+}
+
 # One of the choices, matched exactly.
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])

@@ -2,8 +2,7 @@
 
 #' @exportS3Method posterior::as_draws
 as_draws.cl_glm <- function(x, ...) {
-  if (is.null(x$draws)) abort_argument("x", "only a fit with method = \"mcmc\" has draws")
-  as_draws.cl_sample(x$draws, ...)
+  as_draws.cl_sample(fit_draws(x), ...)
 }
 
 # ---- the usual ones ------------------------------------------------------------------------------

@@ -106,8 +106,7 @@ settle_draws <- function(found, draws, names, free) {
 
 #' @exportS3Method posterior::as_draws
 as_draws.cl_gp <- function(x, ...) {
-  if (is.null(x$draws)) abort_argument("x", "only a fit with method = \"mcmc\" has draws")
-  as_draws.cl_sample(x$draws, ...)
+  as_draws.cl_sample(fit_draws(x), ...)
 }
 
 # Draws of all parameters, a column for each, with the mean's coefficients if these were drawn.

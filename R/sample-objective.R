@@ -36,7 +36,7 @@
 #' objective <- cl_objective(posterior, init = list(alpha = 0, beta = 0))
 #' optim(objective$par, objective$fn, objective$gr, method = "BFGS")$par
 cl_objective <- function(f, intercept = TRUE, maximise = TRUE, init = NULL) {
-  if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
+  check_function(f, "f")
   check_flag(intercept, "intercept")
   sign <- if (check_flag(maximise, "maximise")) -1 else 1
   layout <- if (!is.null(init)) objective_layout(init)
@@ -209,7 +209,7 @@ checked_pair <- function(value, gradient, n) {
 #' wrong <- function(v) structure(sum(v^3), gradient = 2 * v^2)
 #' cl_check_gradient(wrong, c(1, 2, 3))
 cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
-  if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
+  check_function(f, "f")
   step <- check_number(step, "step", lower = 0)
   point <- lapply(list(...), on_host)
   if (inherits(f, "cl_gradient")) point <- gradient_point(f, point)

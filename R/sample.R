@@ -243,10 +243,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                       pooled = FALSE, start = c("init", "pathfinder", "mode", "random"),
                       devices = NULL, rank = NULL, data = NULL) {
   log_density <- density_with(log_density, data)
-  if (!is.function(log_density)) {
-    abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
-                                          describe(log_density)))
-  }
+  check_function(log_density, "log_density")
   chains <- as.integer(check_count(chains, "chains", lower = 1))
   control <- sample_control(warmup, iter, method, adapt_delta, max_depth, leapfrogs, metric,
                             step_size, save_warmup, rank)

@@ -93,9 +93,7 @@
 #' opt <- nlminb(obj$par, obj$fn, obj$gr)
 #' summary(cl_sdreport(obj))
 cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
-  if (!is.function(nll)) {
-    abort_argument("nll", sprintf("'nll' must be a function, not %s", describe(nll)))
-  }
+  check_function(nll, "nll")
   unknown <- setdiff(names(list(...)), "silent")
   if (length(unknown) > 0L || ...length() > sum(names(list(...)) == "silent")) {
     what <- if (length(unknown) > 0L) sprintf(" '%s'", unknown[1L]) else " without a name"

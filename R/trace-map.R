@@ -203,13 +203,6 @@ combine_handle <- function(mapped, combine, identity, margin) {
   .Call(r_op, "reduce_with", list(mapped@handle, combined@handle), c(margin, identity), NULL)
 }
 
-check_function <- function(f, argument) {
-  if (!is.function(f)) {
-    abort_argument(argument, sprintf("'%s' must be a function, not %s", argument, describe(f)))
-  }
-  f
-}
-
 # ---- operands and results -----------------------------------------------------------------------
 
 # The operands as matrices of one shape; whether all operands are base R (base) and none is a matrix

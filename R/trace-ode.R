@@ -59,7 +59,7 @@
 #' f(theta = c(0.55, 0.028, 0.8, 0.024))
 cl_ode <- function(f, y0, times, ..., rtol = 1e-6, atol = 1e-6, max_steps = 50, steps = NULL,
                    sequences = NULL) {
-  if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
+  check_function(f, "f")
   if (!is_numbers(y0) || length(y0) == 0L) {
     abort_argument("y0", sprintf("'y0' must be numbers, not %s", describe_value(y0)))
   }

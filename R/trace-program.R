@@ -101,7 +101,7 @@
 #' objective <- cl_objective(g, init = list(x = numeric(3), s = 1))
 #' optim(objective$par, objective$fn, objective$gr, method = "BFGS")$par
 cl_gradient <- function(f, retrace = FALSE, roll = TRUE, ...) {
-  if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
+  check_function(f, "f")
   if (is.primitive(f) || is.object(f) || length(formals(f)) == 0L) {
     abort_argument("f", "'f' must be a plain R function of one or more parameters")
   }

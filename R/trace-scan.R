@@ -82,7 +82,7 @@
 #' # Three random walks at once
 #' cl_scan(function(s, e) s + e, init = 0, xs = matrix(1:12, 4), sequences = 3)
 cl_scan <- function(f, init, xs = NULL, length.out = NULL, sequences = NULL, ...) {
-  if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
+  check_function(f, "f")
   spec <- scan_spec(init, xs, length.out, sequences, list(...))
   tape <- tracing$tape
   if (!is.null(tape) && is.null(tape$parent)) {
