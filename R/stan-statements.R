@@ -166,10 +166,14 @@ stan_sampling <- function(s, cx) {
   if (isTRUE(cx$drop) && !isTRUE(s$user)) {
     value <- stan_dropped(value, value, sub("_lp[dm]f$", "", s$name))
   }
-  if (isTRUE(s$truncated)) {
+  if (isTRUE(s$truncated) && !(is.null(s$lower) && is.null(s$upper))) {
     root <- sub("_lp[dm]f$", "", s$name)
     discrete <- grepl("_lpmf$", s$name)
-    tail <- function(kind, at) density(paste0(root, kind), c(list(at), s$args))
+    scalars <- all(vapply(s$args, function(a) is_scalar_type(a$type), NA))
+    tail <- function(kind, at) { # of each element, for parameters that are vectors
+      if (scalars || isTRUE(s$user)) return(density(paste0(root, kind), c(list(at), s$args)))
+      as.call(c(list(as.name(paste0("s.", root, kind))), stan_exprs(c(list(at), s$args), cx)))
+    }
     less <- function(at) { # the lower bound of a count belongs to its range
       if (!discrete) return(at)
       list(kind = "op", op = "-", args = list(at, list(kind = "num", value = 1, line = s$line,
@@ -179,9 +183,9 @@ stan_sampling <- function(s, cx) {
     norm <- if (is.null(s$upper)) tail("_lccdf", less(s$lower))
             else if (is.null(s$lower)) tail("_lcdf", s$upper)
             else call("s.log_diff_exp", tail("_lcdf", s$upper), tail("_lcdf", less(s$lower)))
-    count <- if (is_scalar_type(s$lhs$type)) norm else
-      call("*", call("length", stan_expr(s$lhs, cx)), norm)
-    value <- call("stan_truncated", value, count, stan_expr(s$lhs, cx),
+    several <- !scalars && !isTRUE(s$user) || scalars && !is_scalar_type(s$lhs$type)
+    if (several) norm <- call("stan_lane_sum", norm, call("length", stan_expr(s$lhs, cx)))
+    value <- call("stan_truncated", value, norm, stan_expr(s$lhs, cx),
                   if (is.null(s$lower)) -Inf else stan_expr(s$lower, cx),
                   if (is.null(s$upper)) Inf else stan_expr(s$upper, cx))
   }

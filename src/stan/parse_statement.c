@@ -99,6 +99,9 @@ static scl_status parse_from_expression(scl_stan_program *program, scl_stan_node
   }
   char found[64];
   scl_stan_token_text(program, &program->token, found, sizeof found);
+  if (left->kind == SCL_STAN_VARIABLE_NODE && scl_stan_looks_at(program, SCL_STAN_T_NAME)) {
+    return scl_stan_fail(program, position, "there is no type '%.60s'", left->name->text);
+  }
   return scl_stan_fail(program, program->token.at,
                        "expected '=', '~' or a call: an expression is no statement, found %s",
                        found);

@@ -12,6 +12,7 @@ static const struct {
 } faults[] = {
 #define STAN_FAULT(text, line, column, message) {text, line, column, message},
 #include "stan_faults.def"
+#include "stan_slips.def"
 #undef STAN_FAULT
 };
 

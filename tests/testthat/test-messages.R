@@ -159,7 +159,8 @@ templates_of_c <- function(files) {
 
 # The messages of the reader of Stan programs that the tests of the core expect, a line each.
 stan_messages <- function(root) {
-  lines <- readLines(file.path(root, "tests", "core", "stan_faults.def"))
+  lines <- unlist(lapply(file.path(root, "tests", "core", c("stan_faults.def", "stan_slips.def")),
+                         readLines))
   text <- gsub('" *"', "", paste(lines, collapse = " "))
   gsub("STAN_FAULT", "\n", gsub('\\\\"', '"', text), fixed = TRUE)
 }

@@ -258,6 +258,16 @@ test_that("truncation", {
                               dnorm(1.4, p$m, p$s, log = TRUE) -
                                 log(pnorm(3, p$m, p$s) - pnorm(0, p$m, p$s))
                             }, "real y;", list(y = 1.4)), "both")
+  positive <- c(0.5, 1, 2)
+  truncated <- function(model, norm) {
+    check_stan_case(stan_case("vector[3] m; real<lower=0> s;", model,
+                              list(m = c(0.1, 0.2, 0.3), s = 1.1), function(p) {
+      sum(dnorm(positive, p$m, p$s, log = TRUE) - norm(p$m, p$s))
+    }, "vector[3] y;", list(y = positive)), model)
+  }
+  truncated("y ~ normal(m, s) T[0, ];", function(m, s) pnorm(0, m, s, FALSE, TRUE))
+  truncated("y ~ normal(m, s) T[0, 3];", function(m, s) log(pnorm(3, m, s) - pnorm(0, m, s)))
+  truncated("y ~ normal(m, s) T[, ];", function(m, s) 0)
   check_stan_case(stan_case("real<lower=0> s;", "s ~ cauchy(0, 2.5) T[0, ];", list(s = 1.3),
                             function(p) dcauchy(p$s, 0, 2.5, log = TRUE) + log(2)), "lower")
   check_stan_case(stan_case("real<lower=0> l;", "for (i in 1:3) y[i] ~ poisson(l) T[1, ];",
