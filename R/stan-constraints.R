@@ -258,15 +258,17 @@ stan_violation <- function(x, spec, bounds) {
   if (spec$kind == "range") {
     lower <- if (is.null(bounds$lower)) -Inf else bounds$lower
     upper <- if (is.null(bounds$upper)) Inf else bounds$upper
-    low <- which(!(x >= lower))
-    if (length(low) > 0L) {
-      return(sprintf("is %s, but must be at least %s", format(x[low[1L]]),
-                     format(rep_len(lower, length(x))[low[1L]])))
+    if (length(x) == 0L) return(NULL)
+    for (bound in list(lower, upper)) if (!length(bound) %in% c(1L, length(x))) {
+      return(sprintf("has %d elements, but a bound of %d", length(x), length(bound)))
     }
-    high <- which(!(x <= upper))
-    if (length(high) == 0L) return(NULL)
-    return(sprintf("is %s, but must be at most %s", format(x[high[1L]]),
-                   format(rep_len(upper, length(x))[high[1L]])))
+    outside <- function(wrong, bound, words) { # NaN is outside of any bound
+      at <- which(wrong %in% c(TRUE, NA) & is.finite(bound))[1L]
+      if (!is.na(at)) sprintf("is %s, but must be at %s %s", format(x[at], digits = 15L), words,
+                              format(rep_len(bound, length(x))[at], digits = 15L))
+    }
+    low <- outside(x < lower, lower, "least")
+    return(if (is.null(low)) outside(x > upper, upper, "most") else low)
   }
   flat <- as.vector(x)
   if (length(spec$outer) > 0L) flat[st_order(spec$outer, spec$inner)] <- as.vector(x)

@@ -7,6 +7,10 @@ stan_data_list <- function(data) {
   if (is.null(data)) return(list())
   if (is.environment(data)) return(as.list(data))
   if (is.character(data) && length(data) == 1L) return(stan_data_file(data))
+  twice <- names(data)[duplicated(names(data))]
+  if (is.list(data) && any(nzchar(twice))) {
+    abort_argument("data", sprintf("'data' has '%s' twice", twice[nzchar(twice)][1L]))
+  }
   if (!is.list(data) || length(data) > 0L && is.null(names(data))) {
     abort_argument("data", sprintf(paste("'data' must be a named list, an environment or the name",
                                          "of a file, not %s"), describe(data)))

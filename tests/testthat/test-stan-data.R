@@ -66,6 +66,23 @@ test_that("errors name the line", {
   expect_match(conditionMessage(e), "the parameter 'a' is missing")
 })
 
+test_that("bounds, and names that stand twice", {
+  two <- cl_stan(code = "data { real<lower=0> x; vector[2] lo; vector<lower=lo>[2] v; }")
+  wrong <- function(pattern, ...) {
+    e <- fault_of(two(utils::modifyList(list(x = 1, lo = 1:2, v = 2:3), list(...))))
+    expect_match(conditionMessage(e), pattern)
+  }
+  wrong("'x' is NaN, but must be at least 0", x = NaN)
+  wrong("'x' is -1e-13, but must be at least 0", x = -1e-13)
+  wrong("'v' is 1, but must be at least 2", v = c(5, 1))
+  e <- fault_of(two(list(x = 1, lo = 1:2, v = 2:3, x = 2)))
+  expect_match(conditionMessage(e), "'data' has 'x' twice")
+  three <- cl_stan(code = "data { vector[2] lo; vector<lower=lo>[4] v; }")
+  expect_match(conditionMessage(fault_of(three(list(lo = 1:2, v = 5:8)))),
+               "'v' has 4 elements, but a bound of 2")
+  expect_s3_class(two(list(x = 1, lo = c(-Inf, -Inf), v = c(NaN, 1))), "cl_stan_density")
+})
+
 test_that("categories, sizes and rejected data are checked", {
   fault <- function(code, data = list(), point = NULL) {
     b <- function() cl_stan(code = code)(data)
