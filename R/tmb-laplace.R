@@ -71,19 +71,13 @@ tmb_mode <- function(o, theta) {
   now <- tmb_ready(o)$known[[1L]]
   key <- list(theta, now$nodes, now$data)
   if (identical(o$mode_of, key)) return(o$mode)
-  for (start in list(o$inner, o$start[o$random])) {
-    z <- o$start
-    z[o$fixed] <- theta
-    z[o$random] <- start
-    found <- tmb_newton(o, z)
-    if (!is.null(found)) {
-      o$inner <- found$z[o$random]
-      o$mode <- found
-      o$mode_of <- key
-      return(found)
-    }
+  found <- tmb_newton(o, theta)
+  if (!is.null(found)) {
+    o$inner <- found$z[o$random]
+    o$mode <- found
+    o$mode_of <- key
   }
-  NULL
+  found
 }
 
 # The same, or an error that names the argument, and the random effect at which the Hessian is found
@@ -104,14 +98,16 @@ effect_name <- function(o, k) {
   if (length(all) == 1L) name else sprintf("%s[%d]", name, match(k, all))
 }
 
-tmb_newton <- function(o, z) {
+tmb_newton <- function(o, theta) {
   u <- o$random
+  z <- replace(o$start, o$fixed, theta)
   at <- function(z) {
     now <- tmb_run(o, z, TRUE)
     list(z = z, value = if (is.finite(sum(now))) now[1L] else Inf, slope = now[-1L])
   }
+  starts <- lapply(list(o$inner, z[u]), function(v) function() at(replace(z, u, v)))
   factor <- NULL # damped where H is not positive definite
-  newton_mode(list(function() at(z)), function(now, exact) {
+  newton_mode(starts, function(now, exact) {
     if (exact) factor <<- effects_factor(o, now$z)
     if (is.null(factor) || exact && attr(factor, "damped")) return(NULL)
     by <- effects_solve(o, factor, now$slope[u])
