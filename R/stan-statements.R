@@ -157,8 +157,8 @@ stan_put_code <- function(base, lhs, value, cx) {
 
 stan_sampling <- function(s, cx) {
   args <- c(list(s$lhs), s$args)
-  density <- function(name, args) {
-    e <- list(kind = "call", name = name, args = args, user = isTRUE(s$user), fun = s$fun,
+  density <- function(name, args, fun = s$fun) {
+    e <- list(kind = "call", name = name, args = args, user = isTRUE(s$user), fun = fun,
               line = s$line, type = list(base = "real", depth = 0L))
     stan_call(e, cx)
   }
@@ -171,7 +171,11 @@ stan_sampling <- function(s, cx) {
     discrete <- grepl("_lpmf$", s$name)
     scalars <- all(vapply(s$args, function(a) is_scalar_type(a$type), NA))
     tail <- function(kind, at) { # of each element, for parameters that are vectors
-      if (scalars || isTRUE(s$user)) return(density(paste0(root, kind), c(list(at), s$args)))
+      name <- paste0(root, kind)
+      if (isTRUE(s$user)) {
+        return(density(name, c(list(at), s$args), stan_user_tail(s$fun, name, cx$functions)))
+      }
+      if (scalars) return(density(name, c(list(at), s$args)))
       as.call(c(list(as.name(paste0("s.", root, kind))), stan_exprs(c(list(at), s$args), cx)))
     }
     less <- function(at) { # the lower bound of a count belongs to its range
@@ -190,6 +194,15 @@ stan_sampling <- function(s, cx) {
                   if (is.null(s$upper)) Inf else stan_expr(s$upper, cx))
   }
   list(stan_add_target(value, cx))
+}
+
+# Which function of the program is the distribution function of this name that belongs to a density.
+stan_user_tail <- function(density, name, functions) {
+  types <- function(k) lapply(functions[[k]]$args[-1L], `[[`, "type")
+  named <- Filter(function(k) functions[[k]]$name == name && !is.null(functions[[k]]$body),
+                  seq_along(functions))
+  same <- Filter(function(k) identical(types(k), types(density)), named)
+  c(same, named)[[1L]]
 }
 
 # ---- loops and branches --------------------------------------------------------------------------

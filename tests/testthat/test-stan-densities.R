@@ -268,6 +268,13 @@ test_that("truncation", {
   truncated("y ~ normal(m, s) T[0, ];", function(m, s) pnorm(0, m, s, FALSE, TRUE))
   truncated("y ~ normal(m, s) T[0, 3];", function(m, s) log(pnorm(3, m, s) - pnorm(0, m, s)))
   truncated("y ~ normal(m, s) T[, ];", function(m, s) 0)
+  own <- paste("real my_%1$s(real y, real m) { return normal_%1$s(y | m, 1); }",
+               "real my_%1$s(real y, int k) { return k * y; }")
+  check_stan_case(stan_case("real m;", "0.5 ~ my(m) T[-1, ]; 0.5 ~ my(m) T[-1, 2];", list(m = 0.4),
+                            function(p) {
+    2 * dnorm(0.5, p$m, log = TRUE) - pnorm(-1, p$m, lower.tail = FALSE, log.p = TRUE) -
+      log(pnorm(2, p$m) - pnorm(-1, p$m))
+  }, functions = paste(sprintf(own, c("lccdf", "lcdf", "lpdf")), collapse = "\n")), "own")
   check_stan_case(stan_case("real<lower=0> s;", "s ~ cauchy(0, 2.5) T[0, ];", list(s = 1.3),
                             function(p) dcauchy(p$s, 0, 2.5, log = TRUE) + log(2)), "lower")
   check_stan_case(stan_case("real<lower=0> l;", "for (i in 1:3) y[i] ~ poisson(l) T[1, ];",
