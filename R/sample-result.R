@@ -217,7 +217,8 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
               count_of(size[1L], "iteration"), x$control$warmup,
               paste0(toupper(x$control$method),
                      switch(x$control$metric, dense = ", dense metric",
-                            "low-rank" = sprintf(", low-rank metric of rank %s", ranks(x))),
+                            "low-rank" = , auto = sprintf(", %s metric of rank %s",
+                                                          x$control$metric, ranks(x))),
                      if (isTRUE(x$control$pooled)) ", pooled"),
               if (x$complete) "" else ", interrupted"))
   table <- summary(x)

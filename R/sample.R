@@ -85,6 +85,13 @@
 #' 2026, <https://arxiv.org/abs/2603.18845>). Directions are the eigenvectors of S with eigenvalues
 #' above 2 or below 1/2, at most `rank`.
 #'
+#' With `metric = "auto"` each chain chooses at the end of each window between that metric and the
+#' diagonal one. Both are estimated from the first half of the window. On its second half the number
+#' of steps that a trajectory takes is predicted to be proportional to the largest standard
+#' deviation of the positions, times that of the gradients, both in the units of the metric. The
+#' directions are used if they save at least a fifth of the steps; without them a step costs no more
+#' than with `"diag"`.
+#'
 #' @section Compiled densities:
 #' A density that can be compiled runs without R between evaluations, its transforms included: a
 #' [cl_gradient()], and on the host a [cl_likelihood()] or a [cl_log_posterior()] of these and
@@ -158,14 +165,14 @@
 #'   steps.
 #' @param max_depth NUTS makes at most `2^max_depth - 1` steps in an iteration.
 #' @param leapfrogs Number of steps in an iteration of `"hmc"`.
-#' @param metric The mass matrix: `"diag"`, `"dense"`, `"low-rank"` plus diagonal, or `"unit"`: not
-#'   adapted.
+#' @param metric The mass matrix: `"diag"`, `"dense"`, `"low-rank"` plus diagonal, `"auto"`: one of
+#'   low rank where that pays, else the diagonal one, or `"unit"`: not adapted.
 #' @param rank The largest rank of a metric of low rank; `NULL`: 32.
 #' @param pooled Whether the mass matrix is adapted from the draws of all chains, see below.
 #' @param step_size,inverse_metric Initial step size (`NULL`: found by trial) and inverse mass
 #'   matrix (on the unconstrained scale; one number, or the diagonal, or the matrix if `metric` is
-#'   `"dense"`, or an element of the result's `inverse_metric` if it is `"low-rank"`). Without a
-#'   warm-up they are not changed.
+#'   `"dense"`, or an element of the result's `inverse_metric` if it is `"low-rank"` or
+#'   `"auto"`). Without a warm-up they are not changed.
 #' @param jitter Chains start at `init` plus uniform random numbers between `-jitter` and `jitter`,
 #'   on the unconstrained scale. The default is 1 if several chains share one `init`, and 0
 #'   otherwise.
@@ -235,7 +242,7 @@
 #' cor(as.matrix(fit))
 cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000, transform = NULL,
                       method = c("nuts", "hmc"), adapt_delta = 0.8, max_depth = 10, leapfrogs = 10,
-                      metric = c("diag", "dense", "low-rank", "unit"), step_size = NULL,
+                      metric = c("diag", "dense", "low-rank", "auto", "unit"), step_size = NULL,
                       inverse_metric = NULL,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("reject", "stop"), check_gradient = TRUE, save_warmup = FALSE,
@@ -357,11 +364,11 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
 
 sample_control <- function(warmup, iter, method, adapt_delta, max_depth, leapfrogs, metric,
                            step_size, save_warmup, rank = NULL) {
-  metric <- check_choice(metric, c("diag", "dense", "low-rank", "unit"), "metric")
-  if (metric == "low-rank") {
+  metric <- check_choice(metric, c("diag", "dense", "low-rank", "auto", "unit"), "metric")
+  if (has_rank(metric)) {
     rank <- if (is.null(rank)) 32 else check_count(rank, "rank", 1)
   } else if (!is.null(rank)) {
-    abort_argument("rank", "'rank' needs metric = \"low-rank\"")
+    abort_argument("rank", "'rank' needs metric = \"low-rank\" or \"auto\"")
   }
   list(warmup = as.integer(check_count(warmup, "warmup")),
        iter = as.integer(check_count(iter, "iter", lower = 1)),
@@ -374,10 +381,12 @@ sample_control <- function(warmup, iter, method, adapt_delta, max_depth, leapfro
        save_warmup = check_flag(save_warmup, "save_warmup"))
 }
 
+has_rank <- function(metric) metric %in% c("low-rank", "auto")
+
 check_inverse_metric <- function(x, dimension, metric = "diag", rank = 0) {
   dense <- metric == "dense"
   if (is.null(x)) x <- 1
-  if (is.list(x) && metric == "low-rank") return(check_low_rank(x, dimension, rank))
+  if (is.list(x) && has_rank(metric)) return(check_low_rank(x, dimension, rank))
   right <- is.numeric(x) && all(is.finite(x))
   if (is.matrix(x) && dense) {
     right <- right && all(dim(x) == dimension) && isSymmetric(unname(x))
@@ -389,7 +398,7 @@ check_inverse_metric <- function(x, dimension, metric = "diag", rank = 0) {
       "'inverse_metric' must be one positive number, or one for each of the %d parameters%s",
       dimension, if (dense) ", or a positive definite matrix" else ""))
   }
-  if (metric == "low-rank") x <- rep_len(x, dimension)
+  if (has_rank(metric)) x <- rep_len(x, dimension)
   if (dense) diag(rep_len(as.double(x), dimension), dimension) else as.double(x)
 }
 

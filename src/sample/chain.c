@@ -106,7 +106,8 @@ static void take_metric(scl_chain *c) {
   const scl_adaptation *window = &c->adapt;
   const size_t d = c->options.dimension;
   if (c->options.rank > 0) {
-    scl_lowrank_fit(&c->lowrank, (size_t)window->n, window->positions, window->gradients, c->work);
+    (c->options.chooses ? scl_lowrank_choose : scl_lowrank_fit)(
+        &c->lowrank, (size_t)window->n, window->positions, window->gradients, c->work);
     return;
   }
   double *inverse = c->options.dense ? c->factor : c->scale;

@@ -24,9 +24,10 @@ typedef struct {
   bool static_steps; /* HMC with `leapfrogs` steps, else NUTS */
   int leapfrogs, max_depth;
   bool adapts_metric;
-  bool dense;  /* the inverse metric is a matrix, else diagonal */
-  size_t rank; /* not 0: plus at most this many directions (sample/lowrank.h) */
-  bool pools;  /* chains wait at the end of each window (scl_chains_pool()) */
+  bool dense;   /* the inverse metric is a matrix, else diagonal */
+  size_t rank;  /* not 0: plus at most this many directions (sample/lowrank.h) */
+  bool chooses; /* of low rank: only where that pays */
+  bool pools;   /* chains wait at the end of each window (scl_chains_pool()) */
   double adapt_delta;
   double step_size;             /* 0: found by trial */
   const double *inverse_metric; /* diagonal, or lower triangle; read when the chain is made */

@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "sample/state.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* A place in an image. `to` and `from` NULL: bytes are only counted. */
 typedef struct {
@@ -74,10 +74,22 @@ static void move_head(place *p) {
 }
 
 static void move_options(place *p, const scl_chain_options *o) {
-  const double right[] = {(double)o->dimension,  o->warmup,      o->iter,          o->static_steps,
-                          o->leapfrogs,          o->max_depth,   o->adapts_metric, o->dense,
-                          (double)o->rank,       o->pools,       o->adapt_delta,   o->step_size,
-                          (double)o->directions, o->save_warmup, o->reject_nan};
+  const double right[] = {(double)o->dimension,
+                          o->warmup,
+                          o->iter,
+                          o->static_steps,
+                          o->leapfrogs,
+                          o->max_depth,
+                          o->adapts_metric,
+                          o->dense,
+                          (double)o->rank,
+                          o->chooses,
+                          o->pools,
+                          o->adapt_delta,
+                          o->step_size,
+                          (double)o->directions,
+                          o->save_warmup,
+                          o->reject_nan};
   for (size_t k = 0; k < sizeof right / sizeof *right; k++) same(p, right[k]);
 }
 

@@ -7,8 +7,8 @@
 #include "sample/metric.h"
 #include "sample/sums.h"
 
-enum { ROUNDS = 6, SWEEPS = 30, USUAL_SPACE = 32 };
-static const double CUTOFF = 2.0;
+enum { ROUNDS = 6, POWER_ROUNDS = 20, SWEEPS = 30, USUAL_SPACE = 32, FEWEST_CHOSEN = 16 };
+static const double CUTOFF = 2.0, WORTH = 0.8;
 
 static double *take(double **from, size_t n) {
   double *const part = *from;
@@ -168,7 +168,11 @@ static size_t space(size_t d, size_t n, size_t most) {
 
 size_t scl_lowrank_work(size_t d, size_t n, size_t most) {
   const size_t k = 2 * space(d, n, most);
-  return d * n + k * n + 3 * d * k + 8 * k * k;
+  return 3 * d * n + 2 * d + k * n + 3 * d * k + 8 * k * k;
+}
+
+static double shrunk(double variance, size_t n) {
+  return ((double)n * variance + 5e-3) / ((double)n + 5.0);
 }
 
 /* Subtracts the means; the variances. */
@@ -193,11 +197,10 @@ static void centre(size_t d, size_t n, double *x, double *mean, double *variance
 static void standardise(const scl_lowrank *m, size_t n, double *x, double *g, double *work) {
   const size_t d = m->d;
   double *const mean = take(&work, d), *const spread = take(&work, d);
-  const double count = (double)n;
   centre(d, n, x, mean, m->scale);
   centre(d, n, g, mean, spread);
   for (size_t k = 0; k < d; k++) {
-    const double plain = (count * m->scale[k] + 5e-3) / (count + 5.0);
+    const double plain = shrunk(m->scale[k], n);
     const double value = sqrt(m->scale[k] / spread[k]);
     spread[k] = value > 0.0 && value < 1e8 * plain;
     m->scale[k] = sqrt(spread[k] != 0.0 ? value : plain);
@@ -296,4 +299,93 @@ void scl_lowrank_fit(const scl_lowrank *m, size_t n, double *positions, double *
   transpose(k, rank, chosen, turned);
   times(d, rank, k, basis, turned, across);
   scl_lowrank_set(m, rank, m->value, across);
+}
+
+/* ---- whether it pays ------------------------------------------------------------------------ */
+
+/* The usual diagonal metric. `work`: a vector. */
+static void set_diagonal(const scl_lowrank *m, size_t n, const double *positions, double *work) {
+  double *const mean = work, *const variance = m->scale;
+  for (size_t k = 0; k < m->d; k++) mean[k] = variance[k] = 0.0;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t k = 0; k < m->d; k++) {
+      const double off = positions[j * m->d + k] - mean[k];
+      mean[k] += off / (double)(j + 1);
+      variance[k] += off * (positions[j * m->d + k] - mean[k]);
+    }
+  }
+  for (size_t k = 0; k < m->d; k++) m->scale[k] = sqrt(shrunk(variance[k] / ((double)n - 1.0), n));
+  *m->rank = 0.0;
+}
+
+/* to <- L^-1 x */
+static void divide(const scl_lowrank *m, const double *restrict x, double *restrict to) {
+  for (size_t k = 0; k < m->d; k++) to[k] = x[k] / m->scale[k];
+  for (size_t i = 0; i < (size_t)*m->rank; i++) {
+    const double *column = m->vector + i * m->d;
+    const double factor = 1.0 / sqrt(m->value[i]) - 1.0;
+    const double share = factor * scl_sum_of_products(m->d, column, to);
+    for (size_t k = 0; k < m->d; k++) to[k] += share * column[k];
+  }
+}
+
+/* The largest eigenvalue of x x', by iteration from the column of the largest norm. */
+static double largest(size_t d, size_t n, const double *x, double *v, double *next) {
+  double most = -1.0, value = 0.0;
+  for (size_t j = 0; j < n; j++) {
+    const double size = scl_sum_of_products(d, x + j * d, x + j * d);
+    if (!(size > most)) continue;
+    most = size;
+    memcpy(v, x + j * d, d * sizeof *v);
+  }
+  for (int round = 0; round < POWER_ROUNDS; round++) {
+    const double size = sqrt(scl_sum_of_products(d, v, v));
+    if (!(size > 0.0)) return round == 0 ? 0.0 : value;
+    value = round == 0 ? most : size;
+    for (size_t k = 0; k < d; k++) {
+      v[k] /= size;
+      next[k] = 0.0;
+    }
+    for (size_t j = 0; j < n; j++) {
+      const double share = scl_sum_of_products(d, x + j * d, v);
+      for (size_t k = 0; k < d; k++) next[k] += share * x[j * d + k];
+    }
+    memcpy(v, next, d * sizeof *v);
+  }
+  return value;
+}
+
+/* How many steps a trajectory across the distribution takes, up to a factor: the largest standard
+ * deviation of L^-1 q, times that of L' gradient, whose inverse limits the step size. */
+static double steps(const scl_lowrank *m, size_t n, const double *positions,
+                    const double *gradients, double *work) {
+  const size_t d = m->d;
+  double *const x = take(&work, d * n), *const v = take(&work, d), *const next = take(&work, d);
+  for (size_t j = 0; j < n; j++) divide(m, positions + j * d, x + j * d);
+  centre(d, n, x, v, next);
+  const double wide = largest(d, n, x, v, next);
+  for (size_t j = 0; j < n; j++) scl_lowrank_times(m, true, gradients + j * d, x + j * d);
+  centre(d, n, x, v, next);
+  return sqrt(wide) * sqrt(largest(d, n, x, v, next));
+}
+
+void scl_lowrank_choose(const scl_lowrank *m, size_t n, double *positions, double *gradients,
+                        double *work) {
+  const size_t d = m->d, half = n / 2, rest = n - half;
+  double *const x = work, *const g = work + d * half, *const further = work + 2 * d * half;
+  const double *const other = positions + d * half, *const slope = gradients + d * half;
+  bool pays = false;
+  if (n >= FEWEST_CHOSEN) {
+    memcpy(x, positions, d * half * sizeof *x);
+    memcpy(g, gradients, d * half * sizeof *g);
+    scl_lowrank_fit(m, half, x, g, further);
+    const double few = steps(m, rest, other, slope, work);
+    set_diagonal(m, half, positions, work);
+    pays = few < WORTH * steps(m, rest, other, slope, work);
+  }
+  if (pays) {
+    scl_lowrank_fit(m, n, positions, gradients, work);
+  } else {
+    set_diagonal(m, n, positions, work);
+  }
 }

@@ -32,11 +32,16 @@ void scl_lowrank_set(const scl_lowrank *m, size_t rank, const double *values,
 void scl_lowrank_times(const scl_lowrank *m, bool transposed, const double *restrict x,
                        double *restrict to);
 
-/* The number of doubles in the workspace of scl_lowrank_fit(). */
+/* The number of doubles in the workspace of the estimates. */
 size_t scl_lowrank_work(size_t d, size_t n, size_t most);
 /* Estimates the metric from n > 1 positions and their gradients, in columns, which are
  * overwritten. */
 void scl_lowrank_fit(const scl_lowrank *m, size_t n, double *positions, double *gradients,
                      double *work);
+/* The same, or only the variances of the positions, if the directions save less than a fifth of the
+ * steps: estimated from the first half of the positions and gradients, both are compared on the
+ * second half. */
+void scl_lowrank_choose(const scl_lowrank *m, size_t n, double *positions, double *gradients,
+                        double *work);
 
 #endif

@@ -77,7 +77,7 @@ static inline void scl_assign(const scl_chain *c, double *to, const double *from
 static inline bool scl_multiply(const scl_chain *c, bool transposed, const double *x) {
   if (c->factor != NULL) {
     scl_metric_times(c->options.dimension, c->factor, transposed, x, c->product);
-  } else if (c->options.rank > 0) {
+  } else if (c->options.rank > 0 && !(c->options.chooses && *c->lowrank.rank == 0.0)) {
     scl_lowrank_times(&c->lowrank, transposed, x, c->product);
   } else {
     return false;

@@ -82,6 +82,37 @@ static void check_lowrank(void) {
   for (int k = 0; k < D; k++) CHECK_NEAR(y[k], back[k], 1e-14);
 }
 
+/* Three independent numbers with gradients that have nothing to do with them; two correlated ones
+ * and a third one with gradients of their normal distribution. */
+static void check_choice(void) {
+  enum { N = 64 };
+  double scale[D], room[1 + 3 * 2 + 2 * 2 * D], x[N * D], g[N * D];
+  double *work = calloc(scl_lowrank_work(D, N, 2), sizeof *work);
+  CHECK(work != NULL);
+  if (work == NULL) return;
+  for (int informed = 0; informed < 2; informed++) {
+    const scl_lowrank m = scl_lowrank_at(D, 2, scale, room);
+    double squares = 0.0;
+    for (int j = 0; j < N; j++) {
+      double *q = x + j * D, *s = g + j * D;
+      q[0] = sin(7.0 * j);
+      q[1] = informed ? q[0] + 0.01 * cos(5.0 * j) : 2.0 * cos(5.0 * j);
+      q[2] = 3.0 * sin(3.0 * j + 1.0);
+      s[0] = informed ? 1e4 * (q[1] - q[0]) - q[0] : cos(11.0 * j);
+      s[1] = informed ? 1e4 * (q[0] - q[1]) : sin(13.0 * j);
+      s[2] = informed ? -q[2] / 9.0 : cos(17.0 * j);
+    }
+    double mean = 0.0;
+    for (int j = 0; j < N; j++) mean += x[j * D + 2] / N;
+    for (int j = 0; j < N; j++) squares += pow(x[j * D + 2] - mean, 2.0);
+    scl_lowrank_choose(&m, N, x, g, work);
+    CHECK((*m.rank > 0.0) == (informed == 1));
+    const double variance = (N * (squares / (N - 1.0)) + 5e-3) / (N + 5.0);
+    if (!informed) CHECK_NEAR(scale[2], sqrt(variance), 1e-12);
+  }
+  free(work);
+}
+
 static void check_metric(void) {
   double a[D * D] = {4.0, 2.0, -2.0, 0.0, 5.0, 3.0, 0.0, 0.0, 6.0}, y[D];
   const double x[D] = {1.0, 2.0, 3.0}, forward[D] = {2.0, 5.0, 6.0}, back[D] = {1.0, 10.0, 3.0};
@@ -351,6 +382,7 @@ static void check_chains(void) {
   check_moments(false, false, 2);
   check_metric();
   check_lowrank();
+  check_choice();
   check_stops();
   check_answers(false);
   check_answers(true);

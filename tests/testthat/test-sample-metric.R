@@ -85,6 +85,31 @@ test_that("a metric of low rank that cannot be estimated is diagonal", {
   })
 })
 
+test_that("auto has directions where they save steps, else the diagonal metric", {
+  set.seed(1)
+  d <- 60
+  covariance <- diag(d) + 100 * tcrossprod(rnorm(d) / sqrt(d))
+  precision <- solve(covariance)
+  on_host({
+    run <- function(f, d, ...) quiet_sample(f, numeric(d), chains = 2, seed = 1, ...)
+    f <- cl_gradient(function(x) -0.5 * sum(x * (precision %*% x)))
+    fit <- run(f, d, warmup = 400, iter = 1000, metric = "auto")
+    expect_moments(fit, numeric(d), sqrt(diag(covariance)), width = 5)
+    ranks <- vapply(fit$inverse_metric, function(m) length(m$values), 0L)
+    expect_true(all(ranks >= 1L))
+    diagonal <- run(f, d, warmup = 400, iter = 50)
+    expect_gt(mean(diagonal$diagnostics$leapfrogs), 1.5 * mean(fit$diagnostics$leapfrogs))
+    expect_output(print(fit), "(NUTS, auto metric of rank", fixed = TRUE)
+    again <- run(f, d, warmup = 0, iter = 20, metric = "auto", inverse_metric =
+                   fit$inverse_metric[[1]], step_size = 0.3)
+    expect_equal(again$inverse_metric[[1]], fit$inverse_metric[[1]], tolerance = 1e-12)
+    # gradients of heavy tails vary less than those of a normal distribution
+    heavy <- cl_gradient(function(x) -2 * sum(log1p(x^2 / (1:6)^2)))
+    fit <- run(heavy, 6, warmup = 400, iter = 20, metric = "auto")
+    expect_identical(lengths(lapply(fit$inverse_metric, `[[`, "values")), c(0L, 0L))
+  })
+})
+
 test_that("likelihoods have a metric of low rank, and go on with that of a result", {
   x <- cbind(sin(1:80), sin(1:80) + 0.02 * cos(1:80 * 5))
   each_engine({
@@ -106,7 +131,7 @@ test_that("likelihoods have a metric of low rank, and go on with that of a resul
 test_that("compiled chains with these metrics go on from a checkpoint with the same draws", {
   on_host({
     f <- cl_gradient(function(x) -0.5 * sum(x^2) - 2 * (x[1] - x[2])^2)
-    for (metric in c("dense", "low-rank")) for (batch in c(FALSE, TRUE)) {
+    for (metric in c("dense", "low-rank", "auto")) for (batch in c(FALSE, TRUE)) {
       again <- function(...) {
         utils::capture.output(type = "message", fit <- quiet_sample(
           f, c(0, 0), chains = 3, warmup = 160, iter = 20, seed = 2, metric = metric,
@@ -122,7 +147,8 @@ test_that("compiled chains with these metrics go on from a checkpoint with the s
         expect_identical(again(checkpoint = copy), expected)
       }
     }
-    for (other in list(list(metric = "diag"), list(metric = "low-rank", pooled = TRUE, rank = 1))) {
+    for (other in list(list(metric = "diag"), list(metric = "low-rank", pooled = TRUE),
+                       list(metric = "auto", pooled = TRUE, rank = 1))) {
       arguments <- c(list(f, c(0, 0), chains = 3, warmup = 160, iter = 20, seed = 2, batch = TRUE,
                           checkpoint = copy), other)
       error <- tryCatch(do.call(cl_sample, arguments), error = identity)
@@ -135,7 +161,7 @@ test_that("chains of functions of R and compiled ones are the same", {
   on_host({
     f <- cl_gradient(function(x) -0.5 * sum(x^2) - 2 * (x[1] - x[2])^2)
     plain <- function(x) f(x)
-    for (pooled in c(FALSE, TRUE)) for (metric in c("dense", "low-rank")) {
+    for (pooled in c(FALSE, TRUE)) for (metric in c("dense", "low-rank", "auto")) {
       fits <- lapply(list(f, plain), function(f) {
         quiet_sample(f, list(x = c(0, 0)), chains = 2, warmup = 200, iter = 20, seed = 2,
                      metric = metric, pooled = pooled)
