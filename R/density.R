@@ -35,11 +35,14 @@ stirling_rest <- function(x) density_op("stirling", x)
 # The traced a if x is op(a), else NULL. log(exp(a)) and log(plogis(a)) then need no exponential and
 # no condition, and are accurate in both tails.
 argument_of <- function(x, op) {
-  if (!inherits(x, "cl_traced") || is.na(x$id) || x$id == 0L) return(NULL)
-  if (!identical(x$tape, tracing$tape)) return(NULL) # of the function around a step of cl_scan()
-  node <- x$tape$nodes[[x$id]]
+  if (!inherits(x, "cl_traced")) return(NULL)
+  id <- .subset2(x, "id")
+  tape <- .subset2(x, "tape")
+  if (is.na(id) || id == 0L) return(NULL)
+  if (!identical(tape, tracing$tape)) return(NULL) # of the function around a step of cl_scan()
+  node <- tape$nodes[[id]]
   if (node[[1L]] != "apply" || node[[2L]] != op) return(NULL)
-  traced(node[[3L]], x$n, x$dim)
+  traced(node[[3L]], .subset2(x, "n"), .subset2(x, "dim"))
 }
 
 # log(x); of a traced exp(), its argument.
@@ -54,9 +57,14 @@ not_negative <- function(x) if (is.null(argument_of(x, "exp"))) x >= 0 else TRUE
 
 # ---- conditions ----------------------------------------------------------------------------------
 
+# The usual condition and flag, for which nothing else is asked: densities are recorded element by
+# element in loops.
+is_known_flag <- function(x) is.logical(x) && length(x) == 1L && !is.na(x)
+
 # `yes` where the condition holds, `no` where it does not, NaN where it is NA. If the condition is a
 # plain TRUE or FALSE throughout, the result is `yes` or `no`, and the other one is not evaluated.
 where <- function(condition, yes, no) {
+  if (is_known_flag(condition)) return(if (condition) yes else no)
   if (any_traced(condition)) return(trace_apply("ifelse", condition, yes, no))
   if (!anyNA(condition)) {
     if (all(condition)) return(yes)
@@ -73,6 +81,7 @@ both <- function(a, b) {
 
 # Whether a condition is known to hold for all values of the parameters.
 always <- function(condition) {
+  if (is_known_flag(condition)) return(condition)
   !any_traced(condition) && !anyNA(condition) && all(condition)
 }
 
@@ -104,6 +113,7 @@ from_centre <- function(x, centre, scale) {
 
 # A flag; R takes numbers too.
 density_flag <- function(x, argument) {
+  if (is_known_flag(x)) return(x)
   if (!is_traced(x) && is_number(x) && x %in% 0:1) x == 1 else check_flag(x, argument)
 }
 
@@ -119,7 +129,7 @@ density_value <- function(value, inside, valid, log, ..., outside = -Inf) {
 
 full_length <- function(value, ...) {
   n <- common_length(...)
-  if (length(value) == n) return(value)
+  if (size_of(value) == n) return(value)
   if (n == 0L) return(numeric())
   zeros <- numeric(n)
   dim(zeros) <- shape_of_longest(n, ...)

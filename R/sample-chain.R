@@ -12,7 +12,8 @@ new_chain <- function(job, id) {
   s$control <- o <- job$control
   at <- as.double(job$points[[id]])
   options <- c(o$warmup, o$iter, o$method == "hmc", o$leapfrogs, o$max_depth, o$metric != "unit",
-               o$metric == "dense", min(o$rank, length(at)), o$metric == "auto", o$pooled, o$adapt_delta,
+               o$metric == "dense", min(o$rank, length(at)), o$metric == "auto", o$pooled,
+               o$adapt_delta,
                if (is.null(o$step_size)) 0 else o$step_size, o$save_warmup, o$nan == "reject",
                if (o$metric %in% c("dense", "low-rank", "auto")) o$inverse_metric else
                  rep_len(o$inverse_metric, length(at)))

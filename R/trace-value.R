@@ -124,9 +124,16 @@ number_ops <- list(
 
 # The length of the result of arithmetic on all arguments.
 common_length <- function(...) {
-  lengths <- vapply(list(...), length, 0L)
-  if (any(lengths == 0L)) 0L else max(lengths)
+  n <- 1L
+  for (k in seq_len(...length())) {
+    m <- size_of(...elt(k))
+    if (m == 0L) return(0L)
+    if (m > n) n <- m
+  }
+  n
 }
+
+size_of <- function(x) if (is_traced(x)) .subset2(x, "n") else length(x)
 
 # The shape of the first argument of length n that has one.
 shape_of_longest <- function(n, ...) {

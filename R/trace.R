@@ -88,7 +88,7 @@ traced <- function(id, n, dim = NULL, from = NULL, index = NULL) {
 
 traced_class <- c("cl_traced", "numeric") # the second for generic functions of the user's
 
-is_traced <- function(x) inherits(x, "cl_traced")
+is_traced <- function(x) is.environment(x) && inherits(x, "cl_traced")
 
 # Adds a node to the tape and returns it as a traced value.
 record <- function(kind, op, args, at, n, dim = NULL) {

@@ -293,8 +293,8 @@ stan_loop <- function(name, case) {
 }
 
 in_child <- function(name) {
-  given <- c(script, paste0("child=", name),
-             if (length(folder) > 0L) paste0("posteriordb=", folder))
+  given <- c(script, paste0("child=", name), grep("^(library|posteriordb)=", commandArgs(TRUE),
+                                                  value = TRUE))
   as.double(tail(system2(file.path(R.home("bin"), "Rscript"), shQuote(given), stdout = TRUE), 1L))
 }
 

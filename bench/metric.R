@@ -16,8 +16,8 @@ figures <- function(metric, density, init, seeds = 1, ...) {
       density, init, chains = 2, metric = metric, seed = seed, refresh = 0, ...)))[1:2])
     ess <- min(summary(fit)$ess_bulk)
     steps <- sum(fit$diagnostics$leapfrogs)
-    rank <- if (is.list(fit$inverse_metric)) lengths(lapply(fit$inverse_metric, `[[`, "values")) else
-      NA
+    metrics <- fit$inverse_metric
+    rank <- if (is.list(metrics)) lengths(lapply(metrics, `[[`, "values")) else NA
     c(gradients = sum(fit$evaluations), steps = mean(fit$diagnostics$leapfrogs), ess = ess,
       seconds = seconds, each = 1000 * ess / steps, rank = mean(rank))
   }, numeric(6))

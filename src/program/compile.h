@@ -10,6 +10,8 @@ typedef struct {
   size_t offset;
 } scl_location;
 
+enum { SCL_FREE_LISTS = 256 }; /* by length, of which there may be many free blocks */
+
 typedef struct {
   scl_residents *data;
   scl_lowered lowered;
@@ -23,7 +25,7 @@ typedef struct {
   int *uses;                  /* of each value of numbers.c: how often it is still read */
   int lists;
   scl_routine *routine;
-  struct scl_free_block *free_list; /* storage that later values may take */
+  struct scl_free_block *free_list[SCL_FREE_LISTS]; /* storage that later values may take */
   scl_location shared; /* of short values, next to each other: where the next one begins */
   size_t shared_left;
 } scl_compiling;

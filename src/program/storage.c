@@ -86,10 +86,12 @@ scl_status scl_storage_begin(scl_compiling *c) {
 }
 
 void scl_storage_end(scl_compiling *c) {
-  while (c->free_list != NULL) {
-    free_block *next = c->free_list->next;
-    free(c->free_list);
-    c->free_list = next;
+  for (int k = 0; k < SCL_FREE_LISTS; k++) {
+    while (c->free_list[k] != NULL) {
+      free_block *next = c->free_list[k]->next;
+      free(c->free_list[k]);
+      c->free_list[k] = next;
+    }
   }
   free(c->at);
   free(c->last_use);
@@ -110,9 +112,14 @@ static scl_status allocate_buffer(scl_compiling *c, size_t length, scl_location 
   return SCL_OK;
 }
 
+/* The list with the free storage of this length, latest first, among others. */
+static free_block **list_of(scl_compiling *c, size_t length) {
+  return &c->free_list[length % SCL_FREE_LISTS];
+}
+
 /* Storage of this length that is free, or a new one. */
 static scl_status allocate(scl_compiling *c, size_t length, scl_location *out) {
-  for (free_block **f = &c->free_list; *f != NULL; f = &(*f)->next) {
+  for (free_block **f = list_of(c, length); *f != NULL; f = &(*f)->next) {
     if ((*f)->length != length) continue;
     free_block *found = *f;
     *out = found->at;
@@ -167,8 +174,10 @@ scl_status scl_storage_release(scl_compiling *c, int group) {
       if (scl_how(&t->value[owner]) == SCL_IS_LEAF) continue;
       free_block *f = malloc(sizeof *f);
       if (f == NULL) return scl_fail_memory(sizeof *f, 0, "a program");
-      *f = (free_block){c->at[owner], scl_tape_length(t, owner), c->free_list};
-      c->free_list = f;
+      const size_t length = scl_tape_length(t, owner);
+      free_block **list = list_of(c, length);
+      *f = (free_block){c->at[owner], length, *list};
+      *list = f;
       c->last_use[owner] = NONE; /* once */
     }
   }
