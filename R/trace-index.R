@@ -118,16 +118,17 @@ join_nodes <- function(from, index) {
   group <- match(from, sources)
   if (length(sources) < length(from) || any(tape$size[sources] > 1L)) {
     # Only the elements that are used of each node.
-    used <- split(index, group)
+    places <- split(seq_along(index), group)
     pieces <- integer(length(sources))
     for (k in seq_along(sources)) {
       size <- tape$size[sources[k]]
+      place <- places[[k]]
       if (size == 1L) {
         pieces[k] <- sources[k]
-        index[group == k] <- 1L
-      } else if (length(used[[k]]) < size) {
-        pieces[k] <- take_present(sources[k], used[[k]])
-        index[group == k] <- seq_along(used[[k]])
+        index[place] <- 1L
+      } else if (length(place) < size) {
+        pieces[k] <- take_present(sources[k], index[place])
+        index[place] <- seq_along(place)
       } else {
         pieces[k] <- sources[k]
       }

@@ -249,8 +249,8 @@ in_loop <- function(f, case, rounds = 5L) {
   }
   for (warm in 1:3) short <- chain(1L)
   leapfrogs <- 100L
-  while ((once <- chain(leapfrogs) - short) < 0.05) leapfrogs <- 4L * leapfrogs
-  leapfrogs <- as.integer(leapfrogs * min(8, max(1, 0.15 / once)))
+  # more than what a chain takes to begin, which varies
+  while (chain(leapfrogs) - short < max(0.15, short)) leapfrogs <- 4L * leapfrogs
   short <- min(vapply(1:5, function(r) chain(1L), 0))
   (min(vapply(seq_len(rounds), function(r) chain(leapfrogs), 0)) - short) / 3 / leapfrogs * 1e6
 }
