@@ -28,7 +28,7 @@ enum {
 enum { MOST_LAG = 16, MOST_NUMBERS = 2000, MOST_PRODUCTS = 4000 };
 /* The fewest operations of a scan. On the host an operation on one number costs no more than in a
  * step: there, loops with fewer operations than this, all together, stay as they are. */
-enum { LEAST_WORK = 64, LEAST_HOST_WORK = 5000 };
+enum { LEAST_WORK = 64, LEAST_HOST_WORK = 800 };
 
 /* ---- what a window has of a node --------------------------------------------------------------
  */

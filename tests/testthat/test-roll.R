@@ -134,7 +134,7 @@ test_that("short loops become no scans on the host", {
   with_cl(engine = "host", {
     expect_identical(steps_of(200L, list(tanh)), 0)
     expect_identical(steps_of(3000L, list(tanh)), 3000)
-    expect_identical(steps_of(1200L, list(tanh, sin)), 1200) # all together are long
+    expect_identical(steps_of(250L, list(tanh, sin)), 250) # all together are long
   })
   on_device(expect_identical(steps_of(50L, list(tanh)), 50))
 })
