@@ -135,7 +135,10 @@ stan_arithmetic <- function(op, args, types, line) {
   op <- c(`+` = "+", `-` = "-", `*` = "*", `/` = "/", `^` = "^", `.*` = "*", `./` = "/",
           `.^` = "^")[[op]]
   if (min(rank) > 0L) return(call("stan_each", as.name(op), x, y))
-  call("(", call(op, x, y))
+  value <- call("(", call(op, x, y))
+  small <- function(code) is.numeric(code) && abs(code) < 1e4 # as in i + 1
+  exact <- !ints || op != "*" && (small(x) || small(y))
+  if (exact) value else call("stan_int32", value)
 }
 
 stan_product <- function(x, y, types) {

@@ -431,6 +431,7 @@ stan_totals <- list(
   },
   ordered_logistic_lpmf = function(y, eta, c) st_ordered(y, eta, c),
   ordered_probit_lpmf = function(y, eta, c) st_ordered_probit(y, eta, c),
+  gaussian_dlm_obs_lpdf = function(y, F, G, V, W, m0, C0) st_dlm(y, F, G, V, W, m0, C0),
   wishart_lpdf = function(W, nu, S) dwishart_formula(st_square(W), nu, st_square(S), log = TRUE),
   inv_wishart_lpdf = function(W, nu, S) {
     k <- nrow(st_square(W))

@@ -3,9 +3,10 @@
 
 stan_higher_order <- c(
   integrate_ode = "st_integrate", integrate_ode_rk45 = "st_integrate",
-  integrate_ode_bdf = "st_integrate", integrate_ode_adams = "st_integrate",
-  ode_rk45 = "st_ode", ode_bdf = "st_ode", ode_adams = "st_ode", ode_ckrk = "st_ode",
-  ode_rk45_tol = "st_ode_tol", ode_bdf_tol = "st_ode_tol", ode_adams_tol = "st_ode_tol",
+  integrate_ode_bdf = "st_integrate_stiff", integrate_ode_adams = "st_integrate",
+  ode_rk45 = "st_ode", ode_bdf = "st_ode_stiff", ode_adams = "st_ode", ode_ckrk = "st_ode",
+  ode_rk45_tol = "st_ode_tol", ode_bdf_tol = "st_ode_stiff_tol", ode_adams_tol = "st_ode_tol",
+  ode_adjoint_tol_ctl = "st_ode_adjoint",
   ode_ckrk_tol = "st_ode_tol", reduce_sum = "st_reduce_sum", reduce_sum_static = "st_reduce_sum",
   map_rect = "st_map_rect", integrate_1d = "st_integrate_1d", solve_newton = "st_solve_roots",
   solve_powell = "st_solve_roots", solve_newton_tol = "st_solve_roots_tol",
@@ -13,28 +14,48 @@ stan_higher_order <- c(
   algebra_solver_newton = "st_algebra_solver")
 
 # Steps between two times; a recorded solution keeps them all.
-st_most_steps <- 100
+st_most_steps <- c(plain = 100, stiff = 500)
 
 # The states at the times after the first one: a row for each. Derivatives are those of the steps
 # that were made, so that differences agree with them only for small tolerances.
-st_solve <- function(f, y0, t0, times, rtol, atol, most, ...) {
-  states <- cl_ode(f, y0, c(t0, times), ..., rtol = min(0.01 * rtol, 1e-8),
-                   atol = min(0.01 * atol, 1e-8), max_steps = most)
+st_solve <- function(f, y0, t0, times, rtol, atol, most, stiff = FALSE) {
+  exact <- function(tolerance) min((if (stiff) 0.1 else 0.01) * tolerance, 1e-8)
+  states <- cl_ode(f, y0, c(t0, times), rtol = exact(rtol), atol = exact(atol),
+                   max_steps = min(most, st_most_steps[1L + stiff]), stiff = stiff)
   n <- length(times)
   if (length(y0) == 1L) return(matrix(states[-1L], n, 1L))
   states[-1L, , drop = FALSE]
 }
 
-st_integrate <- function(f, y0, t0, times, theta, x_r, x_i, rtol = 1e-6, atol = 1e-6, most = 1e6) {
-  st_solve(function(t, y) f(t, y, theta, x_r, x_i), y0, t0, times, rtol, atol, st_most_steps)
+st_integrate <- function(f, y0, t0, times, theta, x_r, x_i, rtol = 1e-6, atol = 1e-6, most = 1e6,
+                         stiff = FALSE) {
+  force(theta) # before a step, which has a record of its own
+  st_solve(function(t, y) f(t, y, theta, x_r, x_i), y0, t0, times, rtol, atol, most, stiff)
 }
 
-st_ode <- function(f, y0, t0, times, ...) {
-  st_solve(function(t, y) f(t, y, ...), y0, t0, times, 1e-6, 1e-6, st_most_steps)
-}
+st_integrate_stiff <- function(...) st_integrate(..., stiff = TRUE)
+
+st_ode <- function(f, y0, t0, times, ...) st_ode_tol(f, y0, t0, times, 1e-6, 1e-6, 1e6, ...)
 
 st_ode_tol <- function(f, y0, t0, times, rtol, atol, most, ...) {
-  st_solve(function(t, y) f(t, y, ...), y0, t0, times, rtol, atol, min(most, st_most_steps))
+  list(...) # as above
+  st_solve(function(t, y) f(t, y, ...), y0, t0, times, rtol, atol, most)
+}
+
+st_ode_stiff <- function(f, y0, t0, times, ...) {
+  st_ode_stiff_tol(f, y0, t0, times, 1e-6, 1e-6, 1e6, ...)
+}
+
+st_ode_stiff_tol <- function(f, y0, t0, times, rtol, atol, most, ...) {
+  list(...)
+  st_solve(function(t, y) f(t, y, ...), y0, t0, times, rtol, atol, most, TRUE)
+}
+
+# The solution and its derivatives are those of the other solvers; 2 is the solver for stiff ones.
+st_ode_adjoint <- function(f, y0, t0, times, rtol, atol, rtol_back, atol_back, rtol_sum, atol_sum,
+                           most, checkpoints, interpolation, solver, solver_back, ...) {
+  solve <- if (solver == 2) st_ode_stiff_tol else st_ode_tol
+  solve(f, y0, t0, times, rtol, min(atol), most, ...)
 }
 
 # In one slice: the sum is the same.

@@ -253,6 +253,15 @@ stan_quotient <- function(x, y) {
   trunc(x / y)
 }
 
+# The result of an operation on integers, which have 32 bits.
+stan_int32 <- function(x) {
+  if (!is_traced(x) && any(abs(x) > 2147483647, na.rm = TRUE)) {
+    stop(sprintf("an integer is %s: integers end at 2147483647",
+                 format(max(abs(x), na.rm = TRUE), digits = 15)), call. = FALSE)
+  }
+  x
+}
+
 stan_modulo <- function(x, y) x - y * stan_quotient(x, y)
 
 # The sum of the log densities of several values.

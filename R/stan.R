@@ -33,8 +33,10 @@
 #' evaluation, which a message says once. Parts of a loop whose iterations do not depend on each
 #' other are computed for all of them at once.
 #'
-#' Where a solver of equations finds no root, or `integrate_1d()` no value within its
-#' tolerance, the density is NaN and a generated quantity an error.
+#' Differential equations are solved by [cl_ode()], in `ode_bdf`, `integrate_ode_bdf` and their
+#' relatives by its method for stiff ones. Where a solver of equations finds no root, or
+#' `integrate_1d()` or an equation no value within its tolerance, the density is NaN and a generated
+#' quantity an error.
 #'
 #' Tuples and complex numbers may be data, parameters and everything else. In `data`, a tuple is a
 #' list of its parts, and complex numbers are R's, or pairs along a last dimension. Draws have the
@@ -42,10 +44,7 @@
 #' and `.imag`.
 #'
 #' A function of the library that is not available is an error when the program is read. Not
-#' available are
-#' - `dae`, `ode_adjoint_tol_ctl`; stiff solvers: `ode_bdf`,
-#'   `ode_adams` and their relatives use the Runge-Kutta method of [cl_ode()];
-#' - the distributions `gaussian_dlm_obs`, and `wiener` of more than four parameters.
+#' available are `dae`, and `wiener` of more than four parameters.
 #'
 #' For data and generated quantities only there are eigenvalues of matrices that are not symmetric,
 #' factors of complex matrices, `csr_extract`, `inv_inc_beta`, hypergeometric functions of more than

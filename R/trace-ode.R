@@ -24,8 +24,11 @@
 #' and the result is a smooth function of the parameters. To check the accuracy, double the number
 #' of steps: the error of a smooth solution falls by a factor of about 32.
 #'
-#' Stiff equations need so many steps, adaptive or fixed, that they are better solved by another
-#' method.
+#' @section Stiff equations:
+#' Where the state follows a slow course that it reaches very fast, the method above needs steps as
+#' short as the fast part. `stiff = TRUE` takes the Rosenbrock method RODAS of Hairer and Wanner
+#' (order 4, L-stable), whose steps may be as long as the slow course allows. Each of them solves
+#' linear equations with the derivatives of `f` by `y`, which are taken by differences.
 #' @param f `function(t, y, ...)` that returns the derivative of each element of `y`. It is recorded
 #'   once for all steps, as the step of [cl_scan()].
 #' @param y0 The state at the first time: a numeric vector, or with `sequences` a matrix with one
@@ -37,6 +40,7 @@
 #' @param steps `NULL`, or the number of steps of fixed length from each time to the next.
 #' @param sequences `NULL`, or the number of independent solutions, such as those of several
 #'   subjects: see [cl_scan()].
+#' @param stiff Whether to use the method for stiff equations.
 #' @return The states: a matrix with one row for each time, including the first; a vector if `y0` is
 #'   a single number. With `sequences`, the last dimension is that of the sequences. In `f` the
 #'   state has the names of `y0`; the result has none.
@@ -58,12 +62,14 @@
 #' })
 #' f(theta = c(0.55, 0.028, 0.8, 0.024))
 cl_ode <- function(f, y0, times, ..., rtol = 1e-6, atol = 1e-6, max_steps = 50, steps = NULL,
-                   sequences = NULL) {
+                   sequences = NULL, stiff = FALSE) {
   check_function(f, "f")
   if (!is_numbers(y0) || length(y0) == 0L) {
     abort_argument("y0", sprintf("'y0' must be numbers, not %s", describe_value(y0)))
   }
   check_times(times)
+  stiff <- check_flag(stiff, "stiff")
+  advance <- if (stiff) rosenbrock_step else runge_kutta_step
   if (!is.null(steps)) {
     if (!missing(rtol) || !missing(atol) || !missing(max_steps)) {
       abort_argument("steps", "give 'steps', or 'rtol', 'atol' and 'max_steps', but not both")
@@ -74,15 +80,16 @@ cl_ode <- function(f, y0, times, ..., rtol = 1e-6, atol = 1e-6, max_steps = 50, 
     t <- rep(times[seq_len(n)], each = steps) + h * rep(seq_len(steps) - 1, n)
     # A last step of length 0, so that all states are outputs of a step.
     xs <- list(t = c(t, times[n + 1L]), h = c(h, 0))
-    return(ode_states(f, y0, xs, steps, sequences, ...))
+    return(ode_states(f, y0, xs, steps, sequences, advance, ...))
   }
-  control <- list(rtol = check_number(rtol, "rtol", 0, 1), atol = check_positive(atol, "atol"))
+  control <- list(rtol = check_number(rtol, "rtol", 0, 1), atol = check_positive(atol, "atol"),
+                  advance = advance, power = if (stiff) -1 / 8 else -1 / 10)
   max_steps <- round(check_number(max_steps, "max_steps", 1, 1e6))
   if (is.null(tracing$tape)) {
     plain_ode(f, scan_spec(y0, NULL, 1, sequences, list(...)), times, control, max_steps)
   } else {
     xs <- accepted_steps(f, y0, times, sequences, control, max_steps, ...)
-    ode_states(f, y0, xs, max_steps, sequences, ...)
+    ode_states(f, y0, xs, max_steps, sequences, advance, ...)
   }
 }
 
@@ -95,12 +102,12 @@ check_times <- function(times) {
 
 # The initial state and the states after every .each of the given steps. Arguments have dots, and
 # those of cl_scan() are named, so that none of f's arguments is mistaken for one of them.
-ode_states <- function(.f, .y0, .xs, .each, .sequences, ...) {
+ode_states <- function(.f, .y0, .xs, .each, .sequences, .advance, ...) {
   adapted <- is_traced(.xs$h)
   step <- function(.y, .x, ...) {
     if (adapted) idle_without(.x$h)
-    mean <- stages(slope_of(.f, .y, ...), .x$t, .y, .x$h)$mean
-    list(state = .y + .x$h * mean, out = .y)
+    after <- .advance(slope_of(.f, .y, ...), .x$t, .y, .x$h)$after
+    list(state = if (adapted) either(.x$h != 0, after, .y) else after, out = .y)
   }
   states <- cl_scan(f = step, init = .y0, xs = .xs, length.out = NULL, sequences = .sequences,
                     ...)$out
@@ -139,6 +146,17 @@ stages <- function(slope, t, y, h) {
          k6 * (11 / 84))
 }
 
+# The state after a step, and if asked for its estimated error.
+runge_kutta_step <- function(slope, t, y, h, estimate = FALSE) {
+  k <- stages(slope, t, y, h)
+  after <- y + h * k$mean
+  list(after = after, error = if (estimate) {
+    k7 <- slope(t + h, after)
+    h * (k$k1 * (71 / 57600) - k$k3 * (71 / 16695) + k$k4 * (71 / 1920) - k$k5 * (17253 / 339200) +
+           k$k6 * (22 / 525) - k7 / 40)
+  })
+}
+
 # ---- steps that adapt ----------------------------------------------------------------------------
 
 # Tries a step of length h, or to `end` if that is nearer: list(taken, h: its length, or 0; state:
@@ -149,16 +167,13 @@ try_step <- function(slope, state, end, control) {
   left <- end - state$t
   idle_without(left)
   try <- either(left <= h, left, either(left < 2 * h, left / 2, h)) # no tiny last step
-  k <- stages(slope, state$t, y, try)
-  after <- y + try * k$mean
-  k7 <- slope(state$t + try, after)
-  error <- try * (k$k1 * (71 / 57600) - k$k3 * (71 / 16695) + k$k4 * (71 / 1920) -
-                    k$k5 * (17253 / 339200) + k$k6 * (22 / 525) - k7 / 40)
+  made <- control$advance(slope, state$t, y, try, estimate = TRUE)
+  after <- made$after
   largest <- either(abs(after) > abs(y), abs(after), abs(y))
-  square <- sum((error / (control$atol + control$rtol * largest))^2) / length(y)
+  square <- sum((made$error / (control$atol + control$rtol * largest))^2) / length(y)
   square <- either(is.na(square), 1e20, square)
   taken <- square <= 1
-  factor <- 0.9 * square^-0.1
+  factor <- 0.9 * square^control$power
   longer <- try * either(factor < 0.2, 0.2, either(factor > 5, 5, factor))
   # A step that was cut short says little about longer steps.
   kept <- either(try < h, either(longer > h, longer, h), longer)

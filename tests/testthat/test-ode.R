@@ -45,7 +45,56 @@ each_engine({
   })
 })
 
+# Robertson's reactions, and the solution of Hairer and Wanner's book at t = 40
+reactions <- function(t, y, k) {
+  a <- -k[1] * y[1] + k[2] * y[2] * y[3]
+  b <- k[3] * y[2]^2
+  c(a, -a - b, b)
+}
+
+each_engine(test_that("stiff equations, by few steps", {
+  # at t = 40 the state changes slowly, and its second part follows in 1e-3
+  f <- cl_gradient(function(k) {
+    y <- cl_ode(reactions, c(1, 0, 0), c(0, 40), k = k * c(1, 1e4, 1e7), stiff = TRUE,
+                rtol = 1e-7, atol = 1e-11, max_steps = 400)
+    sum(y[2, ] * c(1, 1e4, 3))
+  })
+  k <- c(0.04, 1, 3)
+  y <- c(0.7158270688, 0.9185534765e-5, 0.2841637457)
+  got <- f(k = k)
+  expect_close(as.vector(got), sum(y * c(1, 1e4, 3)), 1e-7)
+  expect_close(attr(got, "gradient")$k, slopes_of(function(k) f(k = k), k, 1e-3 * k), 1e-5)
+}))
+
 on_host({
+
+test_that("the stiff method has order 4, several solutions, and adapts for plain numbers", {
+  slope <- function(t, y, k) -k * (y - cos(t))
+  exact <- function(t, k) { # from y = 0
+    (k^2 * (cos(t) - exp(-k * t)) + k * sin(t)) / (1 + k^2)
+  }
+  error <- vapply(c(20, 40, 80), function(n) {
+    cl_ode(slope, 0, c(0, 2), k = 3, steps = n, stiff = TRUE)[2] - exact(2, 3)
+  }, 0)
+  ratio <- error[-3] / error[-1]
+  expect_true(all(ratio > 11 & ratio < 24), info = paste(ratio))
+  k <- c(1, 30, 1e4)
+  many <- function(k) {
+    y <- cl_ode(slope, 0, c(0, 1, 3), k = rbind(k), rtol = 1e-6, atol = 1e-8, stiff = TRUE,
+                max_steps = 400, sequences = 3)
+    sum(y * 1:9)
+  }
+  want <- sum(outer(c(0, 1, 3), k, exact) * 1:9)
+  expect_close(many(k), want, 1e-5)
+  got <- cl_gradient(many)(k = k)
+  expect_close(as.vector(got), many(k), 1e-10)
+  slopes <- slopes_of(function(k) sum(outer(c(0, 1, 3), k, exact) * 1:9), k, 1e-3 * k)
+  expect_close(attr(got, "gradient")$k, slopes, 1e-5)
+  plain <- cl_ode(reactions, c(1, 0, 0), c(0, 40), k = c(0.04, 1e4, 3e7), stiff = TRUE,
+                  rtol = 1e-7, atol = 1e-11, max_steps = 400)
+  expect_close(plain[2, ], c(0.7158270688, 0.9185534765e-5, 0.2841637457), 1e-7)
+  expect_fault(cl_ode(decay, 1, 0:1, k = 1, stiff = 2), "argument", argument = "stiff")
+})
 
 test_that("steps that are not needed change nothing", {
   start <- c(34, 6)
