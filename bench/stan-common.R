@@ -15,11 +15,16 @@ slope_error <- function(f, u) {
   min(error[is.finite(error)], Inf)
 }
 
+# Points ever nearer to zero, then in the range of Stan's starts.
+random_point <- function(n, try) {
+  if (try <= 20L) stats::runif(n, -1, 1) / try else stats::runif(n, -2, 2)
+}
+
 # A random point at which log density and gradient are finite, and the seconds of the first call.
 finite_point <- function(b) {
   set.seed(1)
-  for (try in 1:20) {
-    u <- stats::runif(b$dimension, -1, 1) / try
+  for (try in 1:60) {
+    u <- random_point(b$dimension, try)
     took <- seconds(value <- b$unconstrained(u))
     if (try == 1L) first <- took
     if (all(is.finite(c(value, attr(value, "gradient"))))) break
@@ -60,8 +65,8 @@ against_rstan <- function(program, code, data, b) {
   ours <- function(u) b$unconstrained(u, drop = TRUE)
   compared <- lapply(1:3, function(seed) {
     set.seed(seed)
-    for (try in 1:20) {
-      u <- stats::runif(b$dimension, -1, 1) / try
+    for (try in 1:60) {
+      u <- random_point(b$dimension, try)
       found <- list(theirs = tryCatch(theirs(u), error = function(e) NaN), ours = ours(u))
       if (all(is.finite(c(found$theirs, attr(found$theirs, "gradient"))))) break
     }

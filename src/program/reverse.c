@@ -281,14 +281,17 @@ static void reverse_lu_solve(scl_reverse *r, int value, int g) {
   scl_share_whole(r, a, scl_tape_unary(t, SCL_OP_NEG, product));
 }
 
-/* For A = V diag(w) V': dA = V (diag(dw) + F o V' dV) V' with F[i, j] = 1 / (w[j] - w[i]), and 0
- * for eigenvalues that are equal. */
+/* For A = V diag(w) V': dA = V (diag(dw) + F o (V' dV - dV' V) / 2) V' with F[i, j] = 1 / (w[j] -
+ * w[i]), and 0 for eigenvalues that are equal. The difference comes first, since eigenvalues that
+ * are almost equal make F large. */
 static void reverse_eigen(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const size_t n = t->value[value].at[0];
   const int v = scl_tape_part(t, value, 0, n * n), w = scl_tape_part(t, value, n * n, n);
   g = scl_tape_fill(t, g, n * (n + 1));
-  const int inner = scl_tape_matmul(t, v, scl_tape_part(t, g, 0, n * n), n, n, n, true, false);
+  int inner = scl_tape_matmul(t, v, scl_tape_part(t, g, 0, n * n), n, n, n, true, false);
+  inner = scl_tape_binary(t, SCL_OP_SUB, inner, scl_tape_transpose(t, inner, n, n));
+  inner = scl_tape_binary(t, SCL_OP_MUL, scl_tape_number(t, 0.5), inner);
   int gap = scl_tape_binary(t, SCL_OP_SUB, scl_tape_broadcast(t, w, n, n, true),
                             scl_tape_broadcast(t, w, n, n, false));
   const int zero = scl_tape_number(t, 0.0);
@@ -298,10 +301,8 @@ static void reverse_eigen(scl_reverse *r, int value, int g) {
   const int slopes = scl_tape_broadcast(t, scl_tape_part(t, g, n * n, n), n, n, false);
   share = scl_tape_ifelse(t, diagonal_data(t, n, 1.0, 0.0), slopes, share);
   share = scl_tape_matmul(t, v, share, n, n, n, false, false);
-  share = scl_tape_matmul(t, share, v, n, n, n, false, true);
-  share = scl_tape_binary(t, SCL_OP_ADD, share, scl_tape_transpose(t, share, n, n));
   scl_share_whole(r, scl_tape_operand(t, value, 0),
-                  scl_tape_binary(t, SCL_OP_MUL, scl_tape_number(t, 0.5), share));
+                  scl_tape_matmul(t, share, v, n, n, n, false, true));
 }
 
 /* Gathers and scatters. */

@@ -17,6 +17,17 @@ test_that("eigenvalues and eigenvectors of symmetric matrices", {
               }, list(m = a), "matrix[3, 3] m;", "vector[3] w; }
               transformed data {", list(w = w), transformed = "matrix[3, 3] s = (m + m') / 2;")
   })
+  # many eigenvalues that are almost equal: v' solve(k, v) by the factors
+  at <- 1:20 / 10
+  v <- sin(1:20)
+  b <- cl_stan(code = "data { vector[20] at; vector[20] v; } parameters { real<lower=0> a; }
+    model {
+      matrix[20, 20] k = add_diag(gp_exp_quad_cov(to_array_1d(at), a, 1.0), 1e-4);
+      target += sum(square(eigenvectors_sym(k)' * v) ./ eigenvalues_sym(k)); }")(
+        list(at = at, v = v))
+  k <- exp(-0.5 * outer(at, at, "-")^2)
+  z <- solve(4 * k + diag(1e-4, 20), v)
+  expect_equal(attr(b(a = 2), "gradient")$a, -4 * sum(z * k %*% z), tolerance = 1e-6)
   # sizes 0 and 1, and equal eigenvalues
   check_sum(c("sum(eigenvalues_sym(diag_matrix([b, b, 2]')))", "sum(eigenvalues_sym(none))",
               "eigenvalues_sym([[b]])[1] + eigenvectors_sym([[b]])[1, 1]^2"),
