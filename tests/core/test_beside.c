@@ -121,6 +121,34 @@ static void check_operation(scl_context *ctx) {
   scl_mat_release(x), scl_mat_release(l), scl_mat_release(again);
 }
 
+/* A call whose matrices are its own asks for all of its kernels at once, and gives no number. */
+static void check_whole(size_t index) {
+  enum { N = 70 };
+  double *a = test_alloc(N * N * sizeof *a);
+  scl_context *ctx;
+  scl_mat *x = NULL, *l = NULL;
+  mat_spd(a, N, 10, 1);
+  REQUIRE_OK(scl_device_open(index, &ctx));
+  for (int attempt = 0; attempt < 2; attempt++) {
+    const bool before = scl_device_beside_begin(true);
+    scl_device_beside_whole();
+    CHECK(!scl_device_beside_lacks());
+    x = mat_make(ctx, a, N, N, SCL_GENERAL);
+    CHECK_STATUS(attempt == 0 ? SCL_E_BUILDING : SCL_OK, compute_chol(x, 0.0, false, &l));
+    CHECK((l != NULL) == (attempt == 1));
+    CHECK(scl_device_beside_lacks() == (attempt == 0));
+    CHECK(scl_device_beside_begin(true) && scl_device_beside_lacks() == (attempt == 0));
+    scl_device_beside_end(true);
+    scl_device_beside_end(before);
+    CHECK(!scl_device_beside_lacks());
+    scl_mat_release(x);
+    wait_for_threads();
+  }
+  free(a);
+  scl_mat_release(l);
+  scl_context_release(ctx);
+}
+
 /* A context and a process that end while threads build; a forked child, which has no threads. */
 static void check_ends(size_t index) {
   scl_context *ctx;
@@ -164,6 +192,7 @@ void test_beside(scl_context *host_or_device) {
   check_failures(ctx);
   check_operation(ctx);
   scl_context_release(ctx);
+  check_whole(index);
   check_ends(index);
   CHECK(driver_is_clean(before));
   driver_remove();
