@@ -329,8 +329,8 @@ static void begin_again(scl_tape *from, int bodies, scl_tape *to) {
   scl_tape_borrow_data(to, from);
 }
 
-void scl_tape_roll(scl_tape *from, int output, bool on_host, scl_tape *to, int *result) {
-  scl_roll r = {.from = from, .to = to, .nodes = output + 1, .output = output, .on_host = on_host};
+void scl_tape_roll(scl_tape *from, int output, scl_tape *to, int *result) {
+  scl_roll r = {.from = from, .to = to, .nodes = output + 1, .output = output};
   const int bodies = from->bodies;
   if (scl_tape_fail(to, from->status)) return;
   exchange_bodies(from, to);

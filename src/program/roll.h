@@ -7,8 +7,7 @@
 /* Fills the empty tape `to` with what the value `output` of a recorded tape (scl_tape::recorded)
  * needs; *result is its index there. Operations that are the same on other operands become one
  * operation on vectors; iterations that need those before them become a SCAN. The data of `from`
- * keep their numbers and are borrowed; its bodies move to `to`. The engine decides which loops are
- * long enough to become scans. Failures are kept in `to`. */
-void scl_tape_roll(scl_tape *from, int output, bool on_host, scl_tape *to, int *result);
+ * keep their numbers and are borrowed; its bodies move to `to`. Failures are kept in `to`. */
+void scl_tape_roll(scl_tape *from, int output, scl_tape *to, int *result);
 
 #endif

@@ -10,11 +10,8 @@
  * This is compared iteration by iteration. */
 #include "program/roll_parts.h"
 
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/threads.h"
 #include "program/scan.h"
 
 enum {
@@ -25,11 +22,9 @@ enum {
   MOST_LOOPS = 64,
   MOST_REFUSED = 8
 };
-enum { MOST_LAG = 16, MOST_NUMBERS = 2000, MOST_PRODUCTS = 4000 };
-/* The fewest operations of a scan. On the host, loops of at most so many numbers, all together,
- * stay as they are: none, since inside the sampler a scan of 200 steps may take a third of the
- * time. */
-enum { LEAST_WORK = 64, LEAST_HOST_WORK = 0 };
+/* LEAST_WORK: the fewest operations of a scan. A rule by which loops of some thousands of numbers
+ * stayed plain operations on the host helped single calls and made chains three times slower. */
+enum { MOST_LAG = 16, MOST_NUMBERS = 2000, MOST_PRODUCTS = 4000, LEAST_WORK = 64 };
 
 /* ---- what a window has of a node --------------------------------------------------------------
  */
@@ -331,16 +326,6 @@ static void find_outputs(search *s) {
 
 typedef enum { INDEPENDENT, CARRIED, REFUSED } verdict;
 
-/* How many numbers all steps compute, at most INT_MAX. */
-static int numbers_of(const search *s) {
-  size_t numbers = 0;
-  for (int b = 0; b < s->l->bodies; b++) {
-    numbers += scl_roll_value(s->r, node_at(s, 0, s->l->body[b]))->length;
-  }
-  numbers *= (size_t)s->l->count;
-  return numbers < INT_MAX ? (int)numbers : INT_MAX;
-}
-
 static verdict examine(search *s) {
   scl_roll_loop *l = s->l;
   const size_t period = (size_t)l->period;
@@ -367,11 +352,6 @@ static verdict examine(search *s) {
     if (!find_inputs(s, b)) return REFUSED;
   }
   if (l->states == 0 || l->count * l->bodies < LEAST_WORK) return REFUSED;
-  const int numbers = numbers_of(s);
-  if (numbers <= s->r->left) {
-    s->r->left -= numbers;
-    return INDEPENDENT;
-  }
   find_outputs(s);
   return CARRIED;
 }
@@ -466,15 +446,8 @@ static int try_loops(scl_roll *r, const sequence *q, int start) {
   return best > 0 ? best : 1;
 }
 
-/* STATCL_ROLL_LEAST sets it, for tests. */
-static int least_host_work(void) {
-  const char *text = scl_env("STATCL_ROLL_LEAST");
-  return text != NULL ? atoi(text) : LEAST_HOST_WORK;
-}
-
 void scl_roll_find_loops(scl_roll *r) {
   sequence q = {.count = r->operations};
-  r->left = r->on_host ? least_host_work() : 0;
   q.local = scl_roll_room(r, (size_t)q.count, sizeof *q.local);
   q.next = scl_roll_room(r, (size_t)q.count, sizeof *q.next);
   r->loop = scl_roll_room(r, MOST_LOOPS, sizeof *r->loop);

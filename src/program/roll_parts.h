@@ -107,8 +107,6 @@ typedef struct {
   int holds, hold_room;
   int own_first; /* data of the new tape from here on are its own */
   bool broken;   /* nothing is rolled */
-  bool on_host;
-  int left; /* numbers that loops may compute without becoming scans */
 } scl_roll;
 
 /* ---- roll_view.c ---------------------------------------------------------------------------- */

@@ -199,8 +199,8 @@ done:
   return status;
 }
 
-scl_status r_program_fill(const scl_context *ctx, SEXP nodes, SEXP data, int output, bool rolled,
-                          scl_tape *tape, int *result) {
+scl_status r_program_fill(SEXP nodes, SEXP data, int output, bool rolled, scl_tape *tape,
+                          int *result) {
   if (TYPEOF(nodes) != VECSXP || XLENGTH(nodes) != FIELDS) return bad_nodes();
   if (!rolled || Rf_asLogical(VECTOR_ELT(nodes, ROLL)) != 1) {
     return fill_tape(nodes, data, output, tape, result, NULL);
@@ -211,7 +211,7 @@ scl_status r_program_fill(const scl_context *ctx, SEXP nodes, SEXP data, int out
   recorded.recorded = true;
   scl_status status = fill_tape(nodes, data, output, &recorded, &last, NULL);
   if (status == SCL_OK) {
-    scl_tape_roll(&recorded, last, scl_context_is_host(ctx), tape, result);
+    scl_tape_roll(&recorded, last, tape, result);
     status = tape->status;
   }
   scl_tape_end(&recorded);
@@ -231,7 +231,7 @@ static SEXP make_program(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEX
   scl_tape_begin(&tape);
   SCL_GO(r_require_outside());
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
-  SCL_GO(r_program_fill(ctx, nodes, data, Rf_asInteger(output), true, &tape, &result));
+  SCL_GO(r_program_fill(nodes, data, Rf_asInteger(output), true, &tape, &result));
   const size_t count = (size_t)Rf_asReal(parameters);
   SCL_GO(order > 1 ? scl_program_make_second(ctx, &tape, result, count, order, &program)
                    : scl_program_make(ctx, &tape, result, count, &program));
@@ -259,7 +259,7 @@ SEXP r_program_blocks(SEXP nodes, SEXP data, SEXP output, SEXP chosen) {
   int last = 0;
   scl_tape_begin(&tape);
   if (TYPEOF(chosen) != RAWSXP) SCL_GO(bad_nodes());
-  SCL_GO(r_program_fill(NULL, nodes, data, Rf_asInteger(output), false, &tape, &last));
+  SCL_GO(r_program_fill(nodes, data, Rf_asInteger(output), false, &tape, &last));
   SCL_GO(scl_tape_blocks(&tape, last, parameters, RAW(chosen), INTEGER(result)));
 done:
   scl_tape_end(&tape);
@@ -354,8 +354,7 @@ SEXP r_program_map(SEXP program, SEXP nodes, SEXP data, SEXP output, SEXP count)
   scl_tape_begin(&tape);
   SCL_GO(r_program_get(program, &p));
   if (vectors < 1) SCL_GO(scl_fail_argument("count", "'count' must be positive"));
-  SCL_GO(r_program_fill(scl_program_context(p), nodes, data, Rf_asInteger(output), true, &tape,
-                        &result));
+  SCL_GO(r_program_fill(nodes, data, Rf_asInteger(output), true, &tape, &result));
   SCL_GO(scl_program_map(p, &tape, result, (size_t)vectors));
 done:
   scl_tape_end(&tape);

@@ -10,9 +10,9 @@
 scl_status r_program_get(SEXP x, scl_program **out);
 
 /* Records nodes (r/program.c) on an empty tape, which the caller ends. rolled: with loops rolled
- * for this context if the nodes ask for it. */
-scl_status r_program_fill(const scl_context *ctx, SEXP nodes, SEXP data, int output, bool rolled,
-                          scl_tape *tape, int *result);
+ * if the nodes ask for it. */
+scl_status r_program_fill(SEXP nodes, SEXP data, int output, bool rolled, scl_tape *tape,
+                          int *result);
 
 /* r/glm.c: the likelihood of a handle; NULL if it has to be created again. */
 struct scl_glm *r_glm_usable(SEXP handle);

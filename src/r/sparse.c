@@ -66,8 +66,8 @@ SEXP r_sparse_make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP outp
     SCL_GO(scl_fail_argument("chosen", "internal: 'chosen' does not fit"));
   }
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
-  SCL_GO(r_program_fill(ctx, nodes, data, Rf_asInteger(output), Rf_asLogical(rolled) == 1, &tape,
-                        &result));
+  SCL_GO(
+      r_program_fill(nodes, data, Rf_asInteger(output), Rf_asLogical(rolled) == 1, &tape, &result));
   SCL_GO(scl_sparse_program_make(ctx, &tape, result, count, RAW(chosen), (size_t)Rf_asReal(most),
                                  &program));
   if (program != NULL) r_pointer_set(handle, program);

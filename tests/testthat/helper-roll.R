@@ -1,6 +1,3 @@
-# Loops of a few steps become scans on the host too.
-Sys.setenv(STATCL_ROLL_LEAST = "0")
-
 # Random programs with loops: the text of functions of a (five numbers), b and s, which use the data
 # of roll_data().
 

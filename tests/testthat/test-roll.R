@@ -18,10 +18,8 @@ test_that("random loops have the values and gradients of what was recorded", {
   seeds <- full_or_quick(1000L, 40L)
   first <- as.integer(Sys.getenv("STATCL_ROLL_SEED", "0"))
   with_cl(engine = "host", {
-    on.exit(Sys.setenv(STATCL_ROLL_LEAST = "0"))
     errors <- vapply(first + seq_len(seeds), function(seed) {
       set.seed(seed)
-      Sys.setenv(STATCL_ROLL_LEAST = if (seed %% 3L == 0L) "1000" else "0")
       f <- loop_function(random_loop(), roll_data(sample(c(10L, 20L, 31L), 1L)))
       roll_error(f, list(a = rnorm(5), b = 0.3, s = -0.2))
     }, 0)
@@ -113,30 +111,6 @@ test_that("iterations that need those before them become scans", {
     expect_equal(cl_hessian(hmm$model)(mu = c(-1, 1), w = 0.1),
                  cl_hessian(hmm$recorded)(mu = c(-1, 1), w = 0.1), tolerance = 1e-9)
   })
-})
-
-test_that("short loops become no scans on the host if they are not to", {
-  steps_of <- function(n, step) {
-    model <- cl_gradient(function(a) {
-      total <- 0
-      for (one in step) {
-        x <- a[1]
-        for (t in 1:n) x <- one(x * a[1] + a[2] * t)
-        total <- total + x
-      }
-      total
-    })
-    model(a = c(0.3, 0.4))
-    .Call(statcl:::r_program_facts, environment(model)$program)[["steps"]]
-  }
-  on.exit(Sys.setenv(STATCL_ROLL_LEAST = "0"))
-  Sys.setenv(STATCL_ROLL_LEAST = "800")
-  with_cl(engine = "host", {
-    expect_identical(steps_of(200L, list(tanh)), 0)
-    expect_identical(steps_of(3000L, list(tanh)), 3000)
-    expect_identical(steps_of(250L, list(tanh, sin)), 250) # all together are long
-  })
-  on_device(expect_identical(steps_of(50L, list(tanh)), 50))
 })
 
 test_that("what differs is left alone", {
