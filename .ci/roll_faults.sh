@@ -39,8 +39,7 @@ plant() {
 # without NAME FILE CONDITION: `if (CONDITION) return false;` is left out.
 without() { plant "$1" "$2" "if ($3) return false;" "if (!PLANTED && ($3)) return false;"; }
 
-perl -0pi -e 's/(hash = scl_roll_mix\(v->kind, )v->op\)/${1}0)/ or die' "$source/roll_view.c" ||
-  exit 1
+perl -0pi -e 's/(hash = scl_tape_mix\(v->kind, )v->op\)/${1}0)/ or die' "$source/tape.c" || exit 1
 without "operation of a class" roll_class.c '!scl_roll_same_operation(r, member[0], member[i])'
 without "operation of a step" roll_loops.c '!scl_roll_same_operation(s->r, node_at(s, i, p), node)'
 without "the same lag in all iterations" roll_loops.c \
