@@ -102,7 +102,10 @@ areas <- function(m) {
 
 # Autoregressions along rows and along columns.
 lattice <- function(m) {
-  y <- rpois(m * m, 3)
+  field <- matrix(rnorm(m * m, 0, 0.3), m)
+  for (i in 2:m) field[i, ] <- field[i, ] + 0.7 * field[i - 1, ]
+  for (j in 2:m) field[, j] <- field[, j] + 0.5 * field[, j - 1]
+  y <- rpois(m * m, exp(1 + field))
   function(p) {
     r <- 2 * plogis(p$r) - 1
     x <- p$x
