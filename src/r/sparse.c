@@ -78,21 +78,23 @@ done:
 }
 
 SEXP r_sparse_pattern(SEXP program) {
+  const scl_sparse_program *known =
+      r_is_pointer(&sparse_kind, program) ? r_pointer_object(program) : NULL;
   const size_t count = numbers_of(program);
+  const size_t columns = known != NULL ? scl_sparse_program_pattern(known)->n : 0;
+  SEXP result = PROTECT(Rf_allocVector(VECSXP, 2));
+  SEXP start = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)columns + 1));
+  SEXP row = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t)count));
   void *p = NULL;
   scl_status status;
-  SEXP result = PROTECT(Rf_allocVector(VECSXP, 2)), row = Rf_allocVector(INTSXP, (R_xlen_t)count);
+  SET_VECTOR_ELT(result, 0, start);
   SET_VECTOR_ELT(result, 1, row);
   SCL_GO(get_object(&sparse_kind, program, &p));
+  const scl_sparse_pattern *s = scl_sparse_program_pattern(p);
+  for (size_t j = 0; j <= columns; j++) REAL(start)[j] = (double)s->start[j];
+  for (size_t k = 0; k < count; k++) INTEGER(row)[k] = (int)s->row[k];
 done:
-  if (status == SCL_OK) {
-    const scl_sparse_pattern *s = scl_sparse_program_pattern(p);
-    SEXP start = Rf_allocVector(REALSXP, (R_xlen_t)s->n + 1);
-    SET_VECTOR_ELT(result, 0, start);
-    for (size_t j = 0; j <= s->n; j++) REAL(start)[j] = (double)s->start[j];
-    for (size_t k = 0; k < count; k++) INTEGER(row)[k] = (int)s->row[k];
-  }
-  UNPROTECT(1);
+  UNPROTECT(3);
   return r_return(status, result);
 }
 
