@@ -382,7 +382,6 @@ st_glm <- function(family, y, ...) {
     do.call(stan_common, c(list(numeric(n), a[[2L]]), more[setdiff(names(more), "cuts")]))
   }
   if (row$ordered) st_category(y, length(a[[4L]]) + 1)
-  if (nrow(x) < n) x <- x[rep(1L, n), , drop = FALSE]
   do.call(cl_glm_lpdf, c(list(family, rep_len(y, n), x, a[[2L]], a[[3L]]), more))
 }
 

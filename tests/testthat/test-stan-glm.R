@@ -128,3 +128,21 @@ test_that("a device reads a design once", {
     expect_match(shown, "kernels?, 0 calls", all = FALSE, label = name)
   })
 })
+
+test_that("a design of one row serves all observations", {
+  model <- cl_stan(code = "
+    data { array[4] int k; row_vector[2] x; }
+    transformed data { real known = bernoulli_logit_glm_lpmf(k | x, 0.3, [-0.5, 0.4]'); }
+    parameters { real a; vector[2] b; }
+    model { target += bernoulli_logit_glm_lpmf(k | x, a, b) + known; }")
+  k <- c(1L, 0L, 1L, 1L)
+  x <- c(0.5, -2)
+  each_engine({
+    value <- model(list(k = k, x = x))(a = 0.3, b = c(-0.5, 0.4))
+    p <- plogis(0.3 + sum(x * c(-0.5, 0.4)))
+    expect_equal(as.numeric(value), 2 * sum(dbinom(k, 1, p, log = TRUE)),
+                 tolerance = 1e-12)
+    expect_equal(unlist(attr(value, "gradient"), use.names = FALSE), sum(k - p) * c(1, x),
+                 tolerance = 1e-12)
+  })
+})
