@@ -23,6 +23,9 @@ build_begins <- 0.2
 # How many times the host must take longer than the build, for a call to wait: estimates are rough.
 build_waits <- 4
 
+# The size of the work on predictors: the link of a row takes as long as some 25 products.
+work_size <- function(x) if (is.null(dim(x))) x else as.numeric(nrow(x)) * (ncol(x) + 25)
+
 # Seconds that the host takes for a call of a size, at `m` seconds a multiplication; of "gp",
 # "likelihood" for an evaluation, of "glm_fit" for a fit.
 host_seconds <- list(
@@ -88,11 +91,13 @@ begin_beside <- function(where) {
 }
 
 # `where` for an operation on base R input whose size, in the unit of the threshold `op`, is `size`,
-# `times` times. Above the threshold it has the attribute "op", for on_engine(): the host, whose
-# seconds are to be counted, or the device, which is to be tried without waiting.
+# or the predictors of a likelihood or fit; `times` times. Above the threshold it has the attribute
+# "op", for on_engine(): the host, whose seconds are to be counted, or the device, which is to be
+# tried without waiting.
 where_for <- function(op, size, times = 1) {
   if (session$engine == "host") return(-1L)
   if (!is.null(session$chosen[[op]])) return(session$chosen[[op]])
+  size <- work_size(size)
   where <- choose_where(op, size, times)
   session$notes[[op]] <- c(size, where)
   where

@@ -21,9 +21,10 @@ engine_note <- function(op) {
   c(list(where = engine_name(where)), choice_reason(op, size, where), list(op = op, size = size))
 }
 
-# The note of data that C has on an engine: `info` is list(host, device).
+# The note of data that C has on an engine: `info` is list(host, device), `size` as for where_for().
 handle_note <- function(info, op, size) {
   host <- is.null(info) || info$host
+  size <- work_size(size)
   c(list(where = if (host) "host" else info$device, op = op, size = size),
     choice_reason(op, size, if (host) -1L else 0L))
 }

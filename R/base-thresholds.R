@@ -14,24 +14,29 @@ threshold_table <- data.frame(
 # The size of products and solves, proportional to the operations for each number transferred.
 harmonic_mean <- function(dim) length(dim) / sum(1 / dim)
 
-# The work of a likelihood on the host: the link of a row takes as long as some 25 products.
-row_work <- function(x) as.numeric(nrow(x)) * (ncol(x) + 25)
-
 geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 
 #' Problem sizes from which the device is used
 #'
-#' Base R input must first be transferred to the device, so that the device is faster only above a
-#' certain size. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is
-#' never preferred to R's BLAS unless [cl_tune()] has found it faster: its thresholds are `Inf`. The
-#' option `statcl.thresholds`, a named numeric vector, overrides single entries.
+#' The engine is chosen by cost. Base R input must first be transferred to the device, so that the
+#' device is faster only above a certain size: the threshold of the operation. Device matrices
+#' ([as_cl()]) always stay where they are. A CPU OpenCL device is never preferred to R's BLAS unless
+#' [cl_tune()] has found it faster: its thresholds are `Inf`. The option `statcl.thresholds`, a
+#' named numeric vector, overrides single entries.
 #'
-#' Above a threshold the host goes on computing until the device's kernels have been built beside
-#' the work ([cl_use()]); an entry of the option holds at once. If later calls on the device take
-#' longer than those of about the same size took on the host, such calls return to the host: a
-#' threshold may be wrong for this machine. The entry `program` is not a size but the time of a
-#' launch, in microseconds: with it the time of a compiled function ([cl_gradient()]) on the device
-#' is estimated.
+#' A threshold is where both engines take equally long once the device is open and its kernels are
+#' built, which takes seconds. Above it the host computes until its own time for such calls would be
+#' worth that; then kernels are built beside the work, and the device takes over when they stand
+#' ([cl_use()]). A call waits for them only if the host would take several times as long. An entry
+#' of the option holds at once. If later calls on the device take longer than those of about the
+#' same size took on the host, such calls return to the host: a threshold may be wrong for this
+#' machine.
+#'
+#' Compiled functions ([cl_gradient()], [cl_tmb()], [cl_stan()]) have no threshold: their time on
+#' each engine is estimated from their operations, and the device must save more in the evaluations
+#' to come than its kernels take to build. The entry `program` is what the device takes for a
+#' launch, in microseconds, from which its time is estimated; `Inf`: compiled functions stay on the
+#' host. `print()` of fits and compiled functions says which engine was taken, and why.
 #'
 #' `source` says where a number comes from: `"option"`; `"session"`, measured by [cl_tune()] in this
 #' session; `"saved"`, by an earlier one; `"shipped"`, known for devices of this name; `"default"`,

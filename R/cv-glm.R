@@ -38,7 +38,8 @@ glm_folds <- function(fit, ids, workers, random, caller) {
   }
   list(y = y, mean = mean, observed = observed, predicted = predicted, wrong = wrong,
        probabilities = probabilities, log_score = gather_folds(values, ids, "log_score"),
-       deviance = gather_folds(values, ids, "deviance"), used = deviance_weights(fit) > 0)
+       deviance = gather_folds(values, ids, "deviance"), used = deviance_weights(fit) > 0,
+       engine = values[[1L]]$engine)
 }
 
 # The columns of the second part, or TRUE for a constant.
@@ -98,7 +99,8 @@ begin_glm_folds <- function(work) {
     for (name in c("y", "trials", "prior.weights", "offset")) {
       held[name] <- list(rows_of(full[[name]], test))
     }
-    c(predict_fold(done$fit, held, work, test), list(warnings = done$warnings))
+    c(predict_fold(done$fit, held, work, test),
+      list(warnings = done$warnings, engine = done$fit$engine))
   }
 }
 

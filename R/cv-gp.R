@@ -18,7 +18,8 @@ gp_folds <- function(fit, ids, refit, workers, random, caller, ...) {
     work$arguments$control <- call_value(fit, "control", caller)
   }
   values <- if (is.null(response) && is.null(fit$vecchia) && !refit) {
-    list(all_folds(fit, ids))
+    begin_note("chol")
+    list(c(all_folds(fit, ids), list(engine = engine_note("chol"))))
   } else {
     each_fold(workers, begin_gp_folds, work)
   }
@@ -26,7 +27,8 @@ gp_folds <- function(fit, ids, refit, workers, random, caller, ...) {
     if (length(values) == 1L) values[[1L]][[name]] else gather_folds(values, ids, name)
   }
   found <- list(y = fit$y, mean = gather("mean"), log_score = gather("log_score"),
-                sd = gather("sd"), used = rep(TRUE, length(ids)), refit = refit)
+                sd = gather("sd"), used = rep(TRUE, length(ids)), refit = refit,
+                engine = values[[1L]]$engine)
   found$observed <- found$y
   found$predicted <- found$mean
   if (is.null(response)) return(found)
@@ -126,7 +128,7 @@ begin_gp_folds <- function(work) {
     points <- list(x = fit$x[test, , drop = FALSE], h = h, complete = rep(TRUE, length(test)))
     found <- if (is.null(fit$response)) normal_fold(done$fit, fit, points, test) else
       response_fold(done$fit, response_subset(fit$response, test), points)
-    c(found, list(warnings = done$warnings))
+    c(found, list(warnings = done$warnings, engine = done$fit$engine))
   }
 }
 

@@ -8,6 +8,7 @@ print.cl_cv <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
     if (isFALSE(x$refit)) "; parameters kept" else ""))
   cat(x$model, "\n\n", sep = "")
   print(x$estimates, digits = digits)
+  cat(engine_line(x$engine))
   invisible(x)
 }
 

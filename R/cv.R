@@ -44,7 +44,8 @@
 #'   * `pointwise`: a data frame with a row for each observation: `fold`, `observed`, `predicted`
 #'     (a mean or a class), `log_score`, `deviance`, and for processes of normal observations `sd`,
 #'   * `probabilities`: for families with classes, a matrix of their probabilities,
-#'   * `folds`, `k` (their number), `model`, `family`, `call`.
+#'   * `folds`, `k` (their number), `model`, `family`, `call`, and `engine`, as `print()` says where
+#'     the first fit without a fold was computed.
 #'
 #'   Observations of weight 0 are predicted but do not count in `estimates`. There are methods for
 #'   [print()], [summary()] (also by fold), [plot()] and [as.data.frame()] (the data frame
@@ -218,7 +219,8 @@ new_cv <- function(fit, found, folds, k, call) {
                  model = deparse1(if (is.null(fit$formula)) fit$call else stats::formula(fit)),
                  family = if (is.null(fit$family)) families_with("least_squares") else
                    as.vector(unclass(fit$family)),
-                 refit = found$refit, call = call), class = "cl_cv")
+                 refit = found$refit, engine = found$engine, call = call),
+            class = "cl_cv")
 }
 
 # Sums and means with standard errors.

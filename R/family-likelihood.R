@@ -131,7 +131,7 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   x <- one_for_each(x, y)
   handle <- NULL
   place <- function(times = 1) {
-    if (forked() || is_cl(x)) -1L else where_for(op, row_work(x), times)
+    if (forked() || is_cl(x)) -1L else where_for(op, x, times)
   }
   engine <- movable(place, function(where) {
     .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
@@ -187,7 +187,7 @@ print_engine <- function(info, note) {
 # The note of a likelihood with this environment.
 likelihood_note <- function(state) {
   if (is_cl(state$x)) return(data_note(state$x))
-  handle_note(.Call(r_glm_info, state$handle), state$op, row_work(state$x))
+  handle_note(.Call(r_glm_info, state$handle), state$op, state$x)
 }
 
 # ---- arguments and results ----------------------------------------------------------------------

@@ -247,7 +247,7 @@ likelihood_x <- function(problem, basis = NULL) {
   x <- if (is.null(basis)) problem$x else basis$x
   if (!is.null(rows) && is.null(basis)) x <- x[rows, , drop = FALSE]
   if (!is.null(offset)) x <- cbind(x, if (is.null(rows)) offset else pick_rows(offset, rows))
-  if (!is_cl(x) && is_on_device("glm_fit", row_work(x))) x <- as_cl(x)
+  if (!is_cl(x) && is_on_device("glm_fit", x)) x <- as_cl(x)
   w <- problem$row_weights
   if (is_least_squares(problem$family) && !is.null(w)) x * sqrt(w) else x
 }

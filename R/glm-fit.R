@@ -355,7 +355,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
     full <- x
     # a copy with one more column takes R longer than the device takes for the whole fit
     if (!is_cl(x) && !is_sparse(x) && !basis_is_cheap(x) &&
-          is_on_device("glm_fit", row_work(x))) {
+          is_on_device("glm_fit", x)) {
       full <- as_cl(x)
     }
     full <- cbind(1, full)

@@ -76,7 +76,7 @@ irls_in_c <- function(problem, data, control) {
   family <- r_family(problem$family)
   p <- ncol(x)
   if (!is_known(family) || is_cl(x) || is_sparse(x) || !p %in% 1:256 ||
-        is_on_device("glm_fit", row_work(x))) return(NULL)
+        is_on_device("glm_fit", x)) return(NULL)
   basis <- if (basis_is_cheap(x)) glm_basis(problem)
   if (is.null(basis) && !is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
   found <- search_in_c(if (is.null(basis)) x else basis$x, data, irls_eta(problem, data, family),
@@ -120,7 +120,7 @@ search_in_c <- function(x, data, eta, family, control, least) {
 near_mode <- function(problem, control) {
   x <- problem$x
   if (!family_row(problem$family)$canonical || is_cl(x) ||
-        !ncol(x) %in% 1:256 || !is.null(problem$offset) || is_on_device("glm_fit", row_work(x))) {
+        !ncol(x) %in% 1:256 || !is.null(problem$offset) || is_on_device("glm_fit", x)) {
     return(NULL)
   }
   core <- glm_core(problem)
@@ -259,7 +259,7 @@ by_penalised_rotation <- function(problem, data) {
 by_products <- function(problem, data) {
   x <- problem$x
   if (!is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
-  if (!is_cl(x) && !is_sparse(x) && is_on_device("glm_fit", row_work(x))) x <- as_cl(x)
+  if (!is_cl(x) && !is_sparse(x) && is_on_device("glm_fit", x)) x <- as_cl(x)
   kept <- NULL
   column <- if (is_cl(x)) function(v) column_beside(rep_len(v, nrow(x)), x) else identity
   offset <- if (!is.null(data$offset)) column(data$offset)

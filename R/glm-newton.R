@@ -78,7 +78,7 @@ limit_message <- function(count) sprintf("iteration limit of %d reached", count)
 # NULL where it finds no mode.
 newton_in_c <- function(problem, control) {
   if (!family_row(problem$family)$canonical || !is.null(problem$offset) ||
-        is_on_device("glm_fit", row_work(problem$x))) return(NULL)
+        is_on_device("glm_fit", problem$x)) return(NULL)
   core <- glm_core(problem, glm_basis(problem, working_weights(problem$family, used_data(problem))))
   data <- core$data
   found <- .Call(r_glm_newton, environment(core$likelihood)$handle, data$y, data$x, data$trials,
@@ -364,5 +364,5 @@ glm_note <- function(x) if (is_cl(x)) data_note(x) else engine_note("glm_fit")
 glm_on_engine <- function(x, run, method = "ml") {
   begin_note("glm_fit")
   if (is_cl(x) || is_sparse(x)) return(run())
-  fit_on_engine("glm_fit", row_work(x), run, if (identical(method, "mcmc")) 300 else 1)
+  fit_on_engine("glm_fit", x, run, if (identical(method, "mcmc")) 300 else 1)
 }

@@ -136,7 +136,7 @@ print_gp_parameters <- function(x, digits) {
   print_priors(x$prior, x$fixed)
   if (!is.null(x$sampling)) {
     cat("\nDraws:\n")
-    print(x$sampling, digits = digits)
+    print(x$sampling[names(x$sampling)], digits = digits) # without its engine
   }
 }
 

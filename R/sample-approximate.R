@@ -361,6 +361,7 @@ print.cl_approximation <- function(x, digits = 3L, rows = 10L, ...) {
   cat(sprintf("%s by %s%s\n", count_of(nrow(x$draws), "draw"), x$method,
               if (x$resampled) ", resampled" else ""))
   table <- summary(x, ...)
+  attr(table, "engine") <- NULL # printed below
   print(utils::head(table, rows), digits = digits)
   if (nrow(table) > rows) cat(sprintf("... and %d more parameters\n", nrow(table) - rows))
   cat(sprintf("%s in %.1f s; evidence lower bound %s; Pareto k %s\n", evaluations_text(x),
@@ -374,5 +375,6 @@ print.cl_approximation <- function(x, digits = 3L, rows = 10L, ...) {
 #' @export
 summary.cl_approximation <- function(object, ...) {
   table <- summary.cl_sample(object, ...)
-  table[setdiff(names(table), c("mcse", "ess_bulk", "ess_tail", "rhat"))]
+  structure(table[setdiff(names(table), c("mcse", "ess_bulk", "ess_tail", "rhat"))],
+            engine = object$engine)
 }

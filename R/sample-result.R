@@ -222,6 +222,7 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
                      if (isTRUE(x$control$pooled)) ", pooled"),
               if (x$complete) "" else ", interrupted"))
   table <- summary(x)
+  attr(table, "engine") <- NULL # printed below
   print(utils::head(table, rows), digits = digits)
   if (nrow(table) > rows) {
     cat(sprintf("... and %d more parameters; largest rhat %.3f, smallest ess_bulk %.0f\n",
@@ -287,7 +288,7 @@ summary.cl_sample <- function(object, parameters = NULL, probs = c(0.05, 0.5, 0.
   names(table) <- c("mean", "mcse", "sd", sprintf("%g%%", 100 * probs), "ess_bulk", "ess_tail",
                     "rhat")
   structure(cbind(parameter = names, table, stringsAsFactors = FALSE),
-            class = c("summary.cl_sample", "data.frame"))
+            class = c("summary.cl_sample", "data.frame"), engine = object$engine)
 }
 
 #' @export
@@ -306,6 +307,7 @@ print.summary.cl_sample <- function(x, digits = 3L, ...) {
     if (sum(widths) > getOption("width")) shown[[name]] <- NULL
   }
   print.data.frame(shown, row.names = FALSE)
+  cat(engine_line(attr(x, "engine")))
   invisible(x)
 }
 

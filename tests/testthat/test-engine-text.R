@@ -15,12 +15,15 @@ all_fits <- function() {
   glm <- cl_glm(y ~ x, d, "bernoulli_logit")
   gp <- cl_gp(1:15, sin(1:15), starts = 1)
   batch <- cl_batch_lm(y ~ x, groups, group = groups$g)
+  sampled <- draws(density, list(a = 0))
+  laplace <- suppressWarnings(cl_laplace(density, list(a = 0), draws = 10))
   list(glm = glm, glm_summary = summary(glm), normal = cl_glm(x ~ y, d, "normal_id"),
        beta = cl_glm(I(x / 3 + 0.5) ~ y, d, cl_family("beta")), gp = gp, gp_summary = summary(gp),
        batch = batch, batch_summary = summary(batch), density = density,
        likelihood = cl_likelihood("bernoulli_logit", d$y, d$x),
-       draws = draws(density, list(a = 0)), mode = cl_optimise(density, list(a = 0)),
-       approximation = suppressWarnings(cl_laplace(density, list(a = 0), draws = 10)),
+       draws = sampled, draws_summary = summary(sampled), mode = cl_optimise(density, list(a = 0)),
+       approximation = laplace, approximation_summary = summary(laplace),
+       cv = cl_cv(glm, folds = 4, seed = 1), cv_summary = summary(cl_cv(gp, "loo")),
        tmb = cl_tmb(nll, list(a = 0), silent = TRUE))
 }
 
