@@ -24,6 +24,9 @@ failure_text <- function(of, u) {
 # NULL, or list(text; of: the indices of the parameters; outside: the one outside of its range).
 failure_cause <- function(of, x) {
   f <- of$log_density
+  own <- attr(f, "own", exact = TRUE)
+  rejected <- if (!is.null(own)) own$why(x)
+  if (!is.null(rejected)) return(list(text = rejected))
   terms <- if (inherits(f, "cl_log_posterior")) environment(f)$terms else list(f)
   for (term in terms) {
     recorded <- inherits(term, c("cl_gradient", "cl_likelihood", "formula"))

@@ -15,6 +15,9 @@ stan_code <- function(program, drop = FALSE) {
     code <- lapply(definitions[keep], stan_function_code, cx)
     stats::setNames(code, vapply(definitions[keep], `[[`, "", "symbol"))
   }
+  checked <- function(block, cx) {
+    c(stan_statements(block, cx), stan_constraint_checks(block, cx))
+  }
   kind <- sub("^.*_", "", vapply(definitions, `[[`, "", "name"))
   moves <- kind %in% c("lp", "jacobian")
   code <- list(
@@ -23,11 +26,10 @@ stan_code <- function(program, drop = FALSE) {
        traced_functions = functions(traced, !moves & kind != "rng"),
        inner_functions = functions(traced, moves), # those that change the target
        transformed_data = stan_statements(program$transformed_data, plain),
-       transformed = c(stan_statements(program$transformed_parameters, traced),
-                       stan_bound_checks(program$transformed_parameters, traced)),
+       transformed = checked(program$transformed_parameters, traced),
        model = stan_statements(program$model, traced),
-       outputs = c(stan_statements(program$transformed_parameters, plain),
-                   stan_statements(program$generated_quantities, plain)))
+       plain_transformed = checked(program$transformed_parameters, plain),
+       outputs = checked(program$generated_quantities, plain))
   code$plain_functions <- c(code$plain_functions, ids$lane_functions$plain)
   code$traced_functions <- c(code$traced_functions, ids$lane_functions$traced)
   code
@@ -53,25 +55,6 @@ stan_known_sizes <- function(program) {
 
 # Kinds of nodes that contain statements.
 stan_holders <- c("block", "profile", "for", "foreach", "while", "if", "else_if", "function")
-
-# Transformed parameters outside their declared bounds have density zero.
-stan_bound_checks <- function(statements, cx) {
-  check <- function(d, value) {
-    if (d$type$base == "tuple") {
-      part <- if (d$type$depth > 0L) "stan_parts" else "[["
-      return(unlist(lapply(seq_along(d$parts), function(k) {
-        check(d$parts[[k]], call(part, value, as.double(k)))
-      })))
-    }
-    c <- d$constraint
-    if (!identical(c$kind, "range")) return(NULL)
-    bound <- function(e, none) if (is.null(e)) none else stan_expr(e, cx)
-    list(stan_add_target(call("st_within", value, bound(c$lower, -Inf), bound(c$upper, Inf)), cx))
-  }
-  do.call(c, c(list(list()), lapply(stan_declared(statements), function(d) {
-    check(d, as.name(d$name))
-  })))
-}
 
 stan_declared <- function(statements) Filter(function(s) s$kind == "decl", statements)
 
@@ -193,7 +176,8 @@ stan_output_function <- function(state, all = TRUE) {
   if (all) declared <- c(declared, stan_outputs(state$model$program))
   body <- stan_braces(c(list(quote(.target <- 0), quote(.jacobian <- 0)),
                         stan_parameter_code(state$parameters, code$cx),
-                        if (all) code$outputs, list(stan_values_of(declared))))
+                        if (all) c(code$plain_transformed, code$outputs),
+                        list(stan_values_of(declared))))
   as.function(c(alist(.u = ), stan_watched(body)), envir = state$plain)
 }
 
@@ -231,9 +215,12 @@ stan_compiled <- function(f, point, model) {
 stan_say_retraced <- function() {
   if (!is.null(stan_known$said)) return(invisible())
   stan_known$said <- TRUE
-  message(structure(list(message = paste("a condition of the program depends on parameters: the",
-                                         "program is recorded in each evaluation, which is slow",
-                                         "(this message appears once per session)\n"), call = NULL),
+  stan_tell(paste("a condition of the program depends on parameters: the program is recorded in",
+                  "each evaluation, which is slow (this message appears once per session)"))
+}
+
+stan_tell <- function(text) {
+  message(structure(list(message = paste0(text, "\n"), call = NULL),
                     class = c("statcl_message_stan", "statcl_message", "message", "condition")))
 }
 

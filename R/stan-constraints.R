@@ -165,14 +165,6 @@ st_stochastic <- function(u, inner, margin) {
   list(if (margin == 2L) x else t(x), jacobian)
 }
 
-# 0, or -Inf if a transformed parameter violates its declared bounds.
-st_within <- function(x, lower, upper) {
-  inside <- 1
-  if (is_traced(lower) || any(lower > -Inf)) inside <- inside * (x >= lower)
-  if (is_traced(upper) || any(upper < Inf)) inside <- inside * (x <= upper)
-  sum(log(inside))
-}
-
 # ---- sizes and inverses --------------------------------------------------------------------------
 
 # How many unconstrained numbers an array element has.
@@ -274,9 +266,9 @@ stan_violation <- function(x, spec, bounds) {
   if (length(spec$outer) > 0L) flat[st_order(spec$outer, spec$inner)] <- as.vector(x)
   n <- prod(spec$inner)
   for (i in seq_len(prod(spec$outer))) {
-    one <- flat[(i - 1) * n + seq_len(n)]
-    if (length(spec$inner) == 2L) dim(one) <- spec$inner
-    if (!isTRUE(stan_satisfies(one, spec$kind))) {
+    matrix <- length(spec$inner) == 2L
+    one <- array(flat[(i - 1) * n + seq_len(n)], if (matrix) spec$inner else c(1, n))
+    if (n > 0 && st_satisfies(one, spec$kind, matrix) == 0) {
       return(sprintf("is not %s", stan_kind_words[[spec$kind]]))
     }
   }
@@ -291,22 +283,3 @@ stan_kind_words <- c(ordered = "increasing", positive_ordered = "positive and in
                      corr_matrix = "a correlation matrix",
                      cov_matrix = "a covariance matrix", column_stochastic = "column stochastic",
                      row_stochastic = "row stochastic")
-
-stan_satisfies <- function(x, kind) {
-  near <- function(a, b) all(abs(a - b) < 1e-8)
-  lower <- function(x) all(x[row(x) < col(x)] == 0) && all(x[cbind(seq_len(min(dim(x))),
-                                                                  seq_len(min(dim(x))))] > 0)
-  switch(kind,
-    ordered = all(diff(x) > 0),
-    positive_ordered = all(diff(c(0, x)) > 0),
-    simplex = all(x >= 0) && near(sum(x), 1),
-    unit_vector = near(sum(x^2), 1),
-    sum_to_zero = if (is.null(dim(x))) near(sum(x), 0) else
-      near(rowSums(x), 0) && near(colSums(x), 0),
-    cholesky_factor_corr = lower(x) && near(rowSums(x^2), 1),
-    cholesky_factor_cov = lower(x),
-    corr_matrix = near(diag(x), 1) && is_positive_definite(x),
-    cov_matrix = is_positive_definite(x),
-    column_stochastic = all(x >= 0) && near(colSums(x), 1),
-    row_stochastic = all(x >= 0) && near(rowSums(x), 1))
-}

@@ -86,12 +86,16 @@ stan_densities <- list(
     cl_ifelse((y >= lower) * (y <= upper), -log(upper - lower + 1), -Inf)
   },
   poisson_lpmf = function(n, lambda) stats::dpois(n, lambda, log = TRUE),
-  poisson_log_lpmf = function(n, alpha) stats::dpois(n, exp(alpha), log = TRUE),
+  poisson_log_lpmf = function(n, alpha) n * alpha - exp(alpha) - lgamma(n + 1),
   neg_binomial_lpmf = function(n, alpha, beta) {
     stats::dnbinom(n, alpha, beta / (1 + beta), log = TRUE)
   },
   neg_binomial_2_lpmf = function(n, mu, phi) stats::dnbinom(n, phi, mu = mu, log = TRUE),
-  neg_binomial_2_log_lpmf = function(n, eta, phi) stats::dnbinom(n, phi, mu = exp(eta), log = TRUE),
+  neg_binomial_2_log_lpmf = function(n, eta, phi) { # beyond +-300 a line
+    near <- pmin(pmax(eta, -300), 300)
+    stats::dnbinom(n, phi, mu = exp(near), log = TRUE) +
+      cl_ifelse(eta > 0, -phi, n) * (eta - near)
+  },
   # ---- cumulative
   normal_lcdf = function(y, mu, sigma) stats::pnorm(y, mu, sigma, log.p = TRUE),
   normal_lccdf = function(y, mu, sigma) stats::pnorm(y, mu, sigma, FALSE, TRUE),
@@ -244,19 +248,25 @@ st_deviations <- function(y, mu, a) {
 
 st_normal <- function(y, mu, a, ...) {
   d <- st_deviations(y, mu, a)
-  if (nrow(d) == 0L) 0 else sum(dmvnorm_formula(d, ..., log = TRUE))
+  if (nrow(d) == 0L) return(0)
+  only <- if (is.null(list(...)$chol)) st_symmetric_only(a) else 0
+  sum(dmvnorm_formula(d, ..., log = TRUE)) + only
 }
 
-# Probabilities, whose sum is 1; that of parameters is not checked.
-st_probabilities <- function(theta) {
-  if (!is_traced(theta) && !isTRUE(abs(sum(theta) - 1) <= 1e-8)) {
-    stop("the probabilities are not a simplex", call. = FALSE)
-  }
-  theta
+# 0 for a simplex, or for rows that are: -Inf, and an error of data, for others.
+st_simplex_only <- function(theta) {
+  st_only(st_satisfies(st_rows(theta), "simplex", FALSE), "the probabilities are not a simplex")
+}
+
+# log(ok), where data must have ok = 1.
+st_only <- function(ok, message) {
+  if (!is_traced(ok) && ok == 0) stop(message, call. = FALSE)
+  log(ok)
 }
 
 st_dirichlet <- function(theta, alpha) {
-  stan_dot(alpha - 1, log(st_probabilities(theta))) + lgamma(sum(alpha)) - sum(lgamma(alpha))
+  stan_dot(alpha - 1, log(theta)) + lgamma(sum(alpha)) - sum(lgamma(alpha)) +
+    st_simplex_only(theta)
 }
 
 # f of each row of two arguments that may be arrays of vectors.
@@ -273,7 +283,7 @@ st_log_softmax <- function(x) x - cl_log_sum_exp(x)
 st_multinomial <- function(n, theta) {
   stan_same_size(n, theta)
   k <- which(n != 0)
-  sum(n[k] * log(st_probabilities(theta)[k])) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
+  sum(n[k] * log(theta[k])) + lgamma(sum(n) + 1) - sum(lgamma(n + 1)) + st_simplex_only(theta)
 }
 
 st_gamma_p <- function(p, a) {
@@ -286,13 +296,15 @@ st_log_det_spd <- function(a) 2 * sum(log(diag(chol(st_symmetric(a)))))
 
 st_square <- function(a) if (is.null(dim(a))) matrix(a, 1L, 1L) else a
 
-# A matrix that must be symmetric; that of one with parameters is not checked.
+# 0 for a symmetric matrix; a value that depends on it is added to this.
+st_symmetric_only <- function(a) {
+  if (length(a) == 1L || nrow(a) != ncol(a)) return(0)
+  st_only(st_is_symmetric(a), "the matrix is not symmetric")
+}
+
 st_symmetric <- function(a) {
-  a <- st_square(a)
-  if (!is_traced(a) && nrow(a) == ncol(a) && isTRUE(max(abs(a - t(a))) > 1e-8)) {
-    stop("the matrix is not symmetric", call. = FALSE)
-  }
-  a
+  only <- st_symmetric_only(a)
+  if (is_traced(only)) st_square(a) + only else st_square(a)
 }
 
 st_student_rows <- function(y, nu, mu, u) {
@@ -325,13 +337,17 @@ st_category <- function(y, n) {
   y
 }
 
+st_ordered_only <- function(cuts) {
+  st_only(st_satisfies(st_rows(cuts), "ordered", FALSE), "the cut points are not increasing")
+}
+
 st_ordered <- function(y, eta, cuts, log_p) {
-  total <- 0
   n <- stan_common(y, eta)
   if (n == 0L) return(0)
   st_category(y, 1 + if (is.null(dim(cuts))) length(cuts) else ncol(cuts))
+  total <- st_ordered_only(cuts)
   if (is.null(dim(cuts))) {
-    return(sum(dordlogit_formula(rep_len(y, n), eta, cuts, log = TRUE)))
+    return(total + sum(dordlogit_formula(rep_len(y, n), eta, cuts, log = TRUE)))
   }
   stan_same_count(n, nrow(cuts))
   for (i in seq_len(n)) {
@@ -346,7 +362,7 @@ st_ordered_probit <- function(y, eta, cuts) {
   m <- st_count(cuts, 2L)
   st_category(y, m + 1)
   if (!is.null(dim(cuts))) stan_same_count(n, nrow(cuts))
-  total <- 0
+  total <- st_ordered_only(cuts)
   for (i in seq_len(n)) {
     k <- rep_len(y, n)[i]
     z <- (if (is.null(dim(cuts))) cuts else cuts[i, ]) - eta[min(i, length(eta))]
@@ -381,8 +397,10 @@ st_glm <- function(family, y, ...) {
   } else {
     do.call(stan_common, c(list(numeric(n), a[[2L]]), more[setdiff(names(more), "cuts")]))
   }
-  if (row$ordered) st_category(y, length(a[[4L]]) + 1)
-  do.call(cl_glm_lpdf, c(list(family, rep_len(y, n), x, a[[2L]], a[[3L]]), more))
+  value <- do.call(cl_glm_lpdf, c(list(family, rep_len(y, n), x, a[[2L]], a[[3L]]), more))
+  if (!row$ordered) return(value)
+  st_category(y, length(a[[4L]]) + 1)
+  value + st_ordered_only(a[[4L]])
 }
 
 stan_glms <- local({
@@ -423,7 +441,7 @@ stan_totals <- list(
   multinomial_logit_lpmf = function(n, beta) {
     stan_dot(n, st_log_softmax(beta)) + lgamma(sum(n) + 1) - sum(lgamma(n + 1))
   },
-  categorical_lpmf = function(y, theta) st_categorical(y, log(st_probabilities(theta))),
+  categorical_lpmf = function(y, theta) st_categorical(y, log(theta)) + st_simplex_only(theta),
   categorical_logit_lpmf = function(y, beta) {
     if (is.null(dim(beta))) return(st_categorical(y, st_log_softmax(beta)))
     st_categorical(y, t(apply(beta, 1L, st_log_softmax)))
@@ -431,7 +449,9 @@ stan_totals <- list(
   ordered_logistic_lpmf = function(y, eta, c) st_ordered(y, eta, c),
   ordered_probit_lpmf = function(y, eta, c) st_ordered_probit(y, eta, c),
   gaussian_dlm_obs_lpdf = function(y, F, G, V, W, m0, C0) st_dlm(y, F, G, V, W, m0, C0),
-  wishart_lpdf = function(W, nu, S) dwishart_formula(st_square(W), nu, st_square(S), log = TRUE),
+  wishart_lpdf = function(W, nu, S) {
+    dwishart_formula(st_symmetric(W), nu, st_symmetric(S), log = TRUE)
+  },
   inv_wishart_lpdf = function(W, nu, S) {
     k <- nrow(st_square(W))
     0.5 * nu * st_log_det_spd(S) - 0.5 * (nu + k + 1) * st_log_det_spd(W) -
@@ -439,8 +459,11 @@ stan_totals <- list(
       st_gamma_p(k, 0.5 * nu)
   },
   lkj_corr_lpdf = function(y, eta) {
-    (eta - 1) * st_log_det_spd(y) + st_lkj_constant(eta, nrow(st_square(y)))
+    (eta - 1) * st_log_det_spd(y) + st_lkj_constant(eta, nrow(st_square(y))) +
+      st_only(st_all(abs(diag(st_square(y)) - 1) <= 1e-8), "the matrix has not ones as diagonal")
   },
   lkj_corr_cholesky_lpdf = function(L, eta) {
-    if (length(L) == 1L) 0 else dlkj_formula(L, eta, log = TRUE)
+    if (length(L) == 1L) return(0)
+    dlkj_formula(L, eta, log = TRUE) +
+      st_only(st_is_lower(L), "the matrix is not a Cholesky factor")
   })

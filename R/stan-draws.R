@@ -16,6 +16,7 @@ as_density.cl_stan_density <- function(x) {
     drawn = stan_drawn(state, c(parameters, outputs), TRUE),
     parameters = stan_drawn(state, parameters, FALSE),
     free = function(init) stan_unconstrained_start(state, init),
+    why = function(u) stan_why(state, stan_plain_parameters(state)(u)),
     plain = function() stan_vector_density(state, FALSE)))
 }
 
@@ -126,8 +127,7 @@ stan_draw_values <- function(state, u, random, all, rows) {
       if (inherits(e, "cl_stan_fatal")) stop(e)
       rejected <<- rejected + 1L
       if (is.null(first)) {
-        first <<- sprintf("line %d: %s", as.integer(stan_known$line),
-                          stan_message(conditionMessage(e), conditionCall(e)))
+        first <<- stan_reason(e)
       }
       parameters <- unlist(stan_plain_parameters(state)(u[, j]), use.names = FALSE)
       c(parameters, rep(NaN, rows - length(parameters)))

@@ -139,7 +139,7 @@ st_quad_form <- function(a, b) {
 }
 
 st_hmm_marginal <- function(log_omega, gamma, rho) {
-  log_alpha <- log_omega[, 1L] + log(rho)
+  log_alpha <- log_omega[, 1L] + log(rho) + st_simplex_only(rho) + st_simplex_only(gamma)
   for (t in seq_len(ncol(log_omega))[-1L]) {
     m <- max(log_alpha)
     log_alpha <- log(as.vector(crossprod(gamma, exp(log_alpha - m)))) + m + log_omega[, t]
@@ -288,7 +288,8 @@ stan_functions <- list(
   crossprod = function(x) crossprod(x), tcrossprod = function(x) tcrossprod(x),
   diag_pre_multiply = st_scaled_rows,
   diag_post_multiply = function(x, v) t(st_scaled_rows(v, t(x))),
-  quad_form = st_quad_form, quad_form_sym = st_quad_form,
+  quad_form = st_quad_form,
+  quad_form_sym = function(a, b) st_quad_form(st_symmetric(a), b),
   quad_form_diag = function(x, v) st_scaled_rows(v, t(st_scaled_rows(v, t(x)))),
   trace_quad_form = function(a, b) sum(b * (a %*% b)),
   trace_gen_quad_form = function(d, a, b) sum(t(d) * crossprod(b, a %*% b)),
@@ -298,8 +299,10 @@ stan_functions <- list(
   },
   determinant = function(x) det(x),
   log_determinant = function(x) as.vector(determinant(x)$modulus),
-  log_determinant_spd = function(x) 2 * sum(log(diag(chol(x)))),
-  inverse = function(x) solve(x), inverse_spd = function(x) chol2inv(chol(x)),
+  log_determinant_spd = function(x) st_log_det_spd(x),
+  inverse = function(x) solve(x), inverse_spd = function(x) {
+    chol2inv(chol(st_symmetric(x)))
+  },
   chol2inv = function(l) chol2inv(t(l)),
   cholesky_decompose = function(x) t(chol(st_symmetric(x))),
   mdivide_left = function(a, b) solve(a, b), mdivide_right = function(b, a) {
@@ -310,8 +313,11 @@ stan_functions <- list(
     if (is.null(dim(b))) forwardsolve(a, b, transpose = TRUE) else
       t(forwardsolve(a, t(b), transpose = TRUE))
   },
-  mdivide_left_spd = function(a, b) solve(a, b),
-  mdivide_right_spd = function(b, a) if (is.null(dim(b))) solve(a, b) else t(solve(a, t(b))),
+  mdivide_left_spd = function(a, b) solve(st_symmetric(a), b),
+  mdivide_right_spd = function(b, a) {
+    a <- st_symmetric(a)
+    if (is.null(dim(b))) solve(a, b) else t(solve(a, t(b)))
+  },
   # ---- covariance functions
   gp_exp_quad_cov = function(...) st_covariance("exp_quad", list(...)),
   cov_exp_quad = function(...) st_covariance("exp_quad", list(...)),

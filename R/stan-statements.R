@@ -33,7 +33,7 @@ stan_statement <- function(s, cx) {
     return = list(if (is.null(s$expr)) quote(return(invisible(NULL))) else
       call("return", stan_expr(s$expr, cx))),
     print = stan_print(s, cx),
-    reject = list(as.call(c(list(as.name("stan_reject")), stan_exprs(s$args, cx)))),
+    reject = list(stan_rejection(s, cx)),
     fatal_error = list(as.call(c(list(as.name("stan_fatal")), stan_exprs(s$args, cx)))),
     call = list(stan_expr(s$call, cx)),
     stan_abort(sprintf("the statement '%s' is not available", s$kind), s$line))
@@ -239,14 +239,12 @@ stan_foreach <- function(s, cx) {
 }
 
 stan_if <- function(s, cx) {
-  yes <- stan_braces(stan_statements(stan_body(s$yes), cx))
-  no <- if (!is.null(s$no)) stan_braces(stan_statements(stan_body(s$no), cx))
-  plain <- function(test) {
-    if (is.null(no)) call("if", test, yes) else call("if", test, yes, no)
+  branch <- function(body) stan_braces(stan_statements(stan_body(body), cx))
+  changed <- if (cx$traced) stan_merged(s, cx)
+  if (is.null(changed)) {
+    return(list(as.call(c(list(as.name("if"), stan_if_test(s$test, cx), branch(s$yes)),
+                          if (!is.null(s$no)) list(branch(s$no))))))
   }
-  if (!cx$traced) return(list(plain(stan_if_test(s$test, cx))))
-  changed <- stan_merged(s, cx)
-  if (is.null(changed)) return(list(plain(stan_if_test(s$test, cx))))
   # Both branches are computed if the condition depends on parameters. The code of each stands once:
   # twice, that of nested branches would grow as 2^depth.
   cx$ids$last <- cx$ids$last + 1L
@@ -254,6 +252,9 @@ stan_if <- function(s, cx) {
   test <- own("test")
   both <- own("both")
   old <- own("old")
+  cx$both <- if (is.null(cx$both)) both else call("||", cx$both, both)
+  yes <- branch(s$yes)
+  no <- if (!is.null(s$no)) branch(s$no)
   kept <- as.call(c(list(as.name("list")), lapply(changed, as.name)))
   names(kept) <- c("", changed)
   back <- lapply(changed, function(v) call("<-", as.name(v), call("[[", old, v)))
@@ -316,6 +317,10 @@ stan_merged <- function(s, cx) {
         walk(s$no)
       },
       print = NULL,
+      reject = {
+        found <<- c(found, ".target")
+        if (isTRUE(cx$inside)) pure <<- FALSE
+      },
       pure <<- FALSE)
   }
   walk(s$yes)
@@ -347,6 +352,13 @@ stan_early_return <- function(s, rest, cx) {
 stan_flat <- function(b) {
   b <- stan_body(b)
   do.call(c, c(list(list()), lapply(b, function(s) if (s$kind == "block") s$body else list(s))))
+}
+
+# Where both branches are computed, the target of this one is that of a rejection.
+stan_rejection <- function(s, cx) {
+  code <- as.call(c(list(as.name("stan_reject")), stan_exprs(s$args, cx)))
+  if (is.null(cx$both)) return(code)
+  call("if", cx$both, quote(.target <- -Inf), code)
 }
 
 stan_print <- function(s, cx) {

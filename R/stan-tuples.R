@@ -121,11 +121,6 @@ stan_stack_tuples <- function(...) {
   stan_elements(all, as.vector(t(matrix(seq_len(n * prod(each)), prod(each), n))), c(n, each))
 }
 
-# Part k of all tuples of an array, for checks of bounds.
-stan_parts <- function(x, k) do.call("c", c(list(numeric()), lapply(x, function(t) {
-  as.vector(t[[k]])
-})))
-
 # The value of a tuple in data: a list of its parts, in their order or by the names "1", "2", ...
 stan_data_tuple <- function(x, d, cx, home, depth = d$type$depth, name = d$name) {
   size <- if (depth > 0L) stan_size(d, cx, home)[d$type$depth - depth + 1L]

@@ -343,13 +343,18 @@ stan_text <- function(...) {
       return(if (length(text) == 1L) text else paste0("[", paste(text, collapse = ","), "]"))
     }
     if (is.list(x)) return(sprintf("(%s)", paste(vapply(x, stan_text, ""), collapse = ",")))
-    if (length(x) == 1L) return(format(x))
-    paste0("[", paste(format(x, trim = TRUE), collapse = ","), "]")
+    if (length(x) == 1L && is.null(dim(x))) return(format(x))
+    text <- format_each(as.vector(x), 6L)
+    for (k in rev(dim(x))) {
+      lines <- matrix(text, ncol = k)
+      text <- apply(lines, 1L, function(line) sprintf("[%s]", paste(line, collapse = ",")))
+    }
+    if (is.null(dim(x))) sprintf("[%s]", paste(text, collapse = ",")) else text
   })
   paste(unlist(parts), collapse = "")
 }
 
-stan_show <- function(...) cat(stan_text(...), "\n", sep = "")
+stan_show <- function(...) if (!isTRUE(stan_known$silent)) cat(stan_text(...), "\n", sep = "")
 
 # Stops an evaluation: the point has density zero.
 stan_reject <- function(...) {
@@ -453,7 +458,8 @@ st_lane_cumulative_sum <- function(x) {
 }
 
 st_lane_categorical_lpmf <- function(y, theta) {
-  log(stan_elements(theta, seq_along(y) + length(y) * (st_category(y, ncol(theta)) - 1)))
+  st_simplex_only(theta) +
+    log(stan_elements(theta, seq_along(y) + length(y) * (st_category(y, ncol(theta)) - 1)))
 }
 
 st_lane_categorical_logit_lpmf <- function(y, beta) {

@@ -18,7 +18,9 @@
 #' A bound model is called with all parameters by name, or with a list of them, on their own scale:
 #' `b(mu = 1, tau = 2)` is the log density without the Jacobian determinants of constraints, with
 #' the attribute `"gradient"`. Statements `y ~ f(...)` count with their constants; `drop = TRUE`
-#' leaves out those that Stan leaves out where the distribution's parameters are data. Further
+#' leaves out those that Stan leaves out where the distribution's parameters are data. Where the
+#' program rejects the parameters, by `reject()` or because a value violates its constraint, the log
+#' density is `-Inf` (or NaN), and its attribute `"rejected"` says why, with the line. Further
 #' elements are
 #' - `b$unconstrained(u, jacobian = TRUE)`: the same for the unconstrained vector, as samplers use
 #'   it;
@@ -30,8 +32,9 @@
 #' with overloads and recursion, `~`, `target +=`, truncation, `print`, `reject` and `fatal_error`.
 #' Conditions that depend on parameters are evaluated by computing both branches and choosing; where
 #' that is impossible (loops that end by such a condition), the program is recorded again in each
-#' evaluation, which a message says once. Parts of a loop whose iterations do not depend on each
-#' other are computed for all of them at once.
+#' evaluation, which a message says once. What `print()` in the model shows appears when the density
+#' is called, not while it is sampled or optimised, as a message says. Parts of a loop whose
+#' iterations do not depend on each other are computed for all of them at once.
 #'
 #' Differential equations are solved by [cl_ode()], in `ode_bdf`, `integrate_ode_bdf` and their
 #' relatives by its method for stiff ones. Where a solver of equations finds no root, or
@@ -62,10 +65,10 @@
 #'   of the array, as for rstan. Its value has class `"cl_stan_density"`.
 #' @section Errors:
 #' `statcl_error_stan`, with field `line`, for programs that cannot be read, for data that do not
-#' fit their declarations (field `variable`), and for errors in evaluations.
-#' The warning `statcl_warning_stan` says how many draws the program rejects after sampling, by
-#' `reject()` or an error such as an index out of bounds: their transformed parameters and generated
-#' quantities are NaN.
+#' fit their declarations (field `variable`), and for errors in evaluations. The warning
+#' `statcl_warning_stan` says how many draws the program rejects after sampling, by `reject()`, a
+#' violated constraint or an error such as an index out of bounds: their transformed parameters and
+#' generated quantities are NaN.
 #' @seealso [cl_sample()], [cl_gradient()]
 #' @export
 #' @examples
@@ -133,6 +136,9 @@ stan_model <- function(program, lines = character()) {
   known$program <- program
   known$lines <- lines
   known$code <- stan_on_stack(stan_code(program))
+  printing <- stan_print_lines(program)
+  known$prints <- length(printing) > 0L
+  stan_say_silent(printing)
   model <- function(data = list()) new_stan_density(bind_stan(parent.env(environment()), data))
   environment(model) <- known
   structure(model, class = c("cl_stan", "function"))
@@ -146,9 +152,10 @@ new_stan_density <- function(state) {
     if (!is.numeric(u) || length(u) != state$dimension) {
       abort_argument("u", sprintf("'u' must be a vector of length %d", as.integer(state$dimension)))
     }
-    value <- stan_caught(stan_vector_density(state, jacobian, drop)(.u = as.double(u)), state$model)
+    u <- as.double(u)
+    value <- stan_caught(stan_vector_density(state, jacobian, drop)(.u = u), state$model)
     attr(value, "gradient") <- unlist(attr(value, "gradient"), use.names = FALSE)
-    value
+    stan_judged(state, function() stan_plain_parameters(state)(u), value)
   }
   state$constrain <- function(u) {
     stan_caught(stan_plain_parameters(state)(as.double(u)), state$model)
@@ -190,12 +197,17 @@ stan_value <- function(state, given, drop) {
   if (length(names) == 0L) stan_abort("the program has no parameters", NA)
   point <- lapply(state$parameters, function(p) stan_shaped(given[[p$name]], p))
   names(point) <- names
+  wrong <- stan_outside_constraint(state, point)
+  if (!is.null(wrong)) {
+    return(structure(-Inf, gradient = lapply(point, `*`, 0), rejected = wrong))
+  }
   key <- paste0("named", drop)
   if (is.null(state[[key]])) {
     f <- stan_named_function(state, stan_code_of(state$model, drop))
     state[[key]] <- stan_compiled(f, point, state$model)
   }
-  stan_caught(do.call(state[[key]], point), state$model)
+  value <- stan_caught(do.call(state[[key]], point), state$model)
+  stan_judged(state, function() point, value)
 }
 
 refuse_other_parameters <- function(state, other, argument = other[1L]) {

@@ -146,8 +146,8 @@ discrete <- list(
   neg_binomial_2_log = list("real e; real<lower=0> f;", "e, f", list(e = 0.8, f = 0.5),
                             c(0, 4, 9),
                             function(y, e, f) dnbinom(y, f, mu = exp(e), log = TRUE)),
-  categorical = list("simplex[3] t;", "t", list(t = c(0.2, 0.3, 0.5)), c(1, 3, 2),
-                     function(y, t) log(t[y])),
+  categorical = list("vector[3] t;", "softmax(t)", list(t = c(0.2, 0.3, 0.5)), c(1, 3, 2),
+                     function(y, t) (t - log(sum(exp(t))))[y]),
   categorical_logit = list("vector[3] b;", "b", list(b = c(0.2, -0.3, 0.5)), c(1, 3, 2),
                            function(y, b) b[y] - log(sum(exp(b)))),
   ordered_logistic = list("real e; ordered[2] c;", "e, c", list(e = 0.2, c = c(-0.3, 0.5)),
@@ -169,6 +169,22 @@ test_that("probabilities of counts and categories", {
     check_stan_case(stan_case(row[[1]], loop, row[[3]], density, "int N; array[N] int y;", values),
                     paste(name, "in a loop"))
   }
+})
+
+test_that("logarithms of rates far from zero", {
+  y <- c(0, 3, 7)
+  far <- c(-800, 400, 900)
+  check_stan_case(stan_case("vector[3] e; real<lower=0> f;", "y ~ neg_binomial_2_log(e, f);",
+                            list(e = far, f = 1.3), function(p) {
+    phi <- p$f
+    sum(lgamma(y + phi) - lgamma(phi) - lgamma(y + 1) +
+          ifelse(far < 0, y * (far - log(phi)), -phi * (far - log(phi))))
+  }, "array[3] int y;", list(y = y)), "neg_binomial_2_log", digits = 1e-12)
+  b <- cl_stan(code = "data { array[3] int y; } parameters { vector[3] e; }
+                       model { y ~ poisson_log(e); }")(list(y = y))
+  found <- b(e = c(-800, -900, 2))
+  expect_equal(as.vector(found), -2700 - log(6) + 14 - exp(2) - lgamma(8))
+  expect_equal(attr(found, "gradient")$e, c(0, 3, 7 - exp(2)))
 })
 
 cumulative <- list(
@@ -313,13 +329,16 @@ test_that("densities of vectors and matrices", {
                                 0.5 * log(det(S)) -
                                 0.5 * (p$n + 3) * log(1 + sum(z * solve(S, z)) / p$n)
                             }, "vector[3] y; matrix[3, 3] S;", list(y = y, S = S)), "student")
-  check_stan_case(stan_case("simplex[3] t; vector<lower=0>[3] a;", "t ~ dirichlet(a);",
-                            list(t = c(0.2, 0.3, 0.5), a = c(1, 2, 3)), function(p) {
-                              lgamma(sum(p$a)) - sum(lgamma(p$a)) + sum((p$a - 1) * log(p$t))
+  check_stan_case(stan_case("vector<lower=0>[3] t; vector<lower=0>[3] a;",
+                            "t / sum(t) ~ dirichlet(a);",
+                            list(t = c(0.2, 0.3, 0.6), a = c(1, 2, 3)), function(p) {
+                              lgamma(sum(p$a)) - sum(lgamma(p$a)) +
+                                sum((p$a - 1) * log(p$t / sum(p$t)))
                             }), "dirichlet")
-  check_stan_case(stan_case("simplex[3] t;", "y ~ multinomial(t);", list(t = c(0.2, 0.3, 0.5)),
+  check_stan_case(stan_case("vector[3] t;", "y ~ multinomial(softmax(t));",
+                            list(t = c(0.2, 0.3, 0.5)),
                             function(p) lgamma(8) - lgamma(3) - lgamma(6) +
-                              sum(c(2, 0, 5) * log(p$t)), "array[3] int y;",
+                              sum(c(2, 0, 5) * (p$t - log(sum(exp(p$t))))), "array[3] int y;",
                             list(y = c(2, 0, 5))), "multinomial")
   wishart <- function(W, n, S) {
     k <- nrow(W)

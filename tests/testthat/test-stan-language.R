@@ -174,9 +174,37 @@ test_that("functions of the program", {
     real steep_lpdf(real y, real r) { return log(r) - r * y; }"), "_lpdf")
 })
 
-test_that("reject, transformed data, jacobian and print", {
+test_that("reject and transformed data", {
   b <- cl_stan(code = "data { int N; } transformed data { vector[N] z; for (n in 1:N) z[n] = n^2; }
     parameters { real a; } model { if (N > 3) reject(\"N is \", N); target += a * sum(z); }")
   expect_equal(as.vector(b(list(N = 3))(a = 2)), 28)
-  expect_identical(as.vector(b(list(N = 4))(a = 2)), -Inf)
+  found <- b(list(N = 4))(a = 2)
+  expect_identical(as.vector(found), -Inf)
+  expect_identical(attr(found, "rejected"), "line 2: reject: N is 4")
+  # a condition that depends on parameters: compiled, also if branches are nested
+  b <- cl_stan(code = "parameters { real a; real b; } model { if (a > 1) {
+    if (b > 2) reject(\"both\"); else target += b; } else target += a * b; }")()
+  check <- function(a, b_, want, rejected = NULL) {
+    found <- b(a = a, b = b_)
+    expect_equal(as.vector(found), want)
+    expect_identical(attr(found, "rejected"), rejected)
+  }
+  check(0.5, 3, 1.5)
+  check(1.5, 1, 1)
+  check(1.5, 3, -Inf, "line 2: reject: both")
+  expect_false(environment(environment(b)$state$namedFALSE)$retrace)
+})
+
+test_that("print() prints in transformed data, calls of the density and generated quantities", {
+  model <- function() cl_stan(code = "functions { real f(real a) { print(\"f \", a); return a; } }
+    transformed data { print({1, 2}, \" \", [[1.5, 2], [3, 4]]); }
+    parameters { real<lower=0> a; } model { print(\"a \", a); f(a) ~ normal(0, 1); }
+    generated quantities { real z = a; print(\"z\"); }")
+  expect_message(m <- model(), "line 1: print\\(\\)", class = "statcl_message_stan")
+  expect_output(b <- m(), "[1,2] [[1.5,2],[3,4]]", fixed = TRUE)
+  expect_output(b(a = 2), "a 2\nf 2", fixed = TRUE)
+  expect_output(b$unconstrained(log(2)), "a 2\nf 2", fixed = TRUE)
+  drawn <- capture.output(fit <- suppressWarnings(cl_laplace(b, draws = 3, seed = 1)))
+  expect_identical(drawn, rep("z", 3))
+  expect_silent(cl_stan(code = "parameters { real a; } generated quantities { print(a); }"))
 })

@@ -131,7 +131,7 @@ test_that("densities of matrices", {
                 (nu - 1) * log(det(x / outer(d, d))) - 1.5 * log(pi) +
                   sum(lgamma(nu + 1) - lgamma(nu + 1 - j / 2)))
             }), list(l = l, s = s, nu = 4.5, w = c(0.5, 1, 2)),
-            "cholesky_factor_cov[3] l; cholesky_factor_cov[3] s; real nu; vector[3] w;")
+            "matrix[3, 3] l; matrix[3, 3] s; real nu; vector[3] w;")
 })
 
 test_that("random numbers", {
