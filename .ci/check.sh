@@ -173,7 +173,8 @@ core_gpu_kernels() {
 readonly mma="mma_gemm mma_gram mma_chol mma_batch mma_glm mma_launched"
 core_mma() {
   step core-mma-emulated env STATCL_MMA_EMULATED=1 STATCL_TEST_DEVICE=1 \
-    POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test SUITES="$mma batch_product"
+    POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test \
+    SUITES="$mma batch_product beside"
 }
 
 core_mma_8() {

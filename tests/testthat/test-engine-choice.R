@@ -217,7 +217,7 @@ test_that("the first attempt asks for the kernels of the whole call", {
     "a <- crossprod(sin(outer(1:150, 1:150))) + diag(150)",
     "k <- calls_until('chol', function() cl_chol(a))",
     "programs <- .Call(own$r_builds)[[1L]]",
-    "stopifnot(k == 2L, c('cholesky', 'transfer') %in% programs)",
+    "stopifnot(k == 2L, any(grepl('chol', programs)), 'transfer' %in% programs)",
     "f <- cl_gp_likelihood(sin(1:80), cbind(1:80), k_exp_quad())",
     "k <- calls_until('gp', function() as.numeric(f(c(sd = 1, lengthscale = 3, noise = 0.1))))",
     "stopifnot(k <= 4L)"))

@@ -5,6 +5,7 @@
 in_opening_session <- function(...) {
   require_device()
   settings <- c(
+    "Sys.unsetenv('STATCL_DEVICE')", # a named device is opened at once
     "own <- asNamespace('statcl')", "session <- own$session",
     sprintf("session$default <- %dL", test_device()),
     "session$least <- c(chol = 100, program = 10)",
