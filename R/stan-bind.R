@@ -229,7 +229,7 @@ stan_tell <- function(text) {
 # The value of `code`, which runs code of the program; an error names the line that it was in.
 stan_caught <- function(code, model) {
   stan_known$line <- NA
-  withCallingHandlers(code, error = function(e) {
+  withCallingHandlers(stan_pointed(code, model$source), error = function(e) {
     line <- stan_known$line
     if (inherits(e, "statcl_error_stan") || is_foreign(e) || is.na(line)) return()
     message <- stan_message(conditionMessage(e), conditionCall(e))

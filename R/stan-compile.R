@@ -205,7 +205,7 @@ stan_call <- function(e, cx) {
   }
   row <- stan_library_row(name)
   if (is.null(row)) {
-    stan_abort(sprintf("the function '%s' is not available", name), e$line)
+    stan_refuse(sprintf("the function '%s' is not available", name), e$position)
   }
   if (cx$traced) args <- stan_known_args(name, e, args)
   stan_library_call(name, row, args, types)
@@ -230,8 +230,8 @@ stan_known_args <- function(name, e, args) {
                      any(vapply(x, depends, NA)))
   }
   name <- sub("^c\\.", "", name)
-  if (depends(e$args)) stan_abort(stan_no_slope(name), e$line)
-  lapply(args, function(a) call("stan_known_value", a, name))
+  if (depends(e$args)) stan_refuse(stan_no_slope(name), e$position)
+  lapply(args, function(a) call("stan_known_value", a, name, e$position))
 }
 
 stan_no_slope <- function(name) {
@@ -239,9 +239,28 @@ stan_no_slope <- function(name) {
           name)
 }
 
-stan_known_value <- function(x, name) {
-  if (is_traced(stan_re(x)) || is_traced(stan_im(x))) stop(stan_no_slope(name), call. = FALSE)
+stan_known_value <- function(x, name, position) {
+  if (is_traced(stan_re(x)) || is_traced(stan_im(x))) stan_refuse(stan_no_slope(name), position)
   x
+}
+
+# An error about a position of the program, which stan_pointed() shows.
+stan_refuse <- function(message, position) {
+  stan_known$refusal <- list(position, message)
+  stop(message, call. = FALSE)
+}
+
+stan_pointed <- function(code, source) {
+  stan_known$refusal <- NULL
+  withCallingHandlers(code, error = function(e) {
+    refusal <- stan_known$refusal
+    stan_known$refusal <- NULL
+    if (!is.null(refusal)) do.call(stan_refuse_at, c(source, refusal))
+  })
+}
+
+stan_refuse_at <- function(code, file, include, position, message) {
+  .Call(r_stan_refuse, code, file, include, position, message)
 }
 
 # Functions by element of several arguments, which have one size.

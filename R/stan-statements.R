@@ -159,7 +159,7 @@ stan_sampling <- function(s, cx) {
   args <- c(list(s$lhs), s$args)
   density <- function(name, args, fun = s$fun) {
     e <- list(kind = "call", name = name, args = args, user = isTRUE(s$user), fun = fun,
-              line = s$line, type = list(base = "real", depth = 0L))
+              line = s$line, position = s$position, type = list(base = "real", depth = 0L))
     stan_call(e, cx)
   }
   value <- density(s$name, args)

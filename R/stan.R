@@ -110,13 +110,11 @@ cl_stan <- function(file = NULL, code = NULL, include = NULL) {
   }
   if (!is.character(code) || anyNA(code)) abort_argument("code", "'code' must be text")
   code <- paste(code, collapse = "\n")
-  program <- read_stan(code, file, include)
-  stan_model(program, strsplit(code, "\n", fixed = TRUE)[[1L]])
+  source <- list(code, if (is.null(file)) "code" else file, as.character(include))
+  stan_model(do.call(read_stan, source), source)
 }
 
-read_stan <- function(code, file, include) {
-  .Call(r_stan_read, code, if (is.null(file)) "code" else file, as.character(include))
-}
+read_stan <- function(code, file, include) .Call(r_stan_read, code, file, include)
 
 # The value of `code`, which recurses as deeply as the program's expressions are nested.
 stan_on_stack <- function(code) {
@@ -131,11 +129,12 @@ stan_on_stack <- function(code) {
 }
 
 # The model of a checked program.
-stan_model <- function(program, lines = character()) {
+stan_model <- function(program, source) {
   known <- new.env(parent = environment(stan_model))
   known$program <- program
-  known$lines <- lines
-  known$code <- stan_on_stack(stan_code(program))
+  known$source <- source
+  known$lines <- strsplit(source[[1L]], "\n", fixed = TRUE)[[1L]]
+  known$code <- stan_on_stack(stan_pointed(stan_code(program), source))
   printing <- stan_print_lines(program)
   known$prints <- length(printing) > 0L
   stan_say_silent(printing)

@@ -1,8 +1,10 @@
-/* .Call entry that reads a Stan program.
+/* .Call entries that read a Stan program.
  *
  *   r_stan_read(code, file, include_paths)   the program's text, its name for messages ("" for
  * none), folders: a list of blocks, each a list of statements or function definitions. A node is a
- *       list with `kind` and `line` first; stan/nodes.def says what else, stan/tree.h how. */
+ *       list with `kind` and `line` first; stan/nodes.def says what else, stan/tree.h how.
+ *   r_stan_refuse(code, file, include_paths, position, message)   raises an error about a position
+ *       that a node of the program has. */
 #include "r/entries.h"
 #include "r/glue.h"
 
@@ -26,13 +28,15 @@ enum {
   DIST,
   VAR,
   PART,
+  POSITION,
   PROPERTIES,
   CHILD,
   REST,
   END
 };
-static const char *const properties[PROPERTIES] = {
-    "name", "type", "value", "op", "user", "fun", "block", "data", "truncated", "dist", "var", "i"};
+static const char *const properties[PROPERTIES] = {"name", "type",  "value",   "op",        "user",
+                                                   "fun",  "block", "data",    "truncated", "dist",
+                                                   "var",  "i",     "position"};
 
 enum { MOST_FIELDS = 12 };
 
@@ -146,6 +150,8 @@ static SEXP convert_property(converter *c, const scl_stan_node *node, uint8_t fi
     return Rf_ScalarLogical((node->flags & SCL_STAN_ONLY_DATA) != 0);
   case TRUNCATED:
     return Rf_ScalarLogical((node->flags & SCL_STAN_TRUNCATED) != 0);
+  case POSITION:
+    return Rf_ScalarInteger((int)node->position);
   default:
     return Rf_ScalarInteger((int)node->child[1]->value); /* the part of a tuple */
   }
@@ -301,14 +307,18 @@ static SEXP convert_program(const scl_stan_program *program) {
   return result;
 }
 
-SEXP r_stan_read(SEXP code, SEXP file, SEXP folders) {
+static scl_stan_input input_of(SEXP code, SEXP file, SEXP folders) {
   const R_xlen_t count = XLENGTH(folders);
   const char **paths = (const char **)R_alloc((size_t)count + 1, sizeof *paths);
   for (R_xlen_t k = 0; k < count; k++) paths[k] = Rf_translateChar(STRING_ELT(folders, k));
   SEXP text = STRING_ELT(code, 0);
   /* What is not marked as Latin-1 is taken as UTF-8, and refused by the reader if it is none. */
   const char *bytes = Rf_getCharCE(text) == CE_LATIN1 ? Rf_translateCharUTF8(text) : CHAR(text);
-  const scl_stan_input input = {bytes, strlen(bytes), r_string(file), paths, (size_t)count};
+  return (scl_stan_input){bytes, strlen(bytes), r_string(file), paths, (size_t)count};
+}
+
+SEXP r_stan_read(SEXP code, SEXP file, SEXP folders) {
+  const scl_stan_input input = input_of(code, file, folders);
   SEXP owner = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
   r_finalizer(owner, finalize_program);
   scl_stan_program *program = NULL;
@@ -322,4 +332,10 @@ SEXP r_stan_read(SEXP code, SEXP file, SEXP folders) {
   release_program(owner);
   UNPROTECT(2);
   return r_return(status, result);
+}
+
+SEXP r_stan_refuse(SEXP code, SEXP file, SEXP folders, SEXP position, SEXP message) {
+  const scl_stan_input input = input_of(code, file, folders);
+  return r_return(scl_stan_refuse(&input, (uint32_t)Rf_asInteger(position), r_string(message)),
+                  R_NilValue);
 }

@@ -20,6 +20,9 @@ typedef struct scl_stan_program scl_stan_program;
 scl_status scl_stan_read(const scl_stan_input *input, scl_stan_program **out);
 void scl_stan_free(scl_stan_program *program); /* accepts NULL */
 
+/* SCL_E_STAN with a message about a position of a program that was read. */
+scl_status scl_stan_refuse(const scl_stan_input *input, uint32_t position, const char *message);
+
 /* A block's statements, or function definitions: a node of kind LIST; NULL if it is absent. */
 const scl_stan_node *scl_stan_block(const scl_stan_program *program, scl_stan_place block);
 uint32_t scl_stan_type_count(const scl_stan_program *program);

@@ -37,6 +37,15 @@ done:
   return status;
 }
 
+scl_status scl_stan_refuse(const scl_stan_input *input, uint32_t position, const char *message) {
+  scl_stan_program *program = calloc(1, sizeof *program);
+  if (program == NULL) return scl_fail_memory(sizeof *program, 0, "a Stan program");
+  scl_status status = scl_stan_load(program, input);
+  if (status == SCL_OK) status = scl_stan_fail(program, position, "%s", message);
+  scl_stan_free(program);
+  return status;
+}
+
 void scl_stan_free(scl_stan_program *program) {
   if (program == NULL) return;
   scl_stan_arena_free(program);

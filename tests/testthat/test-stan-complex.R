@@ -179,7 +179,7 @@ test_that("complex numbers as data, parameters and outputs", {
                 "bessel_first_kind(0, m)", "csr_extract_w(m)")) {
     code <- "parameters { matrix[2, 2] m; } model { matrix[2, 2] l = 2 * m;
       target += sum(%s); }"
-    message <- "line 2: the function '.*' is available for data and generated quantities"
+    message <- "line 2, column [0-9]*: the function '.*' is available for data and generated"
     expect_error(cl_stan(code = sprintf(code, use)), message, class = "statcl_error_stan")
     late <- cl_stan(code = sprintf(code, gsub("m)|m ", "l)", sub("m * 1i", "l * 1i", use, fixed =
       TRUE))))()

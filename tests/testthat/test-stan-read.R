@@ -96,3 +96,25 @@ test_that("includes are looked for in the folders given", {
   expect_error(read(code, include = folder), "mu.stan, line 1, .* includes itself",
                class = "statcl_error_stan")
 })
+
+test_that("a function that is not available for parameters is shown, also where only values tell", {
+  use <- "bessel_first_kind(0, x)"
+  known <- sprintf("parameters { real x; }\nmodel { target += 1 + %s; }", use)
+  local <- sprintf("functions {\n  real f(real x) { return %s; }\n}
+                    parameters { real a; } model { target += f(a); }", use)
+  for (run in list(function() cl_stan(code = known), function() cl_stan(code = local)()(a = 1),
+                   function() cl_stan(code = local)()$unconstrained(1))) {
+    e <- expect_fault(run(), "stan")
+    expect_identical(e$line, 2L)
+    expect_identical(e$column, as.integer(regexpr("bessel", e$text)))
+    said <- strsplit(conditionMessage(e), "\n")[[1L]]
+    expect_match(said[1L], "'bessel_first_kind' is available for data and generated quantities")
+    expect_identical(said[3L], paste0(strrep(" ", e$column + 1L), "^"))
+  }
+  folder <- tempfile()
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  writeLines(c("", "target += bessel_first_kind(0, a);"), file.path(folder, "one.stan"))
+  expect_fault(cl_stan(code = "parameters { real a; } model {\n#include one.stan\n}",
+                       include = folder), "stan", line = 2L, column = 11L, file = "one.stan")
+})
