@@ -142,12 +142,17 @@ stan_parameter_code <- function(parameters, cx) {
   }))
 }
 
-stan_density_body <- function(code, first, result) {
-  define <- lapply(names(code$inner_functions), function(name) {
+# Definitions of the functions that change the target.
+stan_inner_functions <- function(code) {
+  lapply(names(code$inner_functions), function(name) {
     call("<-", as.name(name), code$inner_functions[[name]])
   })
-  body <- stan_braces(c(list(quote(.target <- 0), quote(.jacobian <- 0)), define, first,
-                        code$transformed, code$model, list(result)))
+}
+
+stan_density_body <- function(code, first, result) {
+  body <- stan_braces(c(list(quote(.target <- 0), quote(.jacobian <- 0)),
+                        stan_inner_functions(code), first, code$transformed, code$model,
+                        list(result)))
   call("tryCatch", stan_watched(body), cl_stan_reject = quote(function(e) -Inf))
 }
 
@@ -188,28 +193,29 @@ stan_outputs <- function(program) {
 # A compiled function of this package, for `f`; if that makes a decision that depends on parameters,
 # it is recorded again in each evaluation.
 stan_compiled <- function(f, point, model) {
-  quiet <- function(code) {
-    withCallingHandlers(code, statcl_message = function(m) invokeRestart("muffleMessage"),
-                        statcl_warning_unused = function(w) invokeRestart("muffleWarning"))
-  }
-  # Copies of functions would be compiled by R again and again.
-  if (requireNamespace("compiler", quietly = TRUE)) {
-    level <- compiler::enableJIT(0L)
-    on.exit(compiler::enableJIT(level))
-  }
   g <- cl_gradient(f)
   needs_values <- FALSE
-  tryCatch(quiet(do.call(g, point)), statcl_error_argument = function(e) {
+  tryCatch(stan_quietly(do.call(g, point)), statcl_error_argument = function(e) {
     if (!grepl("retrace", conditionMessage(e), fixed = TRUE)) {
-      stan_caught(quiet(do.call(g, point)), model)
+      stan_caught(stan_quietly(do.call(g, point)), model)
     }
     needs_values <<- TRUE
-  }, error = function(e) stan_caught(quiet(do.call(g, point)), model))
+  }, error = function(e) stan_caught(stan_quietly(do.call(g, point)), model))
   if (!needs_values) return(g)
   stan_say_retraced()
   g <- cl_gradient(f, retrace = TRUE)
   environment(g)$warned <- names(point) # a program may use parameters under a condition
   g
+}
+
+# Records without messages. Copies of functions would be compiled by R again and again.
+stan_quietly <- function(code) {
+  if (requireNamespace("compiler", quietly = TRUE)) {
+    level <- compiler::enableJIT(0L)
+    on.exit(compiler::enableJIT(level))
+  }
+  withCallingHandlers(code, statcl_message = function(m) invokeRestart("muffleMessage"),
+                      statcl_warning_unused = function(w) invokeRestart("muffleWarning"))
 }
 
 stan_say_retraced <- function() {

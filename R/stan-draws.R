@@ -121,9 +121,14 @@ stan_draw_values <- function(state, u, random, all, rows) {
   }
   rejected <- 0L
   first <- NULL
+  together <- if (all) stan_together(state, u)
+  output <- function(j) {
+    known <- together$values[, j]
+    if (is.null(known) || anyNA(known)) f(u[, j]) else together$rest(u[, j], known)
+  }
   # Errors are rejections, as in Stan: the other draws are not lost.
   values <- stan_caught(vapply(seq_len(ncol(u)), function(j) {
-    tryCatch(as.double(unlist(f(u[, j]), use.names = FALSE)), error = function(e) {
+    tryCatch(as.double(unlist(output(j), use.names = FALSE)), error = function(e) {
       if (inherits(e, "cl_stan_fatal")) stop(e)
       rejected <<- rejected + 1L
       if (is.null(first)) {

@@ -1,0 +1,80 @@
+# Transformed parameters and generated quantities without random numbers, for many draws at once by
+# a compiled function. Programs have one result: that of the weighted sum of the values, whose
+# gradient with respect to the weights is these values.
+
+stan_few_draws <- 20L # for which nothing is compiled
+
+# list(values: a column for each of the unconstrained vectors in columns of u, rest: a function of
+# a vector and its column, with the value of stan_output_function()); NULL if there is nothing to
+# gain, or if the statements cannot be compiled.
+stan_together <- function(state, u) {
+  if (ncol(u) < stan_few_draws) return(NULL)
+  if (is.null(state$together)) state$together <- stan_compiled_outputs(state, u)
+  t <- state$together
+  if (isFALSE(t)) return(NULL)
+  values <- matrix(0, t$n, ncol(u))
+  most <- max(16, 1e6 %/% (t$n + nrow(u)))
+  for (first in seq(1, ncol(u), by = most)) {
+    columns <- first:min(ncol(u), first + most - 1)
+    points <- rbind(u[, columns, drop = FALSE], matrix(0, t$n, length(columns)))
+    values[, columns] <- run_vectors(environment(t$compiled), points)[-seq_len(nrow(u) + 1L), ]
+  }
+  list(values = values, rest = t$rest)
+}
+
+# list(compiled, n: the number of values, rest), or FALSE.
+stan_compiled_outputs <- function(state, u) {
+  code <- state$model$code
+  split <- stan_output_parts(state$model$program)
+  odd <- any(vapply(split$declared, function(d) d$type$base == "tuple" || has_complex(d$type), NA))
+  slow <- c("for", "foreach", "while")
+  gains <- stan_any(split$known, function(x) {
+    x$kind %in% slow || x$kind == "call" && (isTRUE(x$user) || x$name %in% names(stan_higher_order))
+  })
+  sizes <- lapply(split$declared, stan_size, code$cx, state$home)
+  n <- sum(vapply(sizes, prod, 0))
+  if (odd || !gains || n == 0) return(FALSE)
+  failed <- function(e) FALSE
+  tryCatch({
+    names <- lapply(split$declared, function(d) as.name(d$name))
+    flat <- as.call(c(list(as.name("c")), lapply(names, function(x) call("as.vector", x))))
+    f <- stan_block_function(state, split$known, call("sum", call("*", quote(.w), flat)), TRUE)
+    g <- cl_gradient(f)
+    stan_quietly(g(.u = u[, 1L], .w = numeric(n)))
+    plain <- stan_block_function(state, split$known, stan_values_of(split$declared), FALSE)
+    checked <- unique(c(1L, ncol(u)))
+    points <- rbind(u[, checked, drop = FALSE], matrix(0, n, length(checked)))
+    found <- run_vectors(environment(g), points)[-seq_len(nrow(u) + 1L), , drop = FALSE]
+    wanted <- vapply(checked, function(j) as.double(unlist(plain(u[, j], NULL))), numeric(n))
+    if (!alike(found, wanted)) return(FALSE)
+    list(compiled = g, n = n, rest = stan_rest_function(state, split, sizes))
+  }, error = failed, cl_stan_reject = failed)
+}
+
+# function(.u, .w) of statements, in either form, with the value of `result`.
+stan_block_function <- function(state, statements, result, traced, first = list()) {
+  code <- state$model$code
+  cx <- if (traced) code$traced_cx else code$cx
+  if (traced) first <- c(stan_inner_functions(code), first)
+  body <- c(list(quote(.target <- 0), quote(.jacobian <- 0)),
+            stan_parameter_code(state$parameters, cx), first, stan_statements(statements, cx),
+            list(result))
+  form <- if (traced) "traced" else "plain"
+  place <- stan_functions_in(cx$ids$lane_functions[[form]], state[[form]])
+  as.function(c(alist(.u = , .w = ), stan_watched(stan_braces(body))), envir = place)
+}
+
+# The statements that are left, after those whose values are the numbers .w.
+stan_rest_function <- function(state, split, sizes) {
+  last <- 0
+  given <- Map(function(d, size) {
+    at <- last + seq_len(prod(size))
+    last <<- last + length(at)
+    part <- if (length(at) == 0L) quote(numeric()) else
+      call("[", quote(.w), call(":", at[1L], last))
+    if (length(size) > 1L) part <- call("array", part, size)
+    call("<-", as.name(d$name), part)
+  }, split$declared, sizes)
+  declared <- c(lapply(state$parameters, `[[`, "d"), stan_outputs(state$model$program))
+  stan_block_function(state, split$drawn, stan_values_of(declared), FALSE, given)
+}

@@ -1,0 +1,94 @@
+# Transformed parameters and generated quantities of many draws: compiled, and as R computes them.
+
+both_ways <- function(code, data = list(), draws = 40) {
+  at <- function(together) {
+    b <- cl_stan(code = code)(data)
+    state <- environment(b)$state
+    if (!together) state$together <- FALSE
+    set.seed(1, "L'Ecuyer-CMRG")
+    u <- matrix(rnorm(state$dimension * draws), state$dimension)
+    own <- attr(suppressMessages(as_density(b)), "own")$drawn
+    values <- suppressWarnings(own$values(u, .Random.seed))
+    rownames(values) <- own$names
+    list(values = values, compiled = is.list(state$together))
+  }
+  kind <- RNGkind()
+  on.exit(RNGkind(kind[1]))
+  list(plain = at(FALSE)$values, together = at(TRUE))
+}
+
+expect_both_ways <- function(code, data = list(), compiled = TRUE) {
+  found <- both_ways(code, data)
+  expect_identical(found$together$compiled, compiled)
+  expect_equal(found$together$values, found$plain, tolerance = 1e-12)
+  found$plain
+}
+
+test_that("compiled quantities are those that R computes", {
+  values <- expect_both_ways("data { int N; vector[N] y; }
+    parameters { real mu; real<lower=0> tau; matrix[2, 3] z; }
+    transformed parameters {
+      matrix[3, 2] m;
+      array[2] vector[N] v;
+      for (i in 1:3) for (j in 1:2) m[i, j] = mu + tau * z[j, i];
+      for (n in 1:N) v[2, n] = n * tau;
+      v[1] = v[2] - y;
+    }
+    model { mu ~ normal(0, 1); }
+    generated quantities {
+      vector[N] log_lik;
+      array[N] real rep;
+      real total = 0;
+      for (n in 1:N) log_lik[n] = normal_lpdf(y[n] | mu, tau);
+      for (n in 1:N) rep[n] = normal_rng(v[1, n], tau);
+      for (n in 1:N) total += log_lik[n];
+      real last = total + mean(rep);
+      int<lower=0> positive = mu > 0;
+    }", list(N = 4, y = c(1, 3, 2, 5)))
+  expect_equal(values["total", ], colSums(values[paste0("log_lik[", 1:4, "]"), ]))
+  expect_equal(values["m[3,2]", ], values["mu", ] + values["tau", ] * values["z[2,3]", ])
+})
+
+test_that("a quantity that is changed after its use by a random one keeps its order", {
+  values <- expect_both_ways("parameters { real a; }
+    transformed parameters { vector[2] b; for (i in 1:2) b[i] = a * i; }
+    model { a ~ normal(0, 1); }
+    generated quantities {
+      real x = 1;
+      real y = normal_rng(x, 1e-9);
+      vector[2] w = rep_vector(a, 2);
+      w[2] = y;
+      x = 5;
+      real z = w[2];
+    }")
+  expect_equal(range(values["y", ]), c(1, 1), tolerance = 1e-7)
+  expect_identical(unique(values["x", ]), 5)
+  expect_identical(values["w[1]", ], values["a", ])
+})
+
+test_that("what is not compiled is computed by R", {
+  # a condition on values
+  expect_both_ways("parameters { vector[3] a; } model { a ~ normal(0, 1); }
+    generated quantities { real largest = a[1];
+      for (i in 2:3) if (a[i] > largest) largest = a[i]; }", compiled = FALSE)
+  # a draw that is rejected
+  values <- both_ways("functions { real checked(real a) {
+      if (a > 0) reject(\"a is \", a);
+      return a; } }
+    parameters { real a; } transformed parameters { real s = 0; for (i in 1:3) s += a; }
+    model { a ~ normal(0, 1); } generated quantities { real c = checked(a); }")
+  expect_equal(values$together$values, values$plain)
+  expect_identical(is.nan(values$plain["c", ]), values$plain["a", ] > 0)
+  # not a number at some draws
+  expect_both_ways("parameters { real a; } model { a ~ normal(0, 1); }
+    generated quantities { vector[2] r; for (i in 1:2) r[i] = sqrt(a * i); }")
+})
+
+test_that("a differential equation is solved by the compiled function", {
+  values <- expect_both_ways("functions { vector f(real t, vector y, real k) { return -k * y; } }
+    parameters { real<lower=0> k; }
+    transformed parameters { array[2] vector[1] y =
+      ode_rk45(f, [1]', 0, {0.5, 1.0}, k); }
+    model { k ~ exponential(1); }")
+  expect_equal(values["y[2,1]", ], exp(-values["k", ]), tolerance = 1e-6)
+})
