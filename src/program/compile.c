@@ -2,6 +2,7 @@
 #include "program/compile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/threads.h"
 #include "engine/plan/pass.h"
@@ -44,13 +45,20 @@ static scl_status add_steps(scl_compiling *c) {
 }
 
 /* STATCL_ROW_PASS (engine/cl/elementwise/pass.c) set to a positive number has passes of any size,
- * for tests. */
+ * for tests; 0 has none. Without kernels a pass saves a read of X at fewer rows, and several
+ * vectors are left to the BLAS. */
+enum { HOST_ROWS = 64 };
 static scl_pass_limits pass_limits(scl_context *ctx) {
   const scl_engine *e = ctx->engine;
-  const size_t columns = e->pass_columns != NULL ? e->pass_columns(ctx) : 0;
-  const bool any = columns > 0 && scl_env("STATCL_ROW_PASS") != NULL;
-  const size_t vectors = e->pass_mma != NULL ? SCL_PASS_MMA_PREDICTORS : SCL_PASS_PREDICTORS;
-  return (scl_pass_limits){any ? 2 : SCL_PLAN_MANY_ROWS, columns, vectors};
+  const char *asked = scl_env("STATCL_ROW_PASS");
+  const bool host = e->traits.synchronous, none = asked != NULL && strcmp(asked, "0") == 0;
+  const size_t columns = e->pass_columns != NULL && !none ? e->pass_columns(ctx) : 0;
+  const bool any = columns > 0 && asked != NULL;
+  const size_t vectors = host                  ? 1
+                         : e->pass_mma != NULL ? SCL_PASS_MMA_PREDICTORS
+                                               : SCL_PASS_PREDICTORS;
+  const size_t rows = any ? 2 : SCL_PLAN_MANY_ROWS;
+  return (scl_pass_limits){host && !any ? HOST_ROWS : rows, columns, vectors, rows};
 }
 
 scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block input, int outputs,

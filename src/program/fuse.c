@@ -235,7 +235,8 @@ static scl_status fuse_pass(scl_compiling *c, run r, bool *done) {
   bool full = false, mma = false;
   scl_status status = begin_plan(c, &r, &p, &full);
   if (status == SCL_OK && !full) status = may_use_mma(c->routine->ctx, p, &mma);
-  *done = status == SCL_OK && !full && scl_plan_become_pass(p, mma);
+  *done = status == SCL_OK && !full &&
+          scl_plan_become_pass(p, !scl_traits(c->routine->ctx)->synchronous, mma);
   if (*done) return add_plan(c, &r, p);
   free(p);
   return status;

@@ -126,7 +126,7 @@ static bool has_adjoint(const lowering *w, int value) {
  * graph/evaluate.c; with several columns only if the kernel may have X' r too. */
 static void become_matvec(const lowering *w, int value, scl_value *v, const int *operand) {
   const size_t m = v->at[0], k = v->at[1], n = v->at[2];
-  if (v->at[3] != 0 || m < w->pass.rows || n == 0) return;
+  if (v->at[3] != 0 || m < (k <= w->pass.columns ? w->pass.rows : w->pass.fused) || n == 0) return;
   if (n > 1 && (v->at[4] != 0 || !may_pass(w, operand[0], m, k, n) || !has_adjoint(w, value))) {
     return;
   }

@@ -17,9 +17,10 @@ typedef struct {
 } scl_lowered;
 
 /* The numbers of rows (at least), of columns and of vectors b (at most) with which products X b and
- * X' r of data may share a kernel; no columns: none do. */
+ * X' r of data may share a kernel; no columns: none do. With `fused` rows any X b of one vector is
+ * computed in the kernel that uses it. */
 typedef struct {
-  size_t rows, columns, vectors;
+  size_t rows, columns, vectors, fused;
 } scl_pass_limits;
 
 scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_pass_limits pass,

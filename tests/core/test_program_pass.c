@@ -10,10 +10,14 @@
 #include "base/threads.h"
 #include "test.h"
 
-static void set_pass(const char *value) {
+static void set_variable(const char *name, const char *value) {
   char *copy = malloc(strlen(value) + 1);
   if (copy == NULL) abort();
-  scl_env_restore("STATCL_ROW_PASS", strcpy(copy, value));
+  scl_env_restore(name, strcpy(copy, value));
+}
+
+static void set_pass(const char *value) {
+  set_variable("STATCL_ROW_PASS", value);
 }
 
 /* ---- functions of X b ------------------------------------------------------------------------ */
@@ -178,7 +182,47 @@ static void check_shapes(scl_context *ctx) {
     check_function(ctx, logistic, shapes[s][0], shapes[s][1], 0, "logistic");
   }
   check_function(ctx, logistic, 1, 3, 1, "one row");
-  check_function(ctx, logistic, 40, 129, 1, "too many columns");
+  check_function(ctx, logistic, 40, ctx->engine->pass_columns(ctx) + 1, 1, "too many columns");
+}
+
+/* Blocks of the host have 64 to 512 rows of up to 512 columns; work of several threads is cut into
+ * tiles of blocks. */
+static void check_blocks(scl_context *ctx) {
+  static const size_t sides[][2] = {{511, 64},  {512, 64},  {513, 65}, {1025, 1},  {127, 512},
+                                    {129, 256}, {64, 511},  {65, 512}, {9000, 60}, {4096, 128},
+                                    {70001, 5}, {5000, 26}, {17000, 1}};
+  for (size_t s = 0; s < sizeof sides / sizeof *sides; s++)
+    check_function(ctx, s % 2 == 0 ? logistic : normal, sides[s][0], sides[s][1], 0, "blocks");
+  for (size_t s = 0; s < 300; s++) {
+    const size_t n = 2 + (size_t)(fabs(test_random()) * 700.0),
+                 p = 1 + (size_t)(fabs(test_random()) * 90.0);
+    check_function(ctx,
+                   s % 3 == 0   ? two_vectors
+                   : s % 3 == 1 ? normal
+                                : logistic,
+                   n, p, 0, "blocks");
+  }
+}
+
+/* The same bits on any number of threads, and prepared (ready.c) or not. */
+static void check_threads(scl_context *ctx) {
+  program_nodes l;
+  program_begin(&l);
+  const design d = {20011, 40, node_random_data(&l, 20011 * 40)};
+  const int output = normal(&l, &d);
+  double *one = test_alloc((l.parameters + 1) * sizeof *one);
+  double *more = test_alloc((l.parameters + 1) * sizeof *more);
+  char *before = scl_env_copy("STATCL_COPY_THREADS");
+  set_variable("STATCL_COPY_THREADS", "1");
+  CHECK(run(ctx, &l, output, "1", one, "one thread") == 0);
+  set_variable("STATCL_COPY_THREADS", "5");
+  CHECK(run(ctx, &l, output, "1", more, "five threads") == 0);
+  CHECK(memcmp(one, more, (l.parameters + 1) * sizeof *one) == 0);
+  set_variable("STATCL_COPY_THREADS", before != NULL ? before : "");
+  free(before);
+  free(one);
+  free(more);
+  program_end(&l);
 }
 
 static void check_functions(scl_context *ctx) {
@@ -285,6 +329,10 @@ void test_program_pass(scl_context *ctx) {
   if (e->pass_columns != NULL && e->pass_columns(ctx) > 0) {
     check_shapes(ctx);
     check_functions(ctx);
+    if (scl_traits(ctx)->synchronous) {
+      check_blocks(ctx);
+      check_threads(ctx);
+    }
     check_not_finite(ctx);
     check_data(ctx);
     check_vectors(ctx);

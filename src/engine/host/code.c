@@ -5,8 +5,6 @@
 #include "base/sizes.h"
 #include "engine/host/thin.h"
 
-enum { BLOCK = SCL_RUN_BLOCK };
-
 /* ---- elements of a plan --------------------------------------------------------------------- */
 
 static void run_loop(const scl_host_loop *s, size_t n, const scl_run *arg, double *to) {
@@ -46,15 +44,26 @@ static void run_block(scl_host_blocks *r, size_t i, size_t n) {
   }
   for (int k = 0; k < r->totals; k++) {
     scl_host_total *o = &r->total[k];
-    const double next = scl_run_reduction(o->op, n, o->moves ? o->from + i : o->from);
+    const double *from = o->moves ? o->from + i : o->from;
+    if (o->x != NULL) {
+      scl_host_add_dots(n, o->columns, o->x + i, o->ld, from, o->to);
+      continue;
+    }
+    const double next = scl_run_reduction(o->op, n, from);
     o->total = scl_host_reductions[o->op].combine(o->total, next);
   }
 }
 
 static void run_blocks(scl_host_blocks *r) {
-  for (int k = 0; k < r->totals; k++) r->total[k].total = r->total[k].identity;
-  for (size_t i = 0; i < r->rows; i += BLOCK) run_block(r, i, scl_min(BLOCK, r->rows - i));
-  for (int k = 0; k < r->totals; k++) *r->total[k].to = r->total[k].total;
+  for (int k = 0; k < r->totals; k++) {
+    scl_host_total *o = &r->total[k];
+    o->total = o->identity;
+    if (o->x != NULL) memset(o->to, 0, o->columns * sizeof *o->to);
+  }
+  for (size_t i = 0; i < r->rows; i += r->block) run_block(r, i, scl_min(r->block, r->rows - i));
+  for (int k = 0; k < r->totals; k++) {
+    if (r->total[k].x == NULL) *r->total[k].to = r->total[k].total;
+  }
 }
 
 /* ---- moved elements ------------------------------------------------------------------------- */

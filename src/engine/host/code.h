@@ -26,11 +26,13 @@ typedef struct {
   const double *from;
   bool moves;
   double *to, identity, total;
+  const double *x; /* of X' r: X, and its shape */
+  size_t columns, ld;
 } scl_host_total;
 
 /* The part of a plan that is computed element by element. */
 typedef struct {
-  size_t rows;
+  size_t rows, block;
   int loops, totals;
   scl_host_loop *loop;
   scl_host_total total[SCL_PLAN_OUTPUTS];

@@ -101,6 +101,7 @@ const scl_engine scl_host_engine = {
     .expr_ready = scl_host_expr_ready,
     .expr_repeat = scl_host_expr_repeat,
     .expr_forget = scl_host_expr_forget,
+    .pass_columns = scl_host_pass_columns,
     .transpose_lower = scl_host_transpose_lower,
     .gram = scl_host_gram,
     .lu = scl_host_lu,

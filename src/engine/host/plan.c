@@ -1,7 +1,7 @@
 /* Plans of lazy arithmetic on the host: one step after another on blocks that stay in the cache.
  *
  * The elements are divided into tiles of rows and columns, which depend on the shape alone. One
- * thread computes a tile, column by column, in blocks of at most BLOCK rows. The result of a step
+ * thread computes a tile, column by column, in blocks of rows. The result of a step
  * is a block of numbers, or one number for all of them. Reductions give a number for each tile (or
  * row or column of it), and these are combined in the order of the tiles, so that results do not
  * depend on the threads. */
@@ -17,15 +17,12 @@
 #include "engine/host/thin.h"
 
 enum {
-  BLOCK = SCL_RUN_BLOCK,
-  TILE = 16384,         /* elements of a tile */
-  ACROSS_ROWS = 256,    /* rows of a tile if an operand is read across columns */
-  TALL = 65536,         /* rows of a tile of a reduction by columns, at most */
-  WIDE_TILES = 16,      /* tiles side by side in a reduction by rows, at most */
-  SMALL = 1024,         /* numbers in blocks that need no memory of their own, */
-  FEW = 2,              /* and of a reduction */
-  DEAR = 4,             /* the work of a function, in additions, at least */
-  WORTH_A_TEAM = 500000 /* additions: to start a thread takes some 50 us */
+  TILE = 16384,      /* elements of a tile */
+  ACROSS_ROWS = 256, /* rows of a tile if an operand is read across columns */
+  TALL = 65536,      /* rows of a tile of a reduction by columns, at most */
+  WIDE_TILES = 16,   /* tiles side by side in a reduction by rows, at most */
+  SMALL = 1024,      /* numbers in blocks that need no memory of their own, */
+  FEW = 2            /* and of a reduction */
 };
 
 /* ---- the work ------------------------------------------------------------------------------- */
@@ -45,7 +42,7 @@ typedef struct {
   double *block;                /* those of all threads */
   totals total[SCL_PLAN_OUTPUTS];
   double few[SCL_PLAN_OUTPUTS][FEW]; /* their memory if they are short */
-  size_t length; /* of each: a number for each tile, or row or column of a tile */
+  size_t length; /* of each: a number for each tile, or row or column of a tile; X' r has more */
   _Atomic size_t next;
   _Atomic bool stop; /* the user asks to */
 } job;
@@ -237,7 +234,9 @@ static void reduce_elements(const thread *t, const scl_output *o, totals to, con
 /* Adds a block; `to` starts at this block's row, at this column, or at this tile. */
 static void reduce_block(thread *t, const scl_output *o, totals to) {
   const double *x = array_of(t, o->step);
-  if (scl_reduces_to_index(o->op)) {
+  if (o->product) {
+    scl_run_products(t->j->plan, o, t->i, t->n, x, to.number);
+  } else if (scl_reduces_to_index(o->op)) {
     reduce_elements(t, o, to, x);
   } else if (t->j->plan->margin != SCL_BY_ROW) {
     const double next = o->op == SCL_REDUCE_COUNT
@@ -283,7 +282,8 @@ static void run_block(thread *t, size_t tile) {
                        : p->margin == SCL_BY_ROW ? column * p->m + t->i
                                                  : above * p->n + t->column;
       const totals all = j->total[k];
-      reduce_block(t, o, (totals){all.number + r, all.index != NULL ? all.index + r : NULL});
+      const size_t at = r * scl_run_results(p, o);
+      reduce_block(t, o, (totals){all.number + at, all.index != NULL ? all.index + r : NULL});
       continue;
     }
     double *to = scl_host_at(o->dst) + t->i + t->column * o->dst.ld;
@@ -316,8 +316,8 @@ static void run_tile(thread *t, size_t tile) {
       to = t->column + 1 > i0 ? t->column + 1 : i0;
     clear_rows(p, t->column, i0, from);
     clear_rows(p, t->column, to, i1);
-    for (t->i = from; t->i < to; t->i += BLOCK) {
-      t->n = scl_min(BLOCK, to - t->i);
+    for (t->i = from; t->i < to; t->i += j->stride) {
+      t->n = scl_min(j->stride, to - t->i);
       run_block(t, tile);
     }
   }
@@ -342,7 +342,7 @@ static void run_part(void *arg, int part, int parts) {
 
 static void cut_tiles(job *j) {
   const scl_plan *p = j->plan;
-  size_t most_rows = TILE;
+  size_t most_rows = scl_run_tile_rows(p);
   for (int k = 0; k < p->leaves; k++) {
     if (p->leaf[k].read == SCL_READ_ACROSS) most_rows = ACROSS_ROWS;
   }
@@ -354,7 +354,7 @@ static void cut_tiles(job *j) {
   }
   j->columns = scl_min(j->columns, p->n);
   j->row_tiles = scl_ceil_div(p->m, j->rows);
-  j->stride = scl_min(j->rows, BLOCK);
+  j->stride = scl_min(j->rows, scl_run_block_rows(p));
   const size_t across = scl_ceil_div(p->n, j->columns);
   j->tiles = j->row_tiles * across;
   j->length = p->margin == SCL_TOTAL    ? j->tiles
@@ -367,14 +367,14 @@ static scl_status make_totals(job *j) {
     const scl_output *o = &j->plan->output[k];
     if (!o->reduces) continue;
     const size_t parts = scl_reduces_to_index(o->op) ? 2 : 1;
-    const size_t numbers = j->length * parts;
+    const size_t numbers = j->length * parts * scl_run_results(j->plan, o);
     j->total[k].number = numbers <= FEW ? j->few[k] : calloc(numbers, sizeof(double));
     if (j->total[k].number == NULL) {
       return scl_fail_memory(numbers * sizeof(double), 0, "a reduction");
     }
     if (parts == 2) j->total[k].index = j->total[k].number + j->length;
     const double identity = identity_of(j->plan, o);
-    for (size_t r = 0; r < j->length; r++) j->total[k].number[r] = identity;
+    for (size_t r = 0; r < numbers / parts; r++) j->total[k].number[r] = identity;
   }
   return SCL_OK;
 }
@@ -382,7 +382,8 @@ static scl_status make_totals(job *j) {
 /* Combines the results of the tiles, in their order. */
 static void finish_output(const job *j, int k) {
   const scl_output *o = &j->plan->output[k];
-  const size_t results = o->dst.nrow, parts = j->length / results;
+  const size_t results = o->dst.nrow;
+  const size_t parts = j->length * scl_run_results(j->plan, o) / results;
   const bool index = scl_reduces_to_index(o->op);
   double *dst = scl_host_at(o->dst);
   thread t = {.j = j, .block = j->block};
@@ -400,25 +401,9 @@ static void finish_output(const job *j, int k) {
   }
 }
 
-/* Additions for an element; reading and writing count as one. */
-static double element_work(const scl_plan *p) {
-  double work = 1.0;
-  for (int s = 0; s < p->body; s++) {
-    const scl_step *step = &p->step[s];
-    if (step->kind == SCL_STEP_MATVEC) work += (double)p->leaf[step->arg[0]].length;
-    if (step->kind != SCL_STEP_APPLY) continue;
-    const scl_op op = (scl_op)step->op;
-    const bool cheap = op == SCL_OP_ADD || op == SCL_OP_SUB || op == SCL_OP_MUL ||
-                       op == SCL_OP_DIV || op == SCL_OP_NEG || op == SCL_OP_SQUARE ||
-                       op == SCL_OP_TIMES || op == SCL_OP_OVER;
-    work += cheap ? 1.0 : DEAR;
-  }
-  return work;
-}
-
 static scl_team *start_team(const job *j, int *parts) {
-  const double work = (double)j->plan->m * (double)j->plan->n * element_work(j->plan);
-  int threads = work < WORTH_A_TEAM ? 1 : scl_copy_threads();
+  const double work = (double)j->plan->m * (double)j->plan->n * scl_run_work(j->plan);
+  int threads = work < SCL_RUN_TEAM_WORK ? 1 : scl_copy_threads();
   if ((size_t)threads > j->tiles) threads = (int)j->tiles;
   *parts = threads;
   return threads > 1 ? scl_team_start(threads) : NULL;

@@ -11,7 +11,10 @@ typedef struct {
   double number;
 } scl_run;
 
-enum { SCL_RUN_BLOCK = 512 }; /* numbers of a run: 4 KiB, some of which fit the first-level cache */
+enum {
+  SCL_RUN_BLOCK = 512,       /* numbers of a run: 4 KiB, some of which fit the first-level cache */
+  SCL_RUN_TEAM_WORK = 500000 /* additions worth several threads: to start one takes some 50 us */
+};
 
 /* One operation other than a vector function (engine/host/vector_math.h). */
 typedef void scl_op_loop(size_t n, const scl_run *arg, double *dst);
@@ -28,6 +31,21 @@ typedef struct {
 
 extern const scl_host_reduction scl_host_reductions[SCL_REDUCE_COUNT];
 double scl_run_reduction(scl_reduction op, size_t n, const double *x); /* to one number */
+
+/* Of one column: rows of a block, and of a tile, which one thread computes block by block. In a
+ * pass (engine/plan/pass.h) the rows of X in a block stay in the cache. */
+size_t scl_run_block_rows(const scl_plan *p);
+size_t scl_run_tile_rows(const scl_plan *p);
+/* Additions for an element; reading and writing count as one. */
+double scl_run_work(const scl_plan *p);
+
+/* Adds the products of an output and n rows of X, from row i on, to its columns. */
+void scl_run_products(const scl_plan *p, const scl_output *o, size_t i, size_t n, const double *r,
+                      double *to);
+/* The numbers of a reduction in one tile. */
+static inline size_t scl_run_results(const scl_plan *p, const scl_output *o) {
+  return o->product ? p->leaf[o->first].length : 1;
+}
 
 /* Blocks for a plan's steps: slot[s] is that of step s, which others take after its last use.
  * Returns how many there are. */

@@ -11,7 +11,6 @@
 #include "engine/plan/repeat.h"
 
 enum {
-  BLOCK = SCL_RUN_BLOCK,
   MOST_ROWS = 16384,
   CHUNK = 1 << 15,
   FEW_ROWS = 3 /* which are computed one by one, more quickly than by a loop */
@@ -136,7 +135,8 @@ static bool can_repeat_step(const scl_plan *p, const scl_step *s) {
 
 /* One column, of a size at which it is not computed on several threads. */
 static bool can_repeat(const scl_plan *p) {
-  bool can = p->n == 1 && p->m <= MOST_ROWS && p->triangle == SCL_GENERAL && p->pass == 0;
+  const size_t most = p->pass == 0 ? MOST_ROWS : scl_min(MOST_ROWS, scl_run_tile_rows(p));
+  bool can = p->n == 1 && p->m <= most && p->triangle == SCL_GENERAL;
   for (int s = 0; s < p->body && can; s++) can = can_repeat_step(p, &p->step[s]);
   for (int k = 0; k < p->outputs && can; k++) {
     const scl_output *o = &p->output[k];
@@ -191,6 +191,7 @@ static void end_blocks(making *m) {
   if (next == NULL) return;
   emit(m->r, (scl_host_code){.op = SCL_CODE_BLOCKS, .blocks = b});
   next->rows = b->rows;
+  next->block = b->block;
   next->loop = b->loop + b->loops;
   m->blocks = next;
 }
@@ -315,18 +316,28 @@ static void add_output(making *m, const scl_output *o) {
     m->array[step] = block_of(m, step);
   }
   const scl_reduction op = (scl_reduction)o->op;
-  m->blocks->total[m->blocks->totals++] =
-      (scl_host_total){op, m->array[step], m->moves[step], to, scl_reduction_identity(op), 0.0};
+  scl_host_total *total = &m->blocks->total[m->blocks->totals++];
+  *total = (scl_host_total){.op = op,
+                            .from = m->array[step],
+                            .moves = m->moves[step],
+                            .to = to,
+                            .identity = scl_reduction_identity(op)};
+  if (!o->product) return;
+  const scl_leaf *x = &m->p->leaf[o->first];
+  total->x = leaf_at(x);
+  total->columns = x->length;
+  total->ld = x->inner;
 }
 
 static void add_plan(struct scl_ready_plan *r, const scl_plan *p) {
-  making m = {.p = p, .r = r, .stride = scl_min(p->m, BLOCK)};
+  making m = {.p = p, .r = r, .stride = scl_min(p->m, scl_run_block_rows(p))};
   const size_t loops = (size_t)p->body + p->outputs;
   m.block = take_numbers(r, (size_t)scl_give_slots(p, m.slot) * m.stride);
   m.blocks = take(r, sizeof *m.blocks);
   scl_host_loop *loop = take(r, loops * sizeof *loop);
   if (r->failed) return;
   m.blocks->rows = p->m;
+  m.blocks->block = m.stride;
   m.blocks->loop = loop;
   find_uses(&m);
   for (int s = 0; s < p->body; s++) add_step(&m, s);

@@ -24,8 +24,8 @@ static void dots_plain(size_t n, size_t columns, const double *x, size_t ld, con
       even += x[l * ld + k] * r[k];
       odd += x[l * ld + k + 1] * r[k + 1];
     }
-    to[l] = even + odd;
-    if (k < n) to[l] += x[l * ld + k] * r[k];
+    if (k < n) even += x[l * ld + k] * r[k];
+    to[l] += even + odd;
   }
 }
 
@@ -80,7 +80,7 @@ SCL_WIDE static void dots_wide(size_t n, size_t columns, const double *x, size_t
       sum[2] += c[k] * r[k];
       sum[3] += d[k] * r[k];
     }
-    memcpy(to + l, sum, sizeof sum);
+    for (size_t i = 0; i < 4; i++) to[l + i] += sum[i];
   }
   for (; l < columns; l++) {
     const double *a = x + l * ld;
@@ -96,7 +96,7 @@ SCL_WIDE static void dots_wide(size_t n, size_t columns, const double *x, size_t
     const scl_wide all = (s[0] + s[1]) + (s[2] + s[3]);
     double sum = (all[0] + all[1]) + (all[2] + all[3]);
     for (; k < n; k++) sum += a[k] * r[k];
-    to[l] = sum;
+    to[l] += sum;
   }
 }
 
@@ -105,8 +105,8 @@ void scl_host_add_columns(size_t n, size_t columns, const double *x, size_t ld,
   (scl_host_has_wide() ? add_wide : add_plain)(n, columns, x, ld, weight, to);
 }
 
-static void dots(size_t n, size_t columns, const double *x, size_t ld, const double *r,
-                 double *to) {
+void scl_host_add_dots(size_t n, size_t columns, const double *x, size_t ld, const double *r,
+                       double *to) {
   (scl_host_has_wide() ? dots_wide : dots_plain)(n, columns, x, ld, r, to);
 }
 
@@ -117,8 +117,8 @@ void scl_host_add_columns(size_t n, size_t columns, const double *x, size_t ld,
   add_plain(n, columns, x, ld, weight, to);
 }
 
-static void dots(size_t n, size_t columns, const double *x, size_t ld, const double *r,
-                 double *to) {
+void scl_host_add_dots(size_t n, size_t columns, const double *x, size_t ld, const double *r,
+                       double *to) {
   dots_plain(n, columns, x, ld, r, to);
 }
 
@@ -130,10 +130,10 @@ bool scl_host_is_thin(scl_block a) {
 
 void scl_host_thin_product(scl_trans trans, scl_block a, const double *x, double *y) {
   const double *from = scl_host_at(a);
+  memset(y, 0, (trans == SCL_TRANS ? a.ncol : a.nrow) * sizeof *y);
   if (trans == SCL_TRANS) {
-    dots(a.nrow, a.ncol, from, a.ld, x, y);
+    scl_host_add_dots(a.nrow, a.ncol, from, a.ld, x, y);
     return;
   }
-  memset(y, 0, a.nrow * sizeof *y);
   scl_host_add_columns(a.nrow, a.ncol, from, a.ld, x, y);
 }

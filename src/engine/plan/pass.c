@@ -80,24 +80,27 @@ size_t scl_pass_rows(const scl_pass_layout *l) {
 }
 
 /* Columns begin at even offsets, or their number of rows is odd. */
-bool scl_plan_become_pass(scl_plan *p, bool mma) {
-  size_t predictors;
-  const int matrix = find_matrix(p, &predictors);
-  p->pass_mma = mma && scl_plan_wants_mma(p);
-  if (matrix == NONE || predictors > (p->pass_mma ? SCL_PASS_MMA_PREDICTORS : SCL_PASS_PREDICTORS))
-    return false;
-  const scl_leaf *x = &p->leaf[matrix];
-  if (p->margin != (p->n == 1 ? SCL_TOTAL : SCL_BY_COLUMN)) return false;
-  if (p->rectangles > 0 || p->triangle) return false;
-  if (x->length == 0 || x->length > SCL_PASS_COLUMNS || x->inner != p->m || x->step_i != 1) {
-    return false;
-  }
+static bool may_be_kernel(const scl_plan *p, const scl_leaf *x, size_t predictors) {
+  if (predictors > (p->pass_mma ? SCL_PASS_MMA_PREDICTORS : SCL_PASS_PREDICTORS)) return false;
+  if (x->length > SCL_PASS_COLUMNS || x->inner != p->m) return false;
   /* 32-bit indices */
   if (p->m * p->n > INT32_MAX / 2 || p->m * (x->length + 1) > UINT32_MAX) return false;
   if (p->m % 2 == 0 && x->at % 2 != 0) return false;
   for (int k = 0; k < p->outputs; k++) {
     if (p->output[k].reduces && !is_sum(&p->output[k])) return false;
   }
+  return true;
+}
+
+bool scl_plan_become_pass(scl_plan *p, bool kernel, bool mma) {
+  size_t predictors;
+  const int matrix = find_matrix(p, &predictors);
+  p->pass_mma = mma && scl_plan_wants_mma(p);
+  if (matrix == NONE) return false;
+  const scl_leaf *x = &p->leaf[matrix];
+  if (p->margin != (p->n == 1 ? SCL_TOTAL : SCL_BY_COLUMN)) return false;
+  if (p->rectangles > 0 || p->triangle || x->length == 0 || x->step_i != 1) return false;
+  if (kernel && !may_be_kernel(p, x, predictors)) return false;
   p->pass = (uint8_t)(1 + matrix);
   return true;
 }

@@ -23,9 +23,9 @@ typedef struct {
   uint8_t predictors, row_lanes, lanes, columns, width, eighths;
 } scl_pass_layout;
 
-/* Whether a plan with products X' r is a pass; it becomes one. `mma`: by matrix instructions, where
- * these are faster. Call it before scl_plan_end(). */
-bool scl_plan_become_pass(scl_plan *plan, bool mma);
+/* Whether a plan with products X' r is a pass; it becomes one. `kernel`: of a kernel, which `mma`
+ * has use matrix instructions, where these are faster. Call it before scl_plan_end(). */
+bool scl_plan_become_pass(scl_plan *plan, bool kernel, bool mma);
 /* Whether matrix instructions, if the device has them, make the pass faster, or possible at all. */
 bool scl_plan_wants_mma(const scl_plan *plan);
 scl_pass_layout scl_plan_pass_layout(const scl_plan *plan);
