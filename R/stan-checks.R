@@ -141,7 +141,7 @@ stan_why <- function(state, point, show = FALSE) {
   stan_known$silent <- !show
   on.exit(stan_known$silent <- FALSE)
   tryCatch({
-    do.call(stan_plain_density(state), point)
+    suppressWarnings(do.call(stan_plain_density(state), point))
     NULL
   }, error = stan_reason)
 }

@@ -297,7 +297,6 @@ stan_variant <- function(name, types) {
       "append_vector" else name,
     append_col = if (is(1L, "row_vector", "real", "int") && is(2L, "row_vector", "real", "int"))
       "append_vector" else name,
-    wiener_lpdf = if (length(types) > 5L) "wiener_lpdf of more than four parameters" else name,
     name)
 }
 

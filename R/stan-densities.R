@@ -22,6 +22,7 @@ stan_densities <- list(
   lognormal_lpdf = function(y, mu, sigma) stats::dlnorm(y, mu, sigma, log = TRUE),
   chi_square_lpdf = function(y, nu) stats::dchisq(y, nu, log = TRUE),
   inv_chi_square_lpdf = function(y, nu) {
+    nu <- st_positive(nu)
     -(0.5 * nu + 1) * log(y) - 0.5 / y - 0.5 * nu * log(2) - lgamma(0.5 * nu)
   },
   scaled_inv_chi_square_lpdf = function(y, nu, s) {
@@ -31,6 +32,7 @@ stan_densities <- list(
   exponential_lpdf = function(y, beta) stats::dexp(y, beta, log = TRUE),
   gamma_lpdf = function(y, alpha, beta) stats::dgamma(y, alpha, beta, log = TRUE),
   inv_gamma_lpdf = function(y, alpha, beta) {
+    alpha <- st_positive(alpha)
     alpha * log(beta) - lgamma(alpha) - (alpha + 1) * log(y) - beta / y
   },
   weibull_lpdf = function(y, alpha, sigma) stats::dweibull(y, alpha, sigma, log = TRUE),
@@ -70,7 +72,10 @@ stan_densities <- list(
     log(lambda) + lambda * (mu + 0.5 * lambda * sigma^2 - y) +
       stats::pnorm((y - mu - lambda * sigma^2) / sigma, log.p = TRUE)
   },
-  wiener_lpdf = function(y, alpha, tau, beta, delta) st_wiener(y, alpha, tau, beta, delta),
+  wiener_lpdf = function(y, alpha, tau, beta, delta, sv = 0, ...) {
+    if (...length() < 2L) return(st_wiener(y, alpha, tau, beta, delta, sv))
+    st_wiener_varied(y, alpha, tau, beta, delta, sv, ..1, ..2)
+  },
   bernoulli_lpmf = function(y, theta) stats::dbinom(y, 1, theta, log = TRUE),
   bernoulli_logit_lpmf = function(y, alpha) st_logit_binomial(y, 1, alpha),
   binomial_lpmf = function(n, N, theta) stats::dbinom(n, N, theta, log = TRUE),
@@ -209,26 +214,6 @@ st_log_bessel_i0 <- function(k) {
   angles <- (seq_len(400) - 0.5) * pi / 400
   for (a in angles) total <- total + exp(k * (cos(a) - 1))
   k + log(total / 400)
-}
-
-# The time at which a Wiener process with drift, started at beta alpha, reaches alpha, if it does
-# not reach 0 before. Both series are exact; each is summed where it converges in few terms.
-st_wiener <- function(y, alpha, tau, beta, delta) {
-  inside <- y > tau
-  time <- cl_ifelse(inside, y - tau, 1)
-  scaled <- time / alpha^2
-  w <- 1 - beta
-  late <- scaled > 0.3
-  short <- cl_ifelse(late, 0.3, scaled)
-  long <- cl_ifelse(late, scaled, 0.3)
-  early_sum <- w
-  for (k in c(-1:-4, 1:4)) early_sum <- early_sum + (w + 2 * k) * exp(-2 * k * (w + k) / short)
-  late_sum <- sin(pi * w)
-  for (k in 2:8) late_sum <- late_sum + k * exp(0.5 * (1 - k^2) * pi^2 * long) * sin(k * pi * w)
-  series <- cl_ifelse(late, log(pi) - 0.5 * pi^2 * long + log(late_sum),
-                      log(early_sum) - log_sqrt_2pi - 1.5 * log(short) - 0.5 * w^2 / short)
-  value <- series - 2 * log(alpha) + delta * alpha * w - 0.5 * delta^2 * time
-  cl_ifelse(inside, value, -Inf)
 }
 
 # ---- of vectors and matrices ---------------------------------------------------------------------

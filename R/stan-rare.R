@@ -58,6 +58,56 @@ st_wishart_cholesky <- function(l, nu, s, inverse) {
     sum(powers * log(diag(l))) + if (inverse) scale else -scale
 }
 
+# The time at which a Wiener process with drift, started at beta alpha, reaches alpha, if it does
+# not reach 0 before; the drift is normal with standard deviation sv. Both series are exact; each is
+# summed where it converges in few terms.
+st_wiener <- function(y, alpha, tau, beta, delta, sv = 0) {
+  tau <- st_positive(tau)
+  inside <- y > tau
+  time <- cl_ifelse(inside, y - tau, 1)
+  scaled <- time / alpha^2
+  w <- 1 - beta
+  late <- scaled > 0.3
+  short <- cl_ifelse(late, 0.3, scaled)
+  long <- cl_ifelse(late, scaled, 0.3)
+  early_sum <- w
+  for (k in c(-1:-4, 1:4)) early_sum <- early_sum + (w + 2 * k) * exp(-2 * k * (w + k) / short)
+  late_sum <- sin(pi * w)
+  for (k in 2:8) late_sum <- late_sum + k * exp(0.5 * (1 - k^2) * pi^2 * long) * sin(k * pi * w)
+  series <- cl_ifelse(late, log(pi) - 0.5 * pi^2 * long + log(late_sum),
+                      log(early_sum) - log_sqrt_2pi - 1.5 * log(short) - 0.5 * w^2 / short)
+  wider <- 1 + st_positive(sv)^2 * time
+  value <- series - 2 * log(alpha) - 0.5 * log(wider) +
+    ((sv * alpha * w)^2 + 2 * delta * alpha * w - delta^2 * time) / (2 * wider)
+  cl_ifelse(inside, value, -Inf)
+}
+
+# Its mean over starts that are uniform in beta +- sw / 2, and times tau to tau + st0.
+st_wiener_varied <- function(y, alpha, tau, beta, delta, sv, sw, st0) {
+  n <- stan_common(y, alpha, tau, beta, delta, sv, sw, st0)
+  if (n == 0L) return(numeric())
+  rule <- function(width) {
+    if (!is_traced(width) && all(width == 0)) list(x = 0.5, w = 1) else st_legendre()
+  }
+  start <- rule(sw)
+  delay <- rule(st0)
+  nodes <- expand.grid(lane = seq_len(n), start = seq_along(start$x), delay = seq_along(delay$x))
+  spread <- function(x) if (length(x) == 1L) x else x[nodes$lane]
+  low <- beta - 0.5 * st_positive(sw)
+  high <- beta + 0.5 * sw
+  width <- pmax(pmin(st_positive(st0), y - tau), 0)
+  # nodes are dense where the time that is left is short
+  log_p <- st_wiener(spread(y), spread(alpha), spread(tau) + spread(width) *
+                       (1 - delay$x[nodes$delay]^2),
+                     spread(low) + spread(sw) * start$x[nodes$start], spread(delta), spread(sv))
+  weight <- start$w[nodes$start] * delay$w[nodes$delay]
+  if (length(delay$x) > 1L) weight <- weight * 2 * delay$x[nodes$delay]
+  mean <- cl_log_sum_exp(matrix(log_p + log(weight), n, length(weight) / n), 1)
+  none <- st0 == 0
+  share <- cl_ifelse(none, 1, width / cl_ifelse(none, 1, st0))
+  cl_ifelse(low * (1 - high) > 0, cl_ifelse(y > tau, mean + log(share), -Inf), NaN)
+}
+
 stan_rare_densities <- list(
   discrete_range_lcdf = function(y, lower, upper) {
     log(pmin(pmax(y - lower + 1, 0) / (upper - lower + 1), 1))

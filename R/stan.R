@@ -47,7 +47,7 @@
 #' and `.imag`.
 #'
 #' A function of the library that is not available is an error when the program is read. Not
-#' available are `dae`, and `wiener` of more than four parameters.
+#' available is `dae`.
 #'
 #' For data and generated quantities only there are eigenvalues of matrices that are not symmetric,
 #' factors of complex matrices, `csr_extract`, `inv_inc_beta`, hypergeometric functions of more than

@@ -95,7 +95,8 @@ models <- list(
   measurement_error = m(y ~ me(x, se) + z),
   measurement_errors = m(y ~ me(x, se) * me(z, se) + (1 + me(x, se) | g)),
   imputed = m(bf(y ~ mi(xmis)) + bf(xmis | mi() ~ z) + set_rescor(FALSE)),
-  imputed_error = m(bf(y ~ mi(missing) * z) + bf(missing | mi(se) ~ 1) + set_rescor(FALSE)),
+  imputed_error = m(bf(y ~ mi(missing) * z) + bf(missing | mi(se) ~ 1) + set_rescor(FALSE),
+                    save_pars = save_pars(latent = TRUE)), # loo() needs the latent values
   # families
   student = m(y ~ x, family = student()),
   skew_normal = m(y ~ x, family = skew_normal()),
@@ -177,7 +178,9 @@ models <- list(
   mixture_unequal = m(bf(y ~ 1, mu1 ~ x, mu2 ~ z), family = mixture(student, gaussian,
                                                                     order = "none")),
   mixture_weights = m(bf(y ~ x, theta1 ~ z), family = mixture(gaussian, nmix = 2)),
-  mixture_counts = m(count ~ x, family = mixture(poisson, negbinomial, order = "mu")),
+  mixture_counts = m(count ~ x, family = mixture(poisson, negbinomial, order = "mu"),
+                     prior = prior(normal(0, 1), class = b, dpar = mu1) +
+                       prior(normal(0, 1), class = b, dpar = mu2)), # improper without
   # several responses
   responses = m(bf(mvbind(y, y2) ~ x + (1 | p | g)) + set_rescor(TRUE)),
   responses_student = m(bf(mvbind(y, y2) ~ x) + set_rescor(TRUE), family = student()),
@@ -251,7 +254,7 @@ check_model <- function(name) {
 }
 
 # Errors by which brms says that it has no such method, or that another package is needed.
-not_there <- "install the|^Cannot |requires numeric|^Please set "
+not_there <- "install the|^Cannot |requires numeric"
 
 sampled <- function(arguments) {
   draw <- function(f, ...) suppressWarnings(suppressMessages(do.call(f, c(arguments, list(...)))))
@@ -266,8 +269,9 @@ sampled <- function(arguments) {
   if (nrow(fit$ranef) > 0L) tried("ranef", brms::ranef(fit))
   tried("posterior_predict", brms::posterior_predict(fit, ndraws = 20, resp = one))
   if (!identical(arguments$sample_prior, "only")) tried("loo", brms::loo(fit, resp = one))
+  categories <- isTRUE(fit$family$family %in% c("categorical", "multinomial", "dirichlet"))
   tried("conditional_effects", if (nrow(fixef(fit)) > 1L) {
-    brms::conditional_effects(fit, ndraws = 20, resp = one)
+    brms::conditional_effects(fit, ndraws = 20, resp = one, categorical = categories)
   })
   absent <- grepl(not_there, sub("^[a-z_]*: ", "", failed))
   if (!all(absent)) stop(paste(failed[!absent], collapse = "; "))

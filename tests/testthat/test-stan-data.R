@@ -53,7 +53,7 @@ test_that("errors name the line", {
   }
   program <- "parameters {\n real a;\n}\nmodel {\n a ~ %s;\n}"
   expect_equal(line_of(cl_stan(code = sprintf(program, "norml(0, 1)"))), 5)
-  expect_equal(line_of(cl_stan(code = sprintf(program, "wiener(1, 1, 1, 1, 1)"))), 5)
+  expect_equal(line_of(cl_stan(code = sprintf(program, "wiener(1, 1)"))), 5)
   out <- cl_stan(code = "data {\n int N;\n}\nparameters {\n vector[3] a;\n}\nmodel {\n target += 1;
   target += a[N];\n}")
   e <- fault_of(out(list(N = 4))(a = 1:3))

@@ -268,6 +268,43 @@ test_that("Owen's function is the integral", {
                             list(w = 1:25, a = at$a)), "owens_t")
 })
 
+test_that("Wiener processes whose drift, start and delay vary", {
+  varied <- function(y, a, t, b, d, sv, sw, st) {
+    over <- function(f, from, to) integrate(Vectorize(f), from, to, rel.tol = 1e-9)$value
+    drift <- function(t, b) {
+      if (y - t < 0.01) return(0)
+      if (sv == 0) return(exp(wiener_density(y, a, t, b, d)))
+      over(function(d) exp(wiener_density(y, a, t, b, d)) * dnorm(d, p_d, sv), p_d - 9 * sv,
+           p_d + 9 * sv)
+    }
+    p_d <- d
+    start <- function(t) {
+      if (sw == 0) drift(t, b) else over(function(b) drift(t, b), b - sw / 2, b + sw / 2) / sw
+    }
+    log(if (st == 0) start(t) else over(start, t, min(t + st, y)) / st)
+  }
+  at <- list(y = 0.8, a = 1.5, t = 0.2, b = 0.4, d = 0.5, v = 0.7)
+  real <- "real y; real a; real t; real b; real d; real v;"
+  check_stan_case(stan_case(real, "y ~ wiener(a, t, b, d, v);", at,
+                            function(p) do.call(varied, c(unname(p), 0, 0))), "drift",
+                  digits = 1e-8)
+  more <- c(at, w = 0.3, s = 0.4)
+  check_stan_case(stan_case(paste(real, "real w; real s;"), "y ~ wiener(a, t, b, d, v, w, s);",
+                            more, function(p) varied(0.8, 1.5, 0.2, 0.4, 0.5, 0.7, 0.3, 0.4)),
+                  "all", digits = 1e-8)
+  b <- cl_stan(code = sprintf("parameters { %s real w; real s; } model { target +=
+    wiener_lpdf([y, 0.5]' | a, t, b, d, v, w, s, 1e-4); }", real))()
+  at <- function(...) as.vector(b(modifyList(more, list(...))))
+  expect_equal(at(v = 0, w = 0), varied(0.8, 1.5, 0.2, 0.4, 0.5, 0, 0, 0.4) +
+                 varied(0.5, 1.5, 0.2, 0.4, 0.5, 0, 0, 0.4), tolerance = 1e-8)
+  expect_equal(at(s = 0, v = 0), varied(0.8, 1.5, 0.2, 0.4, 0.5, 0, 0.3, 0) +
+                 varied(0.5, 1.5, 0.2, 0.4, 0.5, 0, 0.3, 0), tolerance = 1e-8)
+  expect_identical(at(t = 0.6), -Inf)
+  for (wrong in list(list(v = -1), list(w = 0.9), list(s = -1), list(t = -1))) {
+    expect_true(is.nan(do.call(at, wrong)))
+  }
+})
+
 test_that("truncation", {
   check_stan_case(stan_case("real m; real<lower=0> s;", "y ~ normal(m, s) T[0, 3];",
                             list(m = 1, s = 2), function(p) {
