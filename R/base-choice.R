@@ -112,13 +112,9 @@ choose_where <- function(op, size, times) {
   if (waits && is.na(limit) && size < host_limit(op, wait = TRUE)) return(-1L)
   ready <- waits || (!is.na(limit) && begin_beside(current_device()))
   where <- if (ready) mark_opened(current_device()) else -1L
-  key <- choice_key(op, size, where)
-  worth <- ready && !is_slower(key) && is_worth_building(op, size, times)
-  structure(if (worth) where else -1L, op = op, key = key, waits = waits)
+  worth <- ready && !is_slower(op, size, where) && is_worth_building(op, size, times)
+  structure(if (worth) where else -1L, op = op, size = size, waits = waits)
 }
-
-# Names the times of calls of about this size.
-choice_key <- function(op, size, where) paste(where, op, round(2 * log2(size)))
 
 # The engine of a compiled function for this number of evaluations: list(where, gain). With gain > 0
 # `where` is the host, a device saves that many microseconds an evaluation, and is worth its build
@@ -162,24 +158,28 @@ build_time <- function(cost) {
     (0.3 * min(cost$launches, 10) + sum(build_seconds[cost$kinds[!is_built(cost$kinds)]]))
 }
 
+# Names the times of calls of about this size on an engine.
+times_key <- function(op, size, where) paste(where, op, round(2 * log2(size)))
+
 # Thresholds may be wrong for this machine: the shortest times of calls of about this size on each
-# engine, where both are known, decide. `device` counts from its fourth call on.
-is_slower <- function(key) {
-  known <- session$times[[key]]
-  !is.null(known) && known[["calls"]] >= 4 && known[["device"]] > 1.1 * known[["host"]]
+# engine decide, once calls on the device have lost a tenth of a second. The first are often slow.
+is_slower <- function(op, size, where) {
+  host <- session$times[[times_key(op, size, -1L)]]
+  device <- session$times[[times_key(op, size, where)]]
+  !is.null(host) && !is.null(device) && device[["least"]] > 1.1 * host[["least"]] &&
+    device[["all"]] - device[["calls"]] * host[["least"]] > 0.1
 }
 
 # The value of `run(where)`, whose time is noted.
-timed <- function(key, run, where) {
+timed <- function(op, size, run, where) {
   start <- as.numeric(Sys.time()) # finer than proc.time()
   value <- run(where)
   seconds <- as.numeric(Sys.time()) - start
+  key <- times_key(op, size, where)
   known <- session$times[[key]]
-  if (is.null(known)) known <- c(host = Inf, device = Inf, calls = 0)
-  engine <- if (where < 0L) "host" else "device"
-  known[engine] <- min(known[engine], seconds)
-  known["calls"] <- known["calls"] + (where >= 0L)
-  session$times[[key]] <- known
+  if (is.null(known)) known <- c(least = Inf, all = 0, calls = 0)
+  session$times[[key]] <- c(least = min(known[["least"]], seconds),
+                            all = known[["all"]] + seconds, calls = known[["calls"]] + 1)
   list(value = value, seconds = seconds)
 }
 
@@ -224,8 +224,7 @@ on_engine <- function(where, run, whole = FALSE) {
   op <- attr(where, "op")
   if (is.null(op)) return(run(where))
   to <- as.integer(where)
-  run_timed <- function(where) timed(key, run, where)
-  key <- attr(where, "key")
+  run_timed <- function(to) timed(op, attr(where, "size"), run, to)
   if (to >= 0L && attr(where, "waits")) {
     value <- run_timed(to)$value
     note_built(op)
@@ -263,6 +262,7 @@ fit_on_engine <- function(op, size, run, times = 1) {
 movable <- function(place, make, take) {
   at <- held <- NULL
   moves <- FALSE
+  spare <- 0 # seconds of the host in which evaluations do not ask again
   hold <- function(handle, where) {
     held <<- handle
     at <<- where
@@ -273,19 +273,45 @@ movable <- function(place, make, take) {
     to <- if (moves) -1L else as.integer(where)
     hold(make(to), to)
   }
-  run <- function(evaluate) on_engine(place(), function(where) {
-    before <- list(held, at)
-    done <- FALSE
-    on.exit(if (!done) do.call(hold, before)) # the device lacks kernels
-    if (!identical(where, at)) hold(make(where), where)
+  on_host <- function(evaluate) {
+    start <- as.numeric(Sys.time())
     value <- evaluate()
-    done <- !.Call(r_beside_lacks)
-    if (done) moves <<- where < 0L
+    spend(as.numeric(Sys.time()) - start)
     value
-  }, is.null(at) || at < 0L)
+  }
+  op <- NULL
+  spend <- function(seconds) {
+    spare <<- spare - seconds
+    session$owed[[op]] <- sum(session$owed[[op]], seconds)
+  }
+  run <- function(evaluate) {
+    if (spare > 0 && session$engine == "auto" && !is_asked_for(op)) return(on_host(evaluate))
+    where <- place()
+    if (!is.null(attr(where, "op"))) op <<- attr(where, "op")
+    value <- on_engine(where, function(where) {
+      before <- list(held, at)
+      done <- FALSE
+      on.exit(if (!done) do.call(hold, before)) # the device lacks kernels
+      if (!identical(where, at)) hold(make(where), where)
+      value <- evaluate()
+      done <- !.Call(r_beside_lacks)
+      if (done) moves <<- where < 0L
+      value
+    }, is.null(at) || at < 0L)
+    not_yet <- where < 0L && !is.null(attr(where, "op"))
+    spare <<- if (not_yet) 0.05 * build_begins * build_cost(op) else 0
+    value
+  }
   # before `times` evaluations that do not go through run()
   settle <- function(times) {
-    if (moves && isTRUE(attr(place(times), "waits"))) build(place(times))
+    if (!moves) return()
+    where <- place(times)
+    if (isTRUE(attr(where, "waits"))) return(build(where))
+    op <- attr(where, "op")
+    if (where >= 0L) spare <<- 0
+    if (where >= 0L && !is.null(op)) {
+      session$owed[[op]] <- max(sum(session$owed[[op]]), build_begins * build_cost(op))
+    }
   }
   environment()
 }

@@ -43,7 +43,7 @@ choice_reason <- function(op, size, where) {
     else if (!is.null(session$refused[[op]])) "refused"
     else if (is.null(session$opened_by)) "opening"
     else if (op %in% session$waits) "building"
-    else if (is_slower(choice_key(op, size, current_device()))) "slower"
+    else if (is_slower(op, size, current_device())) "slower"
     else "unbuilt"
   list(why = why, limit = limit)
 }

@@ -15,7 +15,7 @@ session$tuned <- list()       # measured by cl_tune(), by device id
 session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
 session$built <- character()  # devices and operations, see is_built()
 session$owed <- list()        # seconds that the host has spent above the threshold, by operation
-session$times <- list()       # shortest times by device, operation and size, see is_slower()
+session$times <- list()       # of calls by engine, operation and size, see is_slower()
 session$waits <- character()  # operations whose kernels are being built beside the work
 session$refused <- list()     # messages of kernels that do not compile, by operation
 session$chosen <- list()      # the engine of a fit in progress, by operation

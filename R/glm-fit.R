@@ -366,7 +366,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
     fit_glm(if (ones) with_ones() else x, y, family, method, prior, weights, offset, trials,
             as.integer(ones), start, control, progress, etastart, mustart,
             names = c(if (ones) "(Intercept)", names))
-  }, method)
+  }, method, family)
   fit$call <- call
   fit$columns <- names
   if (!is_cl(x)) fit$x <- x
@@ -407,7 +407,7 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
     mode <- centre(problem, priors, start, control$search, progress)
     if (method == "mcmc") mode <- glm_sample(mode, priors, control$sampling, progress)
     finish_glm(problem, mode, method)
-  }, method)
+  }, method, family)
 }
 
 # ---- the result ----------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
 #
 # quick: fewer draws and a limit of 40 s a process, for 15 minutes on 16 cores. Several lanes run
 # side by side with their share of the cores, the three engines of a call one after another. The
-# verdict is "ok" if auto takes at most 1.1 times the better engine and 5 ms in all three; the
-# second call of an engine that is forced counts as settled.
+# verdict is "ok" if auto takes at most 1.1 times the better engine and 5 ms in all three: in the
+# first call, in the first two together (the device has then paid for its kernels), and settled.
 #
 # Posteriors are those of tests/posteriors, with the data of the folder STATCL_POSTERIORS (JSON
 # files, ../shared/posteriordb if it is there), else with simulated data of the same sizes.
@@ -323,16 +323,23 @@ if (identical(arguments[1L], "one")) { # the times of one call on one engine, fo
   begin <- proc.time()[[3L]]
   seconds <- function() system.time(suppressWarnings(suppressMessages(eval(this$run))))[[3L]]
   first <- seconds()
+  if (identical(arguments[4L], "first")) {
+    cat(first, first, first, "\n")
+    quit()
+  }
   second <- seconds()
   # auto may move to a device by and by: it has some seconds, and the last calls count
   later <- second
   span <- if (arguments[3L] == "auto") 4 else 0
+  passed <- function(limit) proc.time()[[3L]] - begin >= limit
   settled <- function() {
-    length(later) >= 4L && own$count_building() == 0L && proc.time()[[3L]] - begin >= span
+    last <- utils::tail(later, 3L)
+    length(later) >= 4L && own$count_building() == 0L && passed(span) &&
+      max(last) <= 1.5 * min(last) + 0.002
   }
-  while (!settled() && proc.time()[[3L]] - begin < 12) {
+  while (!settled() && !passed(20)) {
     later <- c(later, seconds())
-    while (own$count_building() > 0L && proc.time()[[3L]] - begin < 12) Sys.sleep(0.01)
+    while (own$count_building() > 0L && !passed(20)) Sys.sleep(0.01)
   }
   cat(sprintf("%.6f %.6f %.6f\n", first, second, stats::median(utils::tail(later, 3L))))
   quit()
@@ -372,18 +379,25 @@ measure <- function(name, engine, threads) {
   env <- paste0(c("CUDA_CACHE_PATH=", "POCL_CACHE_DIR=", "R_USER_CACHE_DIR=",
                   "OPENBLAS_NUM_THREADS="), c(rep(folder, 3L), threads))
   limit <- if (quick) 40 else 300
-  out <- suppressWarnings(system2(file.path(R.home("bin"), "Rscript"),
-    c(shQuote(self), "one", shQuote(name), engine, if (quick) "quick"), stdout = TRUE,
-    stderr = FALSE, env = env, timeout = limit))
-  if (identical(attr(out, "status"), 124L)) return(c(Inf, Inf, Inf))
-  suppressWarnings(as.numeric(strsplit(c(utils::tail(out, 1L), "NA")[1L], " ")[[1L]])[1:3])
+  run <- function(only = NULL) {
+    out <- suppressWarnings(system2(file.path(R.home("bin"), "Rscript"),
+      c(shQuote(self), "one", shQuote(name), engine, only, if (quick) "quick"), stdout = TRUE,
+      stderr = FALSE, env = env, timeout = limit))
+    if (identical(attr(out, "status"), 124L)) return(c(Inf, Inf, Inf))
+    suppressWarnings(as.numeric(strsplit(c(utils::tail(out, 1L), "NA")[1L], " ")[[1L]])[1:3])
+  }
+  times <- run()
+  if (engine != "device" && isTRUE(times[1L] < 0.5)) { # short: the median of three sessions
+    times[1L] <- stats::median(c(times[1L], run("first")[1L], run("first")[1L]))
+  }
+  times
 }
 
 moments <- c("first", "second", "settled")
 verdict <- function(t) {
   if (anyNA(t) || all(t == Inf)) return("no result")
-  forced <- t[c("host", "device"), c(1L, 3L, 3L)]
-  late <- t["auto", ] > 1.1 * pmin(forced["host", ], forced["device", ]) + 0.005
+  t <- cbind(t[, 1L], t[, 1L] + t[, 2L], t[, 3L])
+  late <- t["auto", ] > 1.1 * pmin(t["host", ], t["device", ]) + 0.005
   if (any(late)) paste(moments[late], collapse = ", ") else "ok"
 }
 

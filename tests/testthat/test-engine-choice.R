@@ -117,10 +117,10 @@ test_that("an operation runs on the host until that has spent as much as a part 
 test_that("an operation that is slower on the device returns to the host", {
   with_thresholds(c(arith = 10), {
     session$owed$arith <- 100
-    session$times[[attr(where_for("arith", 1000), "key")]] <- c(host = -1, device = Inf, calls = 0)
-    for (k in 1:4) {
+    session$times[[times_key("arith", 1000, -1L)]] <- c(least = 1e-9, all = 1e-9, calls = 1)
+    for (seconds in c(0, 0.06, 0.06)) { # a tenth of a second is lost in all
       expect_identical(as.integer(where_for("arith", 1000)), test_device())
-      on_engine(where_for("arith", 1000), function(where) where)
+      on_engine(where_for("arith", 1000), function(where) Sys.sleep(seconds))
     }
     expect_identical(as.integer(where_for("arith", 1010)), -1L)
     expect_identical(as.integer(where_for("arith", 4000)), test_device())
@@ -129,7 +129,7 @@ test_that("an operation that is slower on the device returns to the host", {
 
 test_that("kernels that do not compile leave a call on the host", {
   with_thresholds(c(arith = 10), {
-    where <- structure(test_device(), op = "arith", key = "a", waits = FALSE)
+    where <- structure(test_device(), op = "arith", size = 10, waits = FALSE)
     source <- sprintf("no kernel %d(", Sys.getpid())
     run <- function(where) {
       if (where < 0L) return("host")
@@ -147,7 +147,7 @@ test_that("kernels that do not compile leave a call on the host", {
 
 test_that("an attempt on a device leaves R's random numbers and errors as they were", {
   with_thresholds(c(arith = 10), {
-    where <- structure(test_device(), op = "arith", key = "a", waits = FALSE)
+    where <- structure(test_device(), op = "arith", size = 10, waits = FALSE)
     set.seed(1)
     want <- runif(1)
     set.seed(1)
