@@ -12,6 +12,12 @@ failure_text <- function(of, u) {
   if (is.null(cause)) cause <- list(text = "a value or a gradient that is not finite")
   shown <- if (is.null(cause$of)) seq_along(x) else cause$of
   if (length(shown) == 0L) return(cause$text)
+  own <- attr(of$log_density, "own", exact = TRUE)
+  if (!is.null(own)) { # parameters on their own scale
+    given <- match(layout$names, own$parameters$names)
+    values <- own$parameters$values(matrix(x), NULL)
+    x <- ifelse(is.na(given), x, values[given])
+  }
   at <- sprintf("%s = %s", layout$names[shown], format_each(x[shown], 3L))
   if (length(at) > 5L) at <- c(at[1:5], "...")
   text <- sprintf("%s at %s", cause$text, paste(at, collapse = ", "))
@@ -92,17 +98,21 @@ recorded_cause <- function(term, layout, x) {
   value <- live_node(tape, output)
   at <- if (is.finite(value)) near_failure(tape, output) else failing_node(tape, output)
   if (is.null(at)) return(NULL)
-  found <- tryCatch({
+  line <- NULL
+  own <- attr(term, "own", exact = TRUE)
+  found <- tryCatch(withCallingHandlers({
     record_until(at)
     NULL
-  }, cl_trace_reached = identity)
+  }, cl_trace_reached = function(e) line <<- if (!is.null(own)) own$line()),
+  cl_trace_reached = identity)
   params <- Filter(function(k) tape$nodes[[k]][[1L]] == "param", reached_nodes(
     lapply(tape$nodes[seq_len(tape$count)], `[[`, 3L), at))
   of <- unlist(lapply(tape$nodes[params], function(node) node[[4L]][1L] + seq_len(node[[4L]][2L])))
-  call <- if (!inherits(term, "cl_likelihood")) found$call
+  call <- if (!inherits(term, "cl_likelihood") && is.null(own)) found$call
   text <- found$subscript
   if (is.null(text)) text <- failure_at(tape$nodes[[at]], live_node(tape, at), call)
   if (inherits(term, "cl_likelihood")) text <- "the likelihood has no value"
+  if (!is.null(line)) text <- sprintf("line %d: %s", as.integer(line), text)
   outside <- if (!retrace) outside_range(tape, at, of, layout)
   list(text = text, of = as.integer(of), outside = outside)
 }

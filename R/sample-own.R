@@ -7,6 +7,7 @@
 #   parameters  the same for the parameters alone
 #   free        function(init): the unconstrained vector of a list of parameters
 #   why         function(u): the text why the model rejects a point, or NULL
+#   line        function(): the line of the program that is being recorded
 #   plain       function(): the density without Jacobians
 
 # What cl_sample() and its relatives evaluate for a density or a model of the user.

@@ -71,6 +71,7 @@ bind_stan <- function(model, data) {
   state$data <- stan_data_list(data)
   state$plain <- stan_functions_in(code$plain_functions, home)
   state$traced <- stan_functions_in(code$traced_functions, home)
+  list2env(as.list(state$plain), envir = home) # sizes and bounds call functions, too
   bind_stan_data(program$data, state$data, home, code$cx)
   if (length(code$transformed_data) > 0L) {
     run <- as.function(list(stan_watched(stan_braces(c(code$transformed_data, list(stan_values_of(

@@ -17,6 +17,10 @@ as_density.cl_stan_density <- function(x) {
     parameters = stan_drawn(state, parameters, FALSE),
     free = function(init) stan_unconstrained_start(state, init),
     why = function(u) stan_why(state, stan_plain_parameters(state)(u)),
+    line = function() {
+      stan_note_line()
+      stan_known$line
+    },
     plain = function() stan_vector_density(state, FALSE)))
 }
 

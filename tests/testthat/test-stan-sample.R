@@ -168,3 +168,13 @@ test_that("points of infinite density are rejected", {
   fit <- suppressWarnings(cl_sample(b, chains = 2, warmup = 100, iter = 100, seed = 1, refresh = 0))
   expect_true(all(as.matrix(fit) <= 0.5))
 })
+
+test_that("the error of points that fail names the line, and parameters on their own scale", {
+  b <- cl_stan(code = "parameters { real<lower=0, upper=4> s; }
+    model {
+      target += log(s - 5);
+    }")()
+  message <- tryCatch(cl_sample(b, chains = 1, warmup = 50, iter = 5, seed = 1, refresh = 0),
+                      error = conditionMessage)
+  expect_match(message, "line 3: log\\(\\): NaN at s = [0-9]")
+})

@@ -123,3 +123,21 @@ test_that("random numbers have the size of their arguments", {
   expect_error(cl_stan(code = sprintf(code, "N"))(list(N = 3)), "sizes differ: 3 and 2",
                class = "statcl_error_stan")
 })
+
+test_that("sizes and bounds call functions of the program", {
+  b <- cl_stan(code = "functions { int twice(int n) { return 2 * n; }
+      real low(int n) { return -n; } }
+    data { int n; vector<lower=low(n)>[twice(n)] y; }
+    transformed data {
+      array[twice(n) + 1] real<upper=low(-n)> z = rep_array(1, twice(n) + 1);
+    }
+    parameters { vector<lower=low(n)>[twice(n)] mu; }
+    model { y ~ normal(mu, 1); }
+    generated quantities { vector<lower=low(n)>[twice(n)] v = mu + size(z); }")(
+      list(n = 2, y = c(1, -2, 0, 3)))
+  mu <- c(0, 1, -1.5, 2)
+  expect_equal(as.vector(b(mu = mu)), sum(dnorm(c(1, -2, 0, 3), mu, log = TRUE)))
+  fit <- cl_sample(b, chains = 1, warmup = 30, iter = 5, seed = 1, refresh = 0)
+  expect_equal(fit$draws[, 1, "v[4]"], fit$draws[, 1, "mu[4]"] + 5)
+  expect_identical(unname(fit$bounds[, 1]), rep(-2, 8))
+})
