@@ -166,8 +166,10 @@ third_by_differences <- function(o, mode, direction) {
 # f[theta, u] a, for a direction of the random effects.
 along_mode <- function(o, mode, a) {
   direction <- replace(numeric(length(mode$z)), o$random, a)
-  program <- tmb_derivatives(o, 2L)
-  along <- if (!is.null(program)) -.Call(r_program_product, program, mode$z, direction)[o$fixed]
+  s <- tmb_sparse(o)
+  program <- if (is.null(s)) tmb_derivatives(o, 2L)
+  along <- if (!is.null(s)) -.Call(r_sparse_along, s$program, mode$z, direction)[o$fixed]
+  if (!is.null(program)) along <- -.Call(r_program_product, program, mode$z, direction)[o$fixed]
   if (!is.null(along) && all(is.finite(along))) return(along)
   h <- 0.01 * min(sqrt(1 / effects_variances(o, mode$step$factor))) / max(abs(a))
   slope_by_differences(function(step) tmb_slope(o, mode$z + step * direction)[o$fixed], h)

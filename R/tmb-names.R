@@ -72,17 +72,26 @@ tmb_dmvnorm <- function(x, mu = 0, Sigma, log = FALSE, scale = 1) {
 }
 
 tmb_dgmrf <- function(x, mu = 0, Q, log = FALSE, scale = 1) {
-  if (is_sparse(Q)) {
+  if (is_sparse(Q) || is_traced_sparse(Q)) {
     d <- tmb_scaled(x, mu, scale)
-    d <- if (is.null(dim(d))) matrix_of(d, 1L, length(d)) else d
-    squares <- if (is_traced(d)) traced_product(d, Q, 0L) * d else as.matrix(d %*% Q) * d
-    value <- (sparse_log_det(Q) - ncol(Q) * base::log(2 * pi) - linear("rowSums", squares)) / 2
+    value <- (sparse_log_det(Q) - ncol(Q) * base::log(2 * pi) - sparse_squares(d, Q)) / 2
     return(tmb_result(value - tmb_log_scale(x, scale), log))
   }
   if (!is_traced(Q)) Q <- as.matrix(Q)
   value <- dmvnorm_formula(tmb_scaled(x, mu, scale), 0, precision = Q, log = TRUE)
   tmb_result(value - tmb_log_scale(x, scale), log)
 }
+
+# d' Q d, for each row of a matrix d.
+sparse_squares <- function(d, Q) {
+  if (!any_traced(d, Q)) return(rowSums(as.matrix(rows_of(d) %*% Q) * rows_of(d)))
+  Q <- as_traced_sparse(Q)
+  if (is.null(dim(d)) && Q$symmetric) return(sparse_quadratic(Q, d))
+  d <- trace_operand(rows_of(d))
+  linear("rowSums", traced_product(d, Q, 0L) * d)
+}
+
+rows_of <- function(d) if (is.null(dim(d))) matrix_of(d, 1L, length(d)) else d
 
 tmb_scaled <- function(x, mu, scale) {
   if (!is.null(dim(x)) && is.null(dim(mu)) && length(mu) > 1L) return(t((t(x) - mu) / scale))

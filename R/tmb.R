@@ -9,10 +9,10 @@
 #'
 #' In the objective these names have RTMB's meaning, without being attached: `getAll()`, `OBS()`
 #' (which returns its argument), `REPORT()`, `ADREPORT()`, `AD()`, `ADoverload()` (which is not
-#' needed), `x %~% dnorm(mu, sd)`, `dmvnorm(x, mu, Sigma)`, `dgmrf()` (its
-#' precision is dense, or sparse data),
-#' `dautoreg()`, `dbinom_robust()`, `dnbinom2()`, `dnbinom_robust()`, `dlgamma()`, `logspace_add()`
-#' and `logspace_sub()`. For everything else see [cl_gradient()].
+#' needed), `x %~% dnorm(mu, sd)`, `dmvnorm(x, mu, Sigma)`, `dgmrf()` (its precision may be sparse,
+#' as `kappa^4 * M0 + 2 * kappa^2 * M1 + M2`), `dautoreg()`, `dbinom_robust()`, `dnbinom2()`,
+#' `dnbinom_robust()`, `dlgamma()`, `logspace_add()` and `logspace_sub()`. For
+#' everything else see [cl_gradient()].
 #'
 #' @section Random effects:
 #' The parameters named in `random` are integrated out by Laplace's approximation: an inner Newton

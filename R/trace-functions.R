@@ -40,7 +40,9 @@ product_dims <- function(x, y, kind) {
 }
 
 traced_product <- function(x, y, kind) {
-  if (is_sparse(x) || is_sparse(y)) return(sparse_product(x, y, kind))
+  if (is_sparse(x) || is_sparse(y) || is_traced_sparse(x) || is_traced_sparse(y)) {
+    return(sparse_product(x, y, kind))
+  }
   x <- trace_operand(x)
   y <- trace_operand(y)
   dims <- product_dims(x, y, kind)
@@ -101,6 +103,7 @@ square_order <- function(x, name) {
 #' @export
 chol.cl_traced <- function(x, ...) {
   n <- square_order(x, "a")
+  x <- trace_operand(x)
   if (n == 1L) return(matrix_of(sqrt(x), 1L, 1L))
   # The lower factor of the upper triangle, which is what base R reads.
   lower <- record("chol", "", node_of(t(x)), n, n * n, c(n, n))
@@ -185,6 +188,8 @@ traced_solve <- function(a, b) {
     trace_stop(sprintf("'b' (%d x %d) must be compatible with 'a' (%d x %d)", NROW(b), NCOL(b), n,
                        n))
   }
+  if (is_sparse(a)) a <- as_traced_sparse(a)
+  if (is_traced_sparse(a)) return(sparse_solution(a, b))
   if (!is_traced(a)) return(traced_product(solve(a), b, 0L)[, , drop = is.null(dim(b))])
   if (n > 3L) return(named(lu_solution(a, n, b), if (is.null(b)) rev(labels_of(a))))
   found <- cofactors(a, n, adjugate = TRUE)
@@ -213,7 +218,7 @@ determinant.cl_traced <- function(x, logarithm = TRUE, ...) {
 
 traced_det <- function(x, ...) {
   n <- square_order(x, "x")
-  if (n <= 3L) return(cofactors(x, n)$det)
+  if (n <= 3L) return(cofactors(trace_operand(x), n)$det)
   parts <- determinant(x)
   parts$sign * exp(parts$modulus)
 }
@@ -236,6 +241,7 @@ traced_diag <- function(x, nrow, ncol, names = TRUE) {
     if (missing(ncol)) trace_stop("diag() of one traced number needs 'nrow'", choice = TRUE)
     nrow <- ncol
   }
+  if (is_traced_sparse(x)) return(sparse_diagonal(x))
   if (!is.null(dim(x))) return(move(base::diag, list(x), names = names))
   if (missing(nrow)) nrow <- if (missing(ncol)) length(x) else ncol
   # A diagonal of one number is a mask, which joins the kernel of the expression that it is added
@@ -255,17 +261,6 @@ scale.cl_traced <- function(x, center = TRUE, scale = TRUE) {
   if (isFALSE(scale)) return(x)
   if (isTRUE(scale)) scale <- sqrt(traced_margin(x^2, 2L, FALSE, FALSE, 1L) / (nrow(x) - 1))
   traced_sweep(x, 2L, scale, `/`)
-}
-
-traced_kronecker <- function(X, Y, FUN = "*", ...) {
-  if (!identical(FUN, "*")) trace_stop("kronecker() of traced values has no 'FUN'")
-  X <- as.matrix(X)
-  Y <- as.matrix(Y)
-  i <- rep(seq_len(nrow(X)), each = nrow(Y))
-  j <- rep(seq_len(ncol(X)), each = ncol(Y))
-  k <- rep(seq_len(nrow(Y)), times = nrow(X))
-  l <- rep(seq_len(ncol(Y)), times = ncol(X))
-  unnamed(X[i, j, drop = FALSE] * Y[k, l, drop = FALSE])
 }
 
 # ---- choices ------------------------------------------------------------------------------------
@@ -331,6 +326,7 @@ traced_extremes <- function(op, values, na.rm) {
 # ---- sums by row and column ---------------------------------------------------------------------
 
 traced_margin <- function(x, margin, mean, na.rm, dims) {
+  if (is_traced_sparse(x)) return(sparse_margin(x, margin, mean))
   d <- dim(x)
   if (length(d) < 2L) trace_stop("'x' must be an array of at least two dimensions")
   dims <- as.integer(dims)

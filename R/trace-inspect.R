@@ -5,6 +5,9 @@
 
 # The number, vector or array that a traced value stands for: of doubles, or of logical values.
 looks_like <- function(x) {
+  if (is_traced_sparse(x)) {
+    return(Matrix::sparseMatrix(x$i, x$j, x = 1, dims = x$dim, index1 = FALSE))
+  }
   labelled(if (is_truth(x)) proxy(x) else proxy(x) + 0, asked_names(x))
 }
 

@@ -10,11 +10,11 @@ is_original <- function(value, name) {
   home <- environment(value)
   package <- attr(value, "package")
   if (isS4(value) && !is.null(package)) {
-    return(package %in% c("base", "stats", "methods", "utils", "statcl", "RTMB"))
+    return(package %in% c("base", "stats", "methods", "utils", "statcl", "RTMB", "Matrix"))
   }
   environmentName(home) %in% c("base", "stats", "utils", "methods") && isNamespace(home) ||
     identical(home, environment(is_original)) ||
-    environmentName(topenv(home)) == "RTMB"
+    environmentName(topenv(home)) %in% c("RTMB", "Matrix")
 }
 
 # A copy of f that can be called with traced values. `overrides`: new values of variables, by name:
@@ -24,6 +24,7 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
   if (is.primitive(f)) return(f)
   homes <- list() # environments met so far
   inner <- list() # and the environments inserted before them
+  operators <- NULL # replaced where there may be sparse matrices
   masks <- masks_with(more)
   mine <- mask_of(f, masks)
   if (!is.null(mine)) return(mine)
@@ -35,6 +36,7 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
     homes <<- c(homes, list(home))
     inner <<- c(inner, list(place))
     if (!few) insert(names(masks), home, place)
+    add_operators(home, place)
     for (name in names(overrides)) {
       if (identical(home_of(name, home), overrides[[name]]$home)) {
         assign(name, overrides[[name]]$value, envir = place)
@@ -59,6 +61,11 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
     }
     list2env(replaced, envir = parent.env(place))
   }
+  add_operators <- function(home, place) {
+    if (is.null(operators)) return()
+    mine <- operators[are_original(names(operators), home)]
+    list2env(as.list(mine), envir = parent.env(place))
+  }
   # Functions of packages are followed when they are called, because they may reach very many
   # others.
   follow_later <- function(name, value, place) {
@@ -80,6 +87,10 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
       insert(intersect(c(names, assigning), names(masks)), environment(g), place)
     }
     for (name in names) {
+      if (is.null(operators) && concerns_sparse(name, environment(g))) {
+        operators <<- sparse_operators()
+        Map(add_operators, homes, inner)
+      }
       if (exists(name, envir = place, inherits = FALSE)) next
       value <- get0(name, envir = environment(g), mode = "function")
       if (is.primitive(value)) next
@@ -317,8 +328,8 @@ explain_error <- function(e) {
                    message)
   } else if (grepl("class \"cl_traced\"|'class1' must|not-yet-impl.*cl_traced", message)) {
     message <- if (tracing$tape$elements) only_elements_text else
-      paste("a clMatrix, a sparse matrix or another S4 object cannot be combined with a",
-            "traced value here (but %*% takes matrices): use as.matrix(); what 'f' uses",
+      paste("a clMatrix or another S4 object cannot be combined with a traced value",
+            "here (but %*% takes matrices): use as.matrix(); what 'f' uses",
             "is copied to the engine once")
   }
   where <- if (named) sprintf(" at '%s'", call_line(call)) else ""

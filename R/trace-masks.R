@@ -204,7 +204,10 @@ other_masks <- function() {
     `$` = dollar_mask,
     `[<-` = assignment_mask("[<-"), `[[<-` = assignment_mask("[[<-"),
     `diag<-` = function(x, value) {
-      if (any_traced(x, value)) move(base::`diag<-`, list(x, value)) else base::`diag<-`(x, value)
+      if (is_traced_sparse(x)) return(sparse_set_diagonal(x, value))
+      if (!any_traced(x, value)) return(plain_call("diag<-", base::`diag<-`, x, value))
+      if (is_sparse(x)) return(sparse_set_diagonal(as_traced_sparse(x), value))
+      move(base::`diag<-`, list(x, value))
     },
     `attr<-` = function(x, which, value) {
       if (!is_traced(x)) return(base::`attr<-`(x, which, value))
@@ -356,7 +359,7 @@ traced_functions <- function() {
   if (is.null(tracing$functions)) {
     of_rooms <- do.call(c, lapply(tracing$rooms, function(masks) masks()))
     tracing$functions <- c(base_masks(), other_masks(), own_masks(), of_rooms, class_masks(),
-                           inspection_masks(), refused_masks())
+                           inspection_masks(), refused_masks(), sparse_masks())
     tracing$assigning <- grep("<-$", names(tracing$functions), value = TRUE) # as `[<-`
   }
   tracing$functions

@@ -21,11 +21,14 @@
 #'   `cumprod`, `gamma`, `lgamma`, `beta`, `choose` and their relatives, `besselK` (whose order is
 #'   data), `pmin`, `pmax`, `ifelse`, [cl_ifelse()], [cl_inv_logit()] and the functions documented
 #'   with it, [cl_log_sum_exp()], [cl_softmax()];
-#' - `%*%`, `crossprod`, `tcrossprod` (also with a sparse matrix of the package Matrix as data),
-#'   `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
+#' - `%*%`, `crossprod`, `tcrossprod`, `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
 #'   [cl_tri_inverse()], `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; above order
 #'   128 these are computed on the host even if a device is in use, where a Cholesky factor is
 #'   faster);
+#' - sparse matrices of the package Matrix, which stay sparse in products, sums, multiples,
+#'   `kronecker`, `t`, `x[i, j]`, `diag`, `Diagonal`, `sparseMatrix`, `bdiag`, and if they are
+#'   symmetric, in `solve` and `determinant`, by a sparse Cholesky factor on the host: then they
+#'   must be positive definite, or the result is `NaN`. Anything else takes a dense matrix of them;
 #' - `x[i]`, `x[[i]]`, `x[i] <- value` in all forms, with indices that do not depend on parameters;
 #'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
 #'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`, `rowsum`, `tapply`, `var`,

@@ -100,6 +100,7 @@ record <- function(kind, op, args, at, n, dim = NULL) {
 trace_operand <- function(x) {
   if (inherits(x, "cl_traced")) {
     if (identical(.subset2(x, "tape"), tracing$tape)) return(x)
+    if (is_traced_sparse(x)) return(dense_of(x))
     if (!identical(.subset2(x, "tape"), tracing$tape$parent)) trace_stop(stale_text)
     return(named(captured(x, tracing$tape), .subset2(x, "names")))
   }
@@ -271,6 +272,9 @@ Ops.cl_traced <- function(e1, e2) {
     usual <- .Call(r_trace_binary, tracing$tape, op, e1, e2)
     if (!is.null(usual)) return(usual)
   }
+  if (is_traced_sparse(e1) || nargs() == 2L && is_traced_sparse(e2)) {
+    return(if (nargs() == 1L) sparse_arithmetic(op, e1) else sparse_arithmetic(op, e1, e2))
+  }
   # Instead of the method for a class of data, see class_masks().
   if (!inherits(e1, "cl_traced") && (nargs() == 1L || !inherits(e2, "cl_traced"))) {
     return(do.call(op, if (nargs() == 1L) list(e1) else list(e1, e2), quote = TRUE))
@@ -365,6 +369,9 @@ traced_summary <- function(name, values, na.rm = FALSE) {
   none <- c(sum = 0, prod = 1, min = Inf, max = -Inf)[[name]]
   result <- NULL
   for (x in values[mine]) {
+    if (is_traced_sparse(x)) {
+      x <- trace_operand(if (name != "sum") x else if (length(x$values) > 0L) x$values else 0)
+    }
     if (isTRUE(na.rm)) x <- left_out(x, none)$values
     x <- if (x$n < 2L) as.vector(x)
          else if (tracing$tape$elements) Reduce(function(a, b) traced_binary(op, a, b), as.list(x))

@@ -79,6 +79,10 @@ static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
     s->more = scl_block_part(r->out, r->results + (size_t)r->factors, 0, 1, 1);
     r->vector[r->factors++] = value->at[1];
   }
+  if (scl_is_sparse(s->kind)) {
+    SCL_TRY(
+        scl_resident_sparse(c->data, (int)value->at[0], value->at[1], value->at[2], &s->sparse));
+  }
   const scl_value_shape result = scl_value_shape_of(s->kind, value->at, SCL_OF_RESULT);
   SCL_TRY(scl_storage_make(c, v));
   return scl_storage_block(c, v, result.rows, result.columns, &s->dst);

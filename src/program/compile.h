@@ -34,6 +34,8 @@ typedef struct {
 scl_status scl_resident_numbers(scl_residents *r, int data, scl_block *out);
 scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_block *starts,
                                scl_block *order, size_t *most);
+scl_status scl_resident_sparse(scl_residents *r, int data, size_t n, size_t count,
+                               scl_sparse_known **out);
 
 /* ---- program/storage.c ---------------------------------------------------------------------- */
 scl_status scl_storage_begin(scl_compiling *c);

@@ -236,6 +236,8 @@ unsigned scl_tape_zeros(scl_tape *t, const scl_value *v, const int *operand) {
     return zeros_of_apply((scl_op)v->op, of);
   case SCL_VALUE_CHOL:
   case SCL_VALUE_LU:
+  case SCL_VALUE_SPARSE_LOG_DET:
+  case SCL_VALUE_SPARSE_INVERSE:
     return 0;
   case SCL_VALUE_SCATTER: /* steps leave out products with these zeros */
   case SCL_VALUE_SCATTER_COLUMNS:
@@ -248,6 +250,7 @@ unsigned scl_tape_zeros(scl_tape *t, const scl_value *v, const int *operand) {
   case SCL_VALUE_CHOL_ADJOINT:
   case SCL_VALUE_TRI_SOLVE:
   case SCL_VALUE_LU_SOLVE:
+  case SCL_VALUE_SPARSE_SOLVE:
     return (any & SCL_ZERO_BY_CHOICE) != 0 ? both : 0;
   default: /* operations that move elements pass them on; others are not known */
     return scl_row_of(v->kind)->how == SCL_IS_CALL && scl_row_of(v->kind)->rule != NULL ? both

@@ -1,4 +1,5 @@
 /* Checks the operands and attributes of values that come from outside. */
+#include "ops/sparse_known.h"
 #include "program/facts.h"
 
 static bool index_fits(const scl_tape *t, size_t data, size_t limit) {
@@ -19,6 +20,12 @@ static bool apply_fits(const scl_tape *t, unsigned op, int operands, const int *
     if (l != 1) length = l;
   }
   return true;
+}
+
+static bool pattern_fits(const scl_tape *t, const size_t *at) {
+  if (at[0] >= (size_t)t->data_used) return false;
+  const scl_tape_data *d = &t->data[at[0]];
+  return scl_sparse_is_pattern(d->numbers, d->length, at[1], at[2]);
 }
 
 enum { MOST_RESULTS = 2147483647 };
@@ -74,6 +81,10 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
     return at[1] >= SCL_COPY_LOWER && at[1] <= SCL_COPY_MIRROR_LOWER;
   case SCL_VALUE_LU_SOLVE:
     return t->value[operand[0]].kind == SCL_VALUE_LU;
+  case SCL_VALUE_SPARSE_LOG_DET:
+  case SCL_VALUE_SPARSE_INVERSE:
+  case SCL_VALUE_SPARSE_SOLVE:
+    return pattern_fits(t, at);
   case SCL_VALUE_GATHER_COLUMNS: /* made by program/map.c and its derivative */
   case SCL_VALUE_SCATTER_COLUMNS:
     return false;

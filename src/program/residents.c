@@ -74,8 +74,20 @@ scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_
   return SCL_OK;
 }
 
+scl_status scl_resident_sparse(scl_residents *r, int data, size_t n, size_t count,
+                               scl_sparse_known **out) {
+  SCL_TRY(make_room(r, data));
+  scl_resident *d = &r->of[data];
+  if (d->sparse == NULL) {
+    SCL_TRY(scl_sparse_known_create(r->tape->data[data].numbers, n, count, &d->sparse));
+  }
+  *out = d->sparse;
+  return SCL_OK;
+}
+
 void scl_residents_end(scl_residents *r) {
   for (int k = 0; k < r->room; k++) {
+    scl_sparse_known_release(r->of[k].sparse);
     scl_buffer_release(r->of[k].numbers.buffer);
     scl_buffer_release(r->of[k].starts.buffer);
     scl_buffer_release(r->of[k].order.buffer);
@@ -91,6 +103,7 @@ scl_status scl_residents_share(scl_residents *r, const scl_residents *others, in
   SCL_TRY(make_room(r, count - 1));
   for (int k = 0; k < count; k++) {
     r->of[k] = others->of[k];
+    r->of[k].sparse = NULL;
     scl_buffer_retain(r->of[k].numbers.buffer);
     scl_buffer_retain(r->of[k].starts.buffer);
     scl_buffer_retain(r->of[k].order.buffer);
@@ -119,8 +132,10 @@ scl_status scl_residents_check(const scl_residents *r, int index, const double *
 
 scl_status scl_residents_set(scl_residents *r, int index, const double *numbers, size_t length) {
   const scl_resident *d = index < r->room ? &r->of[index] : NULL;
-  if (d == NULL || (d->numbers.buffer == NULL && d->elements == 0)) return SCL_OK;
-  if (d->starts.buffer != NULL || d->is_index) {
+  const bool used =
+      d != NULL && (d->numbers.buffer != NULL || d->elements > 0 || d->sparse != NULL);
+  if (!used) return SCL_OK;
+  if (d->starts.buffer != NULL || d->is_index || d->sparse != NULL) {
     return scl_fail_argument("index", "data number %d are indices", index + 1);
   }
   if (d->numbers.nrow != length) {

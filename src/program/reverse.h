@@ -1,5 +1,6 @@
 /* Derivatives while they are accumulated: sums of shares, one share for each use of a value.
- * Between program/reverse.c and program/reverse_shares.c. */
+ * Between program/reverse.c, program/reverse_shares.c and
+ * program/reverse_sparse.c. */
 #ifndef SCL_PROGRAM_REVERSE_H
 #define SCL_PROGRAM_REVERSE_H
 
@@ -33,5 +34,9 @@ void scl_share_some(scl_reverse *r, int value, scl_partial p);
 /* The sum of a value's shares of some elements, of which there is at least one, as long as the
  * value. */
 int scl_share_sum(scl_reverse *r, int value);
+
+/* The rules of sparse matrices (program/reverse_sparse.c). */
+void scl_reverse_sparse_log_det(scl_reverse *r, int value, int g);
+void scl_reverse_sparse_solve(scl_reverse *r, int value, int g);
 
 #endif

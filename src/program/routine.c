@@ -37,7 +37,19 @@ static void free_scan(scl_scan_pass *scan, bool borrows_code) {
   free(scan);
 }
 
+/* What the copy of an earlier step has in place of this, or NULL. */
+static scl_sparse_known *sparse_before(const scl_routine *from, const scl_routine *to, int step) {
+  for (int k = 0; k < step; k++) {
+    if (from->step[k].sparse == from->step[step].sparse) return to->step[k].sparse;
+  }
+  return NULL;
+}
+
 void scl_routine_end(scl_routine *r) {
+  for (int k = r->steps - 1; k >= 0 && r->is_copy; k--) {
+    scl_sparse_known *own = r->step[k].sparse;
+    if (own != NULL && sparse_before(r, r, k) == NULL) scl_sparse_known_release(own);
+  }
   for (int k = 0; k < r->steps; k++) {
     if (r->step[k].ready != NULL) r->ctx->engine->expr_forget(r->step[k].ready);
     free(r->step[k].plan);
@@ -147,6 +159,10 @@ static scl_status copy_steps(const copying *c, scl_routine *to) {
     s->plan = NULL;
     s->numbers = NULL;
     s->scan = NULL;
+    s->sparse = from->sparse != NULL ? sparse_before(c->from, to, k) : NULL;
+    if (from->sparse != NULL && s->sparse == NULL) {
+      SCL_TRY(scl_sparse_known_copy(from->sparse, &s->sparse));
+    }
     if (from->scan != NULL) SCL_TRY(copy_scan(from->scan, &s->scan));
     if (from->numbers != NULL) {
       s->numbers = scl_numbers_copy(from->numbers);
@@ -221,6 +237,12 @@ static scl_status run_call(scl_context *ctx, const scl_routine_step *s) {
     return ctx->engine->potrf_copy(ctx, s->a, s->dst, s->more);
   case SCL_VALUE_SCAN:
     return ctx->engine->scan(ctx, s->scan);
+  case SCL_VALUE_SPARSE_LOG_DET:
+    return scl_sparse_known_log_det(ctx, s->sparse, s->a, s->dst);
+  case SCL_VALUE_SPARSE_INVERSE:
+    return scl_sparse_known_inverse(ctx, s->sparse, s->a, s->dst);
+  case SCL_VALUE_SPARSE_SOLVE:
+    return scl_sparse_known_solve(ctx, s->sparse, s->a, s->b, s->dst);
   default:
     return scl_row_of(s->kind)->run(ctx, &s->call, operand, s->dst);
   }

@@ -4,17 +4,19 @@
 #define SCL_PROGRAM_ROUTINE_H
 
 #include "engine/plan/repeat.h"
+#include "ops/sparse_known.h"
 #include "program/schedule.h"
 
 /* Data on the engine, each uploaded when it is first needed. Programs of one tape share them. */
 typedef struct {
-  scl_block numbers;       /* a column */
-  scl_block starts, order; /* of indices: for each of the elements that they stand for, where its
-                              list begins in `order` */
-  size_t elements;         /* how many these are */
-  size_t most;             /* length of the longest list */
-  bool is_index;           /* gathers read them */
-  unsigned assumed;        /* properties on which a program relies (program/facts.h) */
+  scl_block numbers;        /* a column */
+  scl_block starts, order;  /* of indices: for each of the elements that they stand for, where its
+                               list begins in `order` */
+  size_t elements;          /* how many these are */
+  size_t most;              /* length of the longest list */
+  bool is_index;            /* gathers read them */
+  unsigned assumed;         /* properties on which a program relies (program/facts.h) */
+  scl_sparse_known *sparse; /* of a pattern: shared by the calls that have it */
 } scl_resident;
 
 typedef struct {
@@ -46,11 +48,17 @@ typedef struct {
   struct scl_ready_plan *ready; /* the engine's form of this step and those after it, */
   int covers;                   /* so many in all; or NULL */
   scl_scan_pass *scan;          /* of a SCAN */
+  scl_sparse_known *sparse;     /* of a sparse matrix; borrowed from the residents, or the copy's */
   scl_value_kind kind;
   scl_call call;
   size_t most; /* elements of a group, of sums over groups */
   scl_block a, b, dst, more;
 } scl_routine_step;
+
+static inline bool scl_is_sparse(scl_value_kind kind) {
+  return kind == SCL_VALUE_SPARSE_LOG_DET || kind == SCL_VALUE_SPARSE_INVERSE ||
+         kind == SCL_VALUE_SPARSE_SOLVE;
+}
 
 typedef struct {
   scl_context *ctx;
@@ -65,7 +73,7 @@ typedef struct {
   size_t *vector; /* of each factor: 1 + the vector that it belongs to, or 0 for all */
   double *answer; /* room for all of it on the host */
   bool brief;     /* the last run took less than a millisecond */
-  bool is_copy;   /* the code of scans is another routine's */
+  bool is_copy;   /* the code of scans is another routine's, but not sparse factors */
 } scl_routine;
 
 /* The steps that compute the values `output` of the tape, one after the other, from the parameter

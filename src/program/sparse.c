@@ -167,10 +167,10 @@ static void end(scl_jacobian *w) {
 
 scl_status scl_tape_sparse_hessian(scl_tape *t, int output, size_t parameters,
                                    const unsigned char *chosen, size_t most,
-                                   scl_sparse_pattern *pattern, int *hessian) {
+                                   scl_sparse_pattern *pattern, int *hessian, int *slope) {
   scl_sparse_pattern p = {.n = 0};
-  const int slope = scl_tape_gradient_of(t, output, parameters, chosen, true);
-  scl_jacobian w = {.t = t, .values = slope + 1, .most = most};
+  *slope = scl_tape_gradient_of(t, output, parameters, chosen, true);
+  scl_jacobian w = {.t = t, .values = *slope + 1, .most = most};
   SCL_TRY(t->status);
   *hessian = NONE;
   uint32_t *place = scl_sparse_room(&w, parameters, sizeof *place);
@@ -183,7 +183,7 @@ scl_status scl_tape_sparse_hessian(scl_tape *t, int output, size_t parameters,
   for (int v = 0; w.first != NULL && v < w.values; v++) w.first[v] = NONE;
   w.columns = p.n;
   if (t->status == SCL_OK) find_jacobians(&w, place);
-  if (t->status == SCL_OK && !w.refused[slope]) *hessian = make_matrix(&w, slope, place, &p);
+  if (t->status == SCL_OK && !w.refused[*slope]) *hessian = make_matrix(&w, *slope, place, &p);
   end(&w);
   free(place);
   if (t->status != SCL_OK || *hessian == NONE) scl_sparse_pattern_end(&p);

@@ -17,10 +17,11 @@ void scl_sparse_pattern_end(scl_sparse_pattern *p);
 
 /* Adds the lower triangle of the Hessian of `output` by the chosen parameters, numbered in their
  * order: *hessian is a value of pattern->count numbers. Elements outside the pattern are 0 for all
- * parameters, and with the recorded data. *hessian < 0, with no pattern, if an operation has no
+ * parameters, and with the recorded data. *slope is the gradient by the chosen parameters, as long
+ * as all parameters. *hessian < 0, with no pattern, if an operation has no
  * rule, or if intermediate matrices would have more than `most` elements. SCL_E_MEMORY. */
 scl_status scl_tape_sparse_hessian(scl_tape *t, int output, size_t parameters,
                                    const unsigned char *chosen, size_t most,
-                                   scl_sparse_pattern *pattern, int *hessian);
+                                   scl_sparse_pattern *pattern, int *hessian, int *slope);
 
 #endif

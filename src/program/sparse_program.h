@@ -25,5 +25,9 @@ scl_status scl_sparse_program_run(scl_sparse_program *p, const double *x, double
 /* The gradient of sum(w * H) at x by all parameters, for weights w of the lower triangle. */
 scl_status scl_sparse_program_adjoint(scl_sparse_program *p, const double *x, const double *w,
                                       double *to);
+/* The gradient at x by all parameters of the derivative by the chosen ones along a direction, which
+ * is as long as all parameters: the Hessian times the direction, where that is 0 for the others. */
+scl_status scl_sparse_program_along(scl_sparse_program *p, const double *x, const double *direction,
+                                    double *to);
 
 #endif

@@ -6,7 +6,8 @@
  *       parameters
  *   r_sparse_pattern(program): list(start, row), 0-based
  *   r_sparse_run(program, x): the numbers of the lower triangle
- *   r_sparse_adjoint(program, x, weights): a number for each parameter
+ *   r_sparse_adjoint(program, x, weights), r_sparse_along(program, x, direction): a number for each
+ *       parameter
  *   r_sparse_analyse(start, row, order): a factor without numbers; order: 0-based, or NULL
  *   r_sparse_factorize(factor, x, shift): 0, or the 1-based column at which x is not positive
  *       definite
@@ -124,6 +125,19 @@ SEXP r_sparse_adjoint(SEXP program, SEXP x, SEXP weights) {
   SCL_GO(require_numbers(x, "x", parameters_of(program)));
   SCL_GO(require_numbers(weights, "weights", numbers_of(program)));
   SCL_GO(scl_sparse_program_adjoint(p, REAL_RO(x), REAL_RO(weights), REAL(result)));
+done:
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_sparse_along(SEXP program, SEXP x, SEXP direction) {
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)parameters_of(program)));
+  void *p = NULL;
+  scl_status status;
+  SCL_GO(get_object(&sparse_kind, program, &p));
+  SCL_GO(require_numbers(x, "x", parameters_of(program)));
+  SCL_GO(require_numbers(direction, "direction", parameters_of(program)));
+  SCL_GO(scl_sparse_program_along(p, REAL_RO(x), REAL_RO(direction), REAL(result)));
 done:
   UNPROTECT(1);
   return r_return(status, result);

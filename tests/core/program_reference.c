@@ -142,6 +142,24 @@ static void lu_solve(const program_node *v, const double *a, const double *b) {
   free(copy);
 }
 
+/* Of a dense copy. */
+static void sparse(const program_nodes *l, const program_node *v, const double *a,
+                   const double *b) {
+  const size_t n = v->at[1], k = v->kind == SCL_VALUE_SPARSE_SOLVE ? v->at[3] : 0;
+  const double *start = l->data[v->at[0]], *row = start + n + 1;
+  double *copy = test_alloc((n * n + 1) * sizeof *copy), det[2];
+  for (size_t i = 0; i < n * n; i++) copy[i] = 0.0;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = (size_t)start[j]; i < (size_t)start[j + 1]; i++) {
+      copy[(size_t)row[i] + j * n] = copy[j + (size_t)row[i] * n] = a[i];
+    }
+  }
+  for (size_t i = 0; i < n * k; i++) v->value[i] = b[i];
+  eliminate(copy, n, v->value, k, det);
+  if (k == 0) v->value[0] = det[0];
+  free(copy);
+}
+
 static void cumulate(const program_node *v, const double *x) {
   const size_t m = v->at[0];
   for (size_t j = 0; j < v->at[1]; j++) {
@@ -227,6 +245,12 @@ static void evaluate(program_nodes *l, const program_node *v) {
     break;
   case SCL_VALUE_LU_SOLVE:
     lu_solve(v, a, operand(l, v, 1));
+    break;
+  case SCL_VALUE_SPARSE_LOG_DET:
+    sparse(l, v, a, NULL);
+    break;
+  case SCL_VALUE_SPARSE_SOLVE:
+    sparse(l, v, a, operand(l, v, 1));
     break;
   default:
     if (row->how == SCL_IS_CALL && row->rule != NULL) {
@@ -406,6 +430,33 @@ int node_eigen(program_nodes *l, size_t m, size_t n, int variant) {
   const int v = node_one(l, SCL_VALUE_PART, e, AT(m, 0, 0, m, m));
   const int w = node_one(l, SCL_VALUE_PART, e, AT(m, 0, m, m, 1));
   return node_concat(l, 2, (const int[]){w, node_binary(l, SCL_OP_MUL, v, v)});
+}
+
+int node_sparse(program_nodes *l, size_t m, size_t n, int variant) {
+  if (m * n == 0) return node_parameter(l, m * n); /* an empty matrix is not recorded */
+  const size_t count = 2 * m - 1 + (m > 3);
+  double *pattern = test_alloc((m + 2 + count) * sizeof *pattern);
+  double *shift = test_alloc((count + 1) * sizeof *shift);
+  size_t k = 0;
+  for (size_t j = 0; j < m; j++) { /* a band, and the element in the corner */
+    pattern[j] = (double)k;
+    const bool corner = j == 0 && m > 3;
+    const size_t rows[] = {j, j + 1, m - 1}, held = (j + 1 < m ? 2 : 1) + (size_t)corner;
+    for (size_t i = 0; i < held; i++, k++) {
+      pattern[m + 1 + k] = (double)rows[i];
+      shift[k] = i == 0 ? 4.0 : 0.0;
+    }
+  }
+  pattern[m] = (double)k;
+  CHECK(k == count);
+  const int data = node_data(l, pattern, m + 1 + count);
+  const size_t index = l->node[data].at[0];
+  const int a = node_binary(l, SCL_OP_ADD, node_parameter(l, count), node_data(l, shift, count));
+  free(pattern);
+  free(shift);
+  if (variant == 0) return node_one(l, SCL_VALUE_SPARSE_LOG_DET, a, AT(index, m, count));
+  const int b = node_parameter(l, m * n);
+  return node_two(l, SCL_VALUE_SPARSE_SOLVE, a, b, AT(index, m, count, n));
 }
 
 int node_reduce(program_nodes *l, scl_reduction op, int x, size_t m, size_t n, scl_margin margin) {

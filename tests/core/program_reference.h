@@ -48,6 +48,8 @@ int node_one(program_nodes *l, scl_value_kind kind, int x, const size_t *at);
 int node_calls(program_nodes *l, size_t m, size_t n, int variant);
 /* Eigenvalues that are apart, and the squares of eigenvectors, which have no sign. */
 int node_eigen(program_nodes *l, size_t m, size_t n, int variant);
+/* Of a sparse matrix of order m: its log determinant, or the solution of n columns. */
+int node_sparse(program_nodes *l, size_t m, size_t n, int variant);
 int node_reduce(program_nodes *l, scl_reduction op, int x, size_t m, size_t n, scl_margin margin);
 int node_sum(program_nodes *l, int x);
 int node_concat(program_nodes *l, int count, const int *x);

@@ -1,0 +1,152 @@
+# Traced sparse matrices (R/trace-sparse.R): values against the package Matrix, which runs the same
+# functions with numbers, gradients against differences.
+
+expect_as_matrix <- function(f, at = c(1.3, 0.7)) {
+  label <- paste(deparse(body(f)), collapse = " ")
+  model <- cl_gradient(f)
+  got <- suppressWarnings(model(at))
+  expect_equal(c(got), as.numeric(f(at)), tolerance = 1e-10, info = label)
+  expect_equal(attr(got, "gradient")$k, slopes_of(function(k) as.numeric(f(k)), at, 1e-3),
+               tolerance = 1e-7, info = label)
+}
+
+sparse_parts <- function(n = 12L) {
+  set.seed(31)
+  m <- Matrix::bandSparse(n, k = 0:2, diagonals = list(rep(3, n), rep(-1, n - 1), rep(0.3, n - 2)),
+                          symmetric = TRUE)
+  list(n = n, m = m, g = methods::as(m, "generalMatrix"), d = Matrix::Diagonal(n, runif(n) + 1),
+       w = Matrix::rsparsematrix(n, n, 0.2), y = rnorm(n), z = matrix(rnorm(2L * n), n))
+}
+
+test_that("determinant and solution of a sparse matrix on either engine", {
+  skip_if_not_installed("Matrix")
+  p <- sparse_parts()
+  list2env(p, environment())
+  each_engine({
+    expect_as_matrix(function(k) c(Matrix::determinant(k[1]^2 * d + k[2]^2 * g)$modulus))
+    expect_as_matrix(function(k) sum(solve(k[1]^2 * d + g * k[2]^2, z * k[1])^3))
+    expect_fault(cl_gradient(function(k) sum((k * d) %*% 1:3))(2), "argument")
+  })
+})
+
+on_host({
+
+test_that("arithmetic and products of sparse matrices", {
+  skip_if_not_installed("Matrix")
+  list2env(sparse_parts(), environment())
+  functions <- list(
+    function(k) sum((k[1] * m)^2 / k[2]), function(k) sum((k[1] * g + m * k[2])^2),
+    function(k) sum(k[1] + m) * k[2], function(k) sum(Matrix::Diagonal(n, x = rep(k, n / 2))^3),
+    function(k) sum((m - k[1] * d - k[2] * w)^2), function(k) -sum((-(k[1] * w))^2) + k[2],
+    function(k) sum((y * (k[1] * w))^2) + sum((w * z[, 1] * k[2])^2),
+    function(k) sum((k[1] * w) * (k[2] * m + d)), function(k) sum(exp(k[1] * w / k[2])),
+    function(k) sum(((k[1] * w + k[2] * d) %*% y)^2),
+    function(k) sum((Matrix::t(k[1] * w) %*% z)^2) * k[2],
+    function(k) sum((y %*% (k[1] * w / k[2]))^3),
+    function(k) sum(Matrix::crossprod(k[1] * w, k[2] * w + d)^2),
+    function(k) sum((w %*% (k[1] * d) %*% Matrix::t(w * k[2]))^2),
+    function(k) sum(Matrix::tcrossprod(k[1] * w + k[2] * d)^2),
+    function(k) sum(k[1] * (m %*% z)^2) + sum(k[2] * d))
+  for (f in functions) expect_as_matrix(f)
+})
+
+test_that("elements, blocks and sums of sparse matrices", {
+  skip_if_not_installed("Matrix")
+  list2env(sparse_parts(), environment())
+  functions <- list(
+    function(k) (k[1] * w + k[2] * d)[3, 3] + sum((k[1] * w)[2:5, c(1, 3)]^2),
+    function(k) sum((k[1] * w)[, 2] * y) + sum((k[2] * w)[3, ]^2) + (k[2] * d)[2, 3],
+    function(k) sum(log(Matrix::diag(k[1] * d + k[2] * m))),
+    function(k) sum(kronecker(k[1] * d, k[2] * w)^2),
+    function(k) sum(Matrix::rowSums(k[1] * w)^2) + sum(Matrix::colMeans(k[2] * w)^3),
+    function(k) sum(Matrix::bdiag(k[1] * d, k[2] * w)^2 * 2) + sum(Matrix::tril(k[1] * w)^2),
+    function(k) sum(as.matrix(k[1] * w)^2) * k[2] + nrow(k[1] * m) * k[1],
+    function(k) sum(methods::as(k[1] * w, "CsparseMatrix")^3) + k[2],
+    function(k) sum(Matrix::sparseMatrix(i = c(1, 2, 2), j = c(1, 3, 3), x = c(k, 3))^2),
+    function(k) {
+      q <- k[1] * m
+      Matrix::diag(q) <- k[2] * y
+      sum(q^2)
+    })
+  for (f in functions) expect_as_matrix(f)
+})
+
+test_that("factors of sparse matrices", {
+  skip_if_not_installed("Matrix")
+  list2env(sparse_parts(), environment())
+  functions <- list(
+    function(k) Matrix::det(k[1]^2 * d + g) * k[2],
+    function(k) sum(solve(k[1] * d + k[2] * m, y)^2),
+    function(k) sum(Matrix::diag(solve(k[1]^2 * d + g))) * k[2],
+    function(k) sum(log(Matrix::diag(Matrix::chol(k[1] * d + k[2] * m)))),
+    function(k) c(Matrix::determinant(Matrix::Diagonal(n) - k[1] * w / 5)$modulus) + k[2],
+    function(k) sum(solve(m, z * k[1])^2) + k[2],
+    function(k) sum(solve(Matrix::Diagonal(n) - k[1] * w / 5, y * k[2])^2))
+  for (f in functions) expect_as_matrix(f)
+  # second derivatives
+  f <- function(k) {
+    q <- k[1]^2 * d + k[2]^2 * g
+    c(Matrix::determinant(q)$modulus) + sum(solve(q, y)^2)
+  }
+  gradient <- cl_gradient(f)
+  slope <- function(j) slopes_of(function(k) attr(gradient(k), "gradient")$k[j], c(1.3, 0.7), 1e-3)
+  expect_equal(unname(cl_hessian(f)(c(1.3, 0.7))), cbind(slope(1), slope(2)), tolerance = 1e-7)
+  # the values of a call, and several at once
+  again <- cl_gradient(function(k) if (k[1] > 1) f(k) else k[2], retrace = TRUE)
+  expect_equal(c(again(c(1.3, 0.7))), f(c(1.3, 0.7)), tolerance = 1e-10)
+  several <- cl_map_gradient(gradient, k = cbind(c(1.3, 0.7), c(0.9, 1.2)))
+  expect_equal(c(several), c(f(c(1.3, 0.7)), f(c(0.9, 1.2))), tolerance = 1e-10)
+  # no factor
+  expect_identical(c(cl_gradient(function(k) c(Matrix::determinant(m - k * d)$modulus))(5)), NaN)
+})
+
+test_that("the precision of a field as SPDE models have it", {
+  skip_if_not_installed("Matrix")
+  side <- full_or_quick(12L, 6L)
+  n <- side^2
+  line <- Matrix::bandSparse(side, k = 0:1, diagonals = list(c(1, rep(2, side - 2), 1),
+                                                             rep(-1, side - 1)), symmetric = TRUE)
+  eye <- Matrix::Diagonal(side)
+  m0 <- Matrix::Diagonal(n, 1 + (1:n %% 3))
+  m1 <- kronecker(eye, line) + kronecker(line, eye)
+  m2 <- m1 %*% Matrix::solve(m0, m1)
+  set.seed(32)
+  at <- sample(n, 2 * n / 3)
+  y <- rnorm(length(at), sin(at))
+  field <- function(p) {
+    getAll(p)
+    kappa <- exp(log_kappa)
+    Q <- kappa^4 * m0 + 2 * kappa^2 * m1 + m2
+    -dgmrf(x, 0, exp(2 * log_tau) * Q, log = TRUE) - sum(dnorm(y, mu + x[at], 0.4, log = TRUE))
+  }
+  obj <- cl_tmb(field, list(mu = 0.1, log_kappa = -0.5, log_tau = 0.2, x = numeric(n)),
+                random = "x")
+  expect_false(is.null(statcl:::tmb_sparse(environment(obj$fn)$o)))
+  exact <- function(p) {
+    k <- exp(p[2])
+    q <- exp(2 * p[3]) * as.matrix(k^4 * m0 + 2 * k^2 * m1 + m2)
+    v <- solve(q)[at, at] + diag(0.16, length(at))
+    r <- chol(v)
+    sum(log(diag(r))) + sum(backsolve(r, y - p[1], transpose = TRUE)^2) / 2 +
+      length(y) * log(2 * pi) / 2
+  }
+  p <- c(-0.2, -0.3, 0.1)
+  expect_equal(obj$fn(p), exact(p), tolerance = 1e-10)
+  expect_equal(c(obj$gr(p)), slopes_of(exact, p, 1e-3), tolerance = 1e-7)
+  sdr <- cl_sdreport(obj, nlminb(obj$par, obj$fn, obj$gr)$par)
+  he <- optimHess(sdr$par.fixed, exact, control = list(ndeps = rep(1e-3, 3)))
+  expect_equal(unname(sdr$cov.fixed), unname(solve(he)), tolerance = 1e-4)
+})
+
+test_that("what sparse matrices cannot do says so", {
+  skip_if_not_installed("Matrix")
+  list2env(sparse_parts(), environment())
+  large <- Matrix::Diagonal(1e4)
+  e <- expect_fault(cl_gradient(function(k) sum(exp(k * large)))(1), "argument")
+  expect_match(conditionMessage(e), "would become dense")
+  expect_fault(cl_gradient(function(k) sum(k * m + Matrix::Diagonal(3)))(1), "argument")
+  expect_fault(cl_gradient(function(k) sum((k * m) %*% (k * Matrix::Diagonal(3))))(1), "argument")
+  expect_fault(cl_gradient(function(k) sum(methods::as(k * m, "factor")))(1), "argument")
+})
+
+})
