@@ -95,10 +95,12 @@ begin_beside <- function(where) {
 # "op", for on_engine(): the host, whose seconds are to be counted, or the device, which is to be
 # tried without waiting.
 where_for <- function(op, size, times = 1) {
-  if (session$engine == "host") return(-1L)
-  if (!is.null(session$chosen[[op]])) return(session$chosen[[op]])
+  host <- session$engine == "host"
+  if (!host && !is.null(session$chosen[[op]])) return(session$chosen[[op]])
   size <- work_size(size)
-  where <- choose_where(op, size, times)
+  where <- if (host) -1L else choose_where(op, size, times)
+  if (where < 0L) say_slow_blas(op, size, times)
+  if (host) return(where)
   session$notes[[op]] <- c(size, where)
   where
 }

@@ -8,6 +8,7 @@
 #' | `statcl_error_argument` | an argument has the wrong type, shape or range | `argument` |
 #' | `statcl_error_no_device` | no OpenCL loader or platform, or no device that matches | |
 #' | `statcl_error_no_fp64` | the device does not support double precision | `device` |
+#' | `statcl_error_refused` | the device computes wrongly | `device`, `log` |
 #' | `statcl_error_memory` | not enough host or device memory | `bytes`, `limit` |
 #' | `statcl_error_not_pd` | a matrix is not positive definite | `order` of the leading minor |
 #' | `statcl_error_singular` | a pivot or diagonal element is zero | `index` |

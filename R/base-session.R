@@ -8,11 +8,14 @@ session$engine <- "auto"      # what cl_use() was given
 session$device <- NULL        # likewise; NULL: option, environment, default
 session$devices <- NULL       # the list of cl_devices(), once asked for
 session$default <- NULL       # default_device() of that list
+session$fit <- integer()      # devices that have passed their trial
+session$unfit <- list()       # why devices cannot be used, by `where`
 session$least <- NULL         # least thresholds of all devices, see least_limit()
 session$listed_by <- NULL     # process that asked for the devices
 session$opened_by <- NULL     # process that first used a device
 session$tuned <- list()       # measured by cl_tune(), by device id
 session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
+session$blas_said <- FALSE    # see say_slow_blas()
 session$built <- character()  # devices and operations, see is_built()
 session$owed <- list()        # seconds that the host has spent above the threshold, by operation
 session$times <- list()       # of calls by engine, operation and size, see is_slower()
@@ -83,11 +86,14 @@ installed_kernels <- function() {
 # The default device: GPUs with double precision, those with dedicated memory first, then by memory
 # size. -1 if there is none: a CPU device is used only on request.
 default_device <- function(devices = device_table()) {
-  usable <- which(devices$type == "gpu" & devices$fp64 & devices$compiler)
+  usable <- unless_unfit(which(devices$type == "gpu" & devices$fp64 & devices$compiler))
   if (length(usable) == 0L) return(-1L)
   best <- order(devices$host_memory[usable], -devices$memory[usable])[1L]
   usable[best] - 1L
 }
+
+# Rows of the table without those of devices that cannot be used, as is known since they were tried.
+unless_unfit <- function(rows) setdiff(rows, as.integer(names(session$unfit)) + 1L)
 
 # The requested device: from cl_use(), option or environment variable; "" if none.
 requested_device <- function() {
@@ -108,10 +114,12 @@ current_device <- function() {
   where
 }
 
-# The first device of any type with double precision, for users who select the device engine.
+# The first device of any type with double precision, for users who select the device engine; one
+# that cannot be used if there is no other, so that they get its error.
 any_device <- function() {
   devices <- device_table()
   usable <- which(devices$fp64 & devices$compiler)
+  usable <- c(unless_unfit(usable), usable)
   if (length(usable) == 0L) -1L else usable[1L] - 1L
 }
 
@@ -189,7 +197,10 @@ find_device <- function(spec) {
 #'   `with_cl()`: the value of `expr`.
 #' @section Errors:
 #' `statcl_error_no_device` if no device matches, `statcl_error_no_fp64` if it has no double
-#' precision. The settings are then unchanged.
+#' precision. The settings are then unchanged. A device's arithmetic is tried when it is first
+#' opened: if it is wrong, calls that use it raise `statcl_error_refused`, which says what is
+#' wrong. Without `device`, `engine = "auto"` then uses another one or the host, and [cl_sitrep()]
+#' says so.
 #' @seealso [cl_devices()], [cl_sitrep()]
 #' @export
 #' @examples
@@ -210,11 +221,15 @@ cl_use <- function(device = NULL, engine = c("auto", "device", "host")) {
   }
   if (where >= 0L && !device_table()$fp64[where + 1L]) {
     this <- device_table()[where + 1L, ]
-    statcl_abort("no_fp64", sprintf("'%s (%s)' does not support double precision", this$name,
-                                    this$id), device = this$name)
+    statcl_abort("no_fp64", no_fp64_reason(this), device = this$name)
   }
   restore <- FALSE
   invisible(old)
+}
+
+no_fp64_reason <- function(device) {
+  sprintf(paste("'%s (%s)' does not support double precision, in which statcl computes: use",
+                "another device or the host"), device$name, device$id)
 }
 
 restore_session <- function(old) {
@@ -245,10 +260,29 @@ where_resident <- function() {
   mark_opened(where)
 }
 
+# A device that nobody has named is not used if it cannot be opened or computes wrongly, but the
+# next best one, or the host; cl_sitrep() says why.
 mark_opened <- function(where) {
+  if (where >= 0L && session$engine == "auto" && !names_device() && nzchar(refusal_of(where))) {
+    session$default <- default_device()
+    return(mark_opened(session$default))
+  }
+  if (where < 0L) return(where)
   if (is.null(session$opened_by)) session$opened_by <- Sys.getpid()
   settle(where)
   where
+}
+
+# Why a device cannot be used, or "". Opens it; its arithmetic is tried when it is first opened.
+refusal_of <- function(where) {
+  if (where %in% session$fit) return("")
+  refusal <- .Call(r_device_refusal, where)
+  if (nzchar(refusal)) {
+    session$unfit[[as.character(where)]] <- refusal
+  } else {
+    session$fit <- c(session$fit, where)
+  }
+  refusal
 }
 
 # Whether this is a forked child of a process that has listed devices: drivers then start threads,

@@ -230,11 +230,27 @@ blas_facts <- function() {
   if (length(hit) == 0L) hit <- known(loaded_libraries()) # a library under another's name
   reference <- length(hit) == 0L && grepl("blas", tolower(basename(path)))
   name <- if (length(hit)) hit[1L] else if (reference) "reference BLAS (slow)" else "unknown"
-  advice <- if (reference) {
-    paste("R runs on the slow reference BLAS: install libopenblas0-pthread (Debian, Ubuntu), or",
-          "another fast BLAS")
-  }
+  advice <- if (reference) blas_advice()
   list(name = name, blas = blas, lapack = lapack, reference = reference, advice = advice)
+}
+
+blas_advice <- function(system = Sys.info()[["sysname"]]) {
+  paste("R runs on the slow reference BLAS:", switch(
+    system,
+    Darwin = paste("use Apple's Accelerate (in the folder R.home(\"lib\"): ln -sf",
+                   "libRblas.vecLib.dylib libRblas.dylib)"),
+    Windows = "replace Rblas.dll, next to R.dll, by that of OpenBLAS",
+    "install OpenBLAS (Debian, Ubuntu: libopenblas0-pthread)"))
+}
+
+# Says once that BLAS is slow, when the host begins with what takes a second there.
+say_slow_blas <- function(op, size, times) {
+  seconds <- host_seconds[[op]]
+  if (session$blas_said || is.null(seconds)) return()
+  if (!isTRUE(times * (seconds(size, 1e-9) - seconds(size, 0)) >= 1)) return()
+  session$blas_said <- TRUE
+  advice <- blas_facts()$advice
+  if (!is.null(advice) && !isTRUE(getOption("statcl.quiet"))) message("statcl: ", advice)
 }
 
 # File names, without folders, of the shared libraries in this process, where the system lists them

@@ -5,8 +5,8 @@
 #' is missing. It never fails.
 #'
 #' @return A list with the printed information (`version`, `loader`, `devices`, `device`,
-#'   `reason`, `kernels`, `building`, `thresholds`, `blas`, `memory`, `options`, `advice`), of class
-#'   `cl_sitrep`; printed unless it is assigned.
+#'   `reason`, `refused`, `kernels`, `building`, `thresholds`, `blas`, `memory`, `options`,
+#'   `advice`), of class `cl_sitrep`; printed unless it is assigned.
 #' @seealso [cl_use()] to choose a device.
 #' @export
 #' @examples
@@ -14,12 +14,14 @@
 cl_sitrep <- function() {
   attempt <- function(expr, otherwise) tryCatch(expr, error = function(e) otherwise)
   devices <- attempt(cl_devices(), data.frame())
+  attempt(mark_opened(current_device()), NULL) # tries it: another may then be in use
   loader <- attempt(.Call(r_loader_info)$loader, "") # listing devices has looked for it
   choice <- explain_choice()
   blas <- blas_facts()
   report <- list(
     version = attempt(as.character(utils::packageVersion("statcl")), ""),
-    loader = loader, devices = devices, device = choice$device, reason = choice$reason,
+    loader = loader, devices = attempt(cl_devices(), devices), device = choice$device,
+    reason = choice$reason, refused = attempt(refusal_facts(devices), character()),
     kernels = attempt(kernel_facts(), NULL), thresholds = attempt(cl_thresholds(), NULL),
     building = attempt(list(programs = count_building(), choices = choice_facts()), NULL),
     blas = blas,
@@ -56,6 +58,7 @@ explain_choice <- function() {
 no_default_reason <- function() {
   devices <- device_table()
   if (nrow(devices) == 0L) return(no_device_reason())
+  if (length(session$unfit) > 0L) return("the device is refused, see below")
   if (!any(devices$type == "gpu")) {
     return("no GPU found; a CPU OpenCL device is used only when asked for, as R's BLAS is faster")
   }
@@ -70,6 +73,16 @@ kernel_facts <- function() {
   trials <- .Call(r_trials, where)
   list(reason = trials$reason,
        tried = data.frame(program = trials$program, refusal = trials$refusal))
+}
+
+# Why devices are not used: no double precision, or what was found when they were tried. A named
+# one may be among them.
+refusal_facts <- function(devices) {
+  where <- current_device()
+  if (where >= 0L && !forked()) refusal_of(where)
+  without <- which(!devices$fp64)
+  c(vapply(without, function(k) no_fp64_reason(devices[k, ]), ""),
+    unlist(session$unfit[setdiff(names(session$unfit), without - 1L)], use.names = FALSE))
 }
 
 device_advice <- function(loader, devices) {
@@ -109,6 +122,7 @@ print.cl_sitrep <- function(x, ...) {
       memory = format_bytes(memory), platform = platform, use = ifelse(default, "*", "")))
     print(shown, row.names = FALSE, right = FALSE)
   }
+  for (refusal in x$refused) line("refused", refusal)
   if (!is.null(x$kernels)) {
     refused <- x$kernels$tried[nzchar(x$kernels$tried$refusal), ]
     line("kernels", if (nzchar(x$kernels$reason)) paste0("portable (", x$kernels$reason, ")") else

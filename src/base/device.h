@@ -46,8 +46,8 @@ scl_status scl_device_list(const scl_device_info **out, size_t *count);
 const char *scl_device_loader(void); /* file name of the loader in use, or "" */
 const char *scl_device_reason(void); /* why the list is empty, or "" */
 
-/* A new context on device `index` of the list. SCL_E_NO_FP64, SCL_E_NO_DEVICE, SCL_E_FORK,
- * SCL_E_OPENCL. */
+/* A new context on device `index` of the list, whose arithmetic is tried at the first one.
+ * SCL_E_NO_FP64, SCL_E_NO_DEVICE, SCL_E_REFUSED, SCL_E_FORK, SCL_E_OPENCL. */
 scl_status scl_device_open(size_t index, scl_context **out);
 /* Its index in the list; info of a device context, NULL for the host. */
 const scl_device_info *scl_device_of(const scl_context *ctx);

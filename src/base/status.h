@@ -24,6 +24,7 @@ typedef enum {
   SCL_E_ARGUMENT,  /* bad argument: type, shape, range */
   SCL_E_NO_DEVICE, /* no OpenCL loader, platform or device */
   SCL_E_NO_FP64,   /* the device has no double precision */
+  SCL_E_REFUSED,   /* the device computes wrongly: it is tried before it is used */
   SCL_E_MEMORY,    /* host or device memory; `bytes` asked, `limit` when known */
   SCL_E_NOT_PD,    /* not positive definite; `index` is the order of the failing leading minor */
   SCL_E_SINGULAR,  /* exact zero on a triangular diagonal; `index` is 1-based */

@@ -30,10 +30,12 @@ static void open_beside(void *arg, int part, int parts) {
   const scl_device_info *list;
   size_t count;
   (void)arg, (void)part, (void)parts;
+  scl_thread_share(1); /* R is not asked */
   if (opening.where < 0)
     scl_device_list(&list, &count);
   else
     scl_device_open((size_t)opening.where, &opening.ctx);
+  scl_thread_share(0);
 }
 
 static void take_opened(void) {
@@ -99,6 +101,23 @@ scl_status r_context(int where, scl_context **out) {
   SCL_TRY(scl_context_check(ctx));
   *out = ctx;
   return SCL_OK;
+}
+
+/* Why this device cannot be used, or "". Opens it. */
+SEXP r_device_refusal(SEXP where) {
+  scl_context *ctx = NULL;
+  const scl_status status = r_context(Rf_asInteger(where), &ctx);
+  switch (status) {
+  case SCL_E_NO_DEVICE:
+  case SCL_E_NO_FP64:
+  case SCL_E_REFUSED:
+  case SCL_E_BUILD:
+  case SCL_E_OPENCL:
+  case SCL_E_LOST:
+    return Rf_mkString(scl_fault_last()->message);
+  default:
+    return r_return(status, R_BlankScalarString);
+  }
 }
 
 void r_contexts_release(void) {

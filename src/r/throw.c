@@ -7,6 +7,7 @@ static const char *const class_of[] = {
     [SCL_E_ARGUMENT] = "argument",
     [SCL_E_NO_DEVICE] = "no_device",
     [SCL_E_NO_FP64] = "no_fp64",
+    [SCL_E_REFUSED] = "refused",
     [SCL_E_MEMORY] = "memory",
     [SCL_E_NOT_PD] = "not_pd",
     [SCL_E_SINGULAR] = "singular",

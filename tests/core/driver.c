@@ -1,8 +1,11 @@
 #include "driver.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "engine/cl/runtime/cl.h"
+#include "test.h"
 
 static scl_cl_functions original;
 static driver_counts count;
@@ -57,10 +60,34 @@ static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_i
   return made;
 }
 
+static const char *replaced, *replacement;
+static long places;
+
+/* A copy of the text with each `replaced` replaced; the caller frees it. */
+static char *rewrite(const char *text) {
+  const size_t from = strlen(replaced), to = strlen(replacement);
+  char *copy = test_alloc(strlen(text) * (1 + to) + 1), *at = copy;
+  for (const char *next; (next = strstr(text, replaced)) != NULL; text = next + from) {
+    memcpy(at, text, (size_t)(next - text));
+    at += next - text;
+    memcpy(at, replacement, to);
+    at += to;
+    places++;
+  }
+  memcpy(at, text, strlen(text) + 1);
+  return copy;
+}
+
 static cl_program CL_API_CALL create_program(cl_context context, cl_uint n, const char **text,
                                              const size_t *lengths, cl_int *code) {
+  enum { MOST = 32 };
+  char *changed[MOST];
+  const bool changes = replaced != NULL && n <= MOST;
   FAIL_OBJECT;
+  for (cl_uint k = 0; k < n && changes; k++) changed[k] = rewrite(text[k]);
+  if (changes) text = (const char **)changed;
   cl_program made = original.clCreateProgramWithSource(context, n, text, lengths, code);
+  for (cl_uint k = 0; k < n && changes; k++) free(changed[k]);
   count.programs += made != NULL;
   return made;
 }
@@ -248,6 +275,16 @@ void driver_fail(long n, int code, bool persistent) {
   fail_in = n;
   fail_code = code;
   fail_on = persistent;
+}
+
+void driver_rewrite(const char *from, const char *to) {
+  replaced = from;
+  replacement = to;
+  places = 0;
+}
+
+long driver_rewritten(void) {
+  return places;
 }
 
 void driver_pretend(int state) {

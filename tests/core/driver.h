@@ -19,6 +19,11 @@ bool driver_is_clean(driver_counts before); /* as many objects as then */
  * 0: none. */
 void driver_fail(long n, int code, bool persistent);
 
+/* Programs made from now on have `to` for each `from` of their sources, as if a driver misread it;
+ * NULL: as they are. Then the number of places. */
+void driver_rewrite(const char *from, const char *to);
+long driver_rewritten(void);
+
 /* All events seem to have commands in this state (CL_RUNNING, a negative code); 0: their true
  * state, which CL_COMPLETE also is. */
 void driver_pretend(int state);

@@ -30,8 +30,10 @@ static scl_status check_device(const scl_device_info *info) {
   int major = 0, minor = 0;
   sscanf(info->version, "OpenCL %d.%d", &major, &minor);
   if (!info->fp64) {
-    return scl_fail(SCL_E_NO_FP64, "device '%s (%s)' does not support double precision", info->name,
-                    info->id);
+    return scl_fail(SCL_E_NO_FP64,
+                    "'%s (%s)' does not support double precision, in which statcl computes: use "
+                    "another device or the host",
+                    info->name, info->id);
   }
   if (!info->compiler) {
     return scl_fail(SCL_E_NO_DEVICE, "device '%s (%s)' has no OpenCL compiler", info->name,
@@ -159,6 +161,7 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   scl_status status =
       cl->context != NULL ? make_queues(cl) : scl_cl_fail(NULL, code, "clCreateContext");
   scl_signals_release();
+  if (status == SCL_OK) status = scl_cl_primitives_try(cl);
   if (status != SCL_OK) {
     free_context(cl);
     return status;

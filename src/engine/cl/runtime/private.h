@@ -40,6 +40,10 @@ bool scl_cl_store_name(const scl_cl_context *cl, cl_uint count, const char **tex
                        const char *options, scl_digest *name);
 cl_program scl_cl_store_read(scl_cl_context *cl, const scl_digest *name); /* or NULL */
 void scl_cl_store_write(const scl_cl_context *cl, const scl_digest *name, cl_program program);
+/* Other files of the store, for all platforms: whether there is one with these contents; writes it.
+ */
+bool scl_cl_store_holds(const scl_digest *name, const void *contents, size_t bytes);
+void scl_cl_store_put(const scl_digest *name, const void *contents, size_t bytes);
 
 /* A program to build. Once `done`, `code` is the result of the build. */
 typedef struct {
@@ -114,6 +118,14 @@ scl_status scl_cl_program_need(scl_cl_context *cl, scl_cl_program which);
  * separated by commas; NAME may end in "*". */
 typedef enum { SCL_CL_FAULT_NONE = 0, SCL_CL_FAULT_BUILD, SCL_CL_FAULT_RESULT } scl_cl_fault;
 scl_cl_fault scl_cl_trial_fault(scl_cl_program which, const char *name);
+/* Whether it has "device:NAME": a primitive of the device's own trial counts as wrong. */
+bool scl_cl_primitive_fault(const char *name);
+
+/* Tries the device of a new context (primitives.c); SCL_E_REFUSED, with what is wrong. Once in a
+ * process, and where programs are kept, once for a driver. For tests: forgets what the process
+ * knows. */
+scl_status scl_cl_primitives_try(scl_cl_context *cl);
+void scl_cl_primitives_forget(void);
 
 /* Releases programs and kernels. */
 void scl_cl_programs_free(scl_cl_context *cl);

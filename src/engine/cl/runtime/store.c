@@ -70,7 +70,7 @@ static file_head head_of(const scl_digest *name, const unsigned char *binary, si
 }
 
 /* The contents of a file if they are whole, else NULL; the caller frees them. */
-static unsigned char *read_whole(FILE *file, const scl_digest *name, size_t *bytes) {
+static unsigned char *read_open(FILE *file, const scl_digest *name, size_t *bytes) {
   file_head head;
   if (fread(&head, sizeof head, 1, file) != 1) return NULL;
   if (memcmp(head.mark, mark, sizeof mark) != 0 || head.bytes == 0 || head.bytes > LARGEST)
@@ -86,18 +86,22 @@ static unsigned char *read_whole(FILE *file, const scl_digest *name, size_t *byt
   return NULL;
 }
 
-cl_program scl_cl_store_read(scl_cl_context *cl, const scl_digest *name) {
+/* The same by its name; removes what is damaged. */
+static unsigned char *read_whole(const scl_digest *name, size_t *bytes) {
   char path[PATH_ROOM];
-  size_t bytes = 0;
   write_path(name, path);
   FILE *file = scl_path_kind_of(path) == SCL_PATH_FILE ? fopen(path, "rb") : NULL;
   if (file == NULL) return NULL;
-  unsigned char *binary = read_whole(file, name, &bytes);
+  unsigned char *binary = read_open(file, name, bytes);
   fclose(file);
-  if (binary == NULL) {
-    remove(path);
-    return NULL;
-  }
+  if (binary == NULL) remove(path);
+  return binary;
+}
+
+cl_program scl_cl_store_read(scl_cl_context *cl, const scl_digest *name) {
+  size_t bytes = 0;
+  unsigned char *binary = read_whole(name, &bytes);
+  if (binary == NULL) return NULL;
   const unsigned char *binaries[] = {binary};
   cl_int code = CL_SUCCESS, state = CL_SUCCESS;
   cl_program program = scl_cl.clCreateProgramWithBinary(cl->context, 1, &cl->device, &bytes,
@@ -124,6 +128,15 @@ static bool write_file(const char *path, const file_head *head, const unsigned c
   return right;
 }
 
+void scl_cl_store_put(const scl_digest *name, const void *contents, size_t bytes) {
+  char path[PATH_ROOM];
+  if (folder[0] == '\0') return;
+  const file_head head = head_of(name, contents, bytes);
+  write_path(name, path);
+  if (scl_path_kind_of(path) != SCL_PATH_OTHER && !write_file(path, &head, contents))
+    folder[0] = '\0'; /* a full disk: no further attempts */
+}
+
 void scl_cl_store_write(const scl_cl_context *cl, const scl_digest *name, cl_program program) {
   cl_uint devices = 0;
   size_t bytes = 0;
@@ -139,11 +152,16 @@ void scl_cl_store_write(const scl_cl_context *cl, const scl_digest *name, cl_pro
   if (binary == NULL) return;
   if (scl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
       CL_SUCCESS) {
-    char path[PATH_ROOM];
-    const file_head head = head_of(name, binary, bytes);
-    write_path(name, path);
-    if (scl_path_kind_of(path) != SCL_PATH_OTHER && !write_file(path, &head, binary))
-      folder[0] = '\0'; /* a full disk: no further attempts */
+    scl_cl_store_put(name, binary, bytes);
   }
   free(binary);
+}
+
+/* ---- other files ----------------------------------------------------------------------------- */
+bool scl_cl_store_holds(const scl_digest *name, const void *contents, size_t bytes) {
+  size_t found = 0;
+  unsigned char *there = folder[0] != '\0' ? read_whole(name, &found) : NULL;
+  const bool same = there != NULL && found == bytes && memcmp(there, contents, bytes) == 0;
+  free(there);
+  return same;
 }

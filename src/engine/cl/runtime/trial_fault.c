@@ -16,19 +16,27 @@ static bool is_meant(const char *text, size_t length, const char *name) {
   return strlen(name) == length && strncmp(text, name, length) == 0;
 }
 
-scl_cl_fault scl_cl_trial_fault(scl_cl_program which, const char *name) {
-  static const char *const kinds[] = {"", "build:", "result:"};
-  const char *at = has_trial[which] ? scl_env("STATCL_TRIAL_FAULT") : NULL;
+/* Whether the variable has this kind of fault for this name. */
+static bool is_requested(const char *kind, const char *name) {
+  const char *at = scl_env("STATCL_TRIAL_FAULT");
+  const size_t prefix = strlen(kind);
   while (at != NULL && *at != '\0') {
     const size_t length = strcspn(at, ",");
-    for (int kind = SCL_CL_FAULT_BUILD; kind <= SCL_CL_FAULT_RESULT; kind++) {
-      const size_t prefix = strlen(kinds[kind]);
-      if (length > prefix && strncmp(at, kinds[kind], prefix) == 0 &&
-          is_meant(at + prefix, length - prefix, name))
-        return (scl_cl_fault)kind;
-    }
+    if (length > prefix && strncmp(at, kind, prefix) == 0 &&
+        is_meant(at + prefix, length - prefix, name))
+      return true;
     at += length;
     at += strspn(at, ",");
   }
-  return SCL_CL_FAULT_NONE;
+  return false;
+}
+
+scl_cl_fault scl_cl_trial_fault(scl_cl_program which, const char *name) {
+  if (!has_trial[which]) return SCL_CL_FAULT_NONE;
+  if (is_requested("build:", name)) return SCL_CL_FAULT_BUILD;
+  return is_requested("result:", name) ? SCL_CL_FAULT_RESULT : SCL_CL_FAULT_NONE;
+}
+
+bool scl_cl_primitive_fault(const char *name) {
+  return is_requested("device:", name);
 }
