@@ -18,7 +18,7 @@ other_library <- value_of("--against")
 families <- setdiff(arguments, c("--save", "--rows", rows_file, "--against", other_library))
 here <- "bench"
 known <- c("gemm", "cholesky", "glm", "sampling", "lazy", "batch", "gp", "vecchia",
-           "gp-experiment", "models", "gp-host", "glm-host", "calls", "transfer", "cpu")
+           "gp-experiment", "models", "stan", "gp-host", "glm-host", "calls", "transfer", "cpu")
 unknown <- setdiff(families, known)
 if (length(unknown) > 0L) {
   stop("no such family: ", paste(unknown, collapse = ", "), "; there are: ",
