@@ -2,11 +2,9 @@
 # the recorded program (src/program/sparse.h), in the order of the lower triangle by columns; the
 # factor (src/ops/sparse.h) is analysed once a pattern and holds one matrix at a time.
 
-# Numbers of intermediate sparse matrices, above which blocks are used (R/tmb-blocks.R).
-most_sparse <- 2^25
-
 # An environment with the compiled second derivatives and the factor; NULL if an operation has no
-# rule for them. It belongs to the current program, which update() may change.
+# rule for them: then blocks are used (R/tmb-blocks.R). It belongs to the current program, which
+# update() may change.
 tmb_sparse <- function(o) {
   state <- tmb_ready(o)
   now <- state$known[[1L]]
@@ -22,22 +20,9 @@ tmb_sparse <- function(o) {
 
 make_sparse <- function(o, state, now) {
   if (is.null(state$program)) return(NULL)
-  chosen <- as.raw(seq_along(o$start) %in% o$random)
-  # loops are first rolled; recursions that are left have no rule, but their single steps do
-  for (rolled in c(TRUE, FALSE)) {
-    program <- tryCatch(
-      .Call(r_sparse_make, state$where, now$nodes, now$data, as.double(length(o$start)),
-            now$output, chosen, rolled, most_sparse),
-      statcl_error_argument = function(e) NULL)
-    if (!is.null(program) || !isTRUE(now$nodes[[7L]])) break
-  }
-  if (is.null(program)) return(NULL)
-  s <- new.env(parent = emptyenv())
-  s$program <- program
-  pattern <- .Call(r_sparse_pattern, program)
-  s$start <- pattern[[1L]]
-  s$row <- pattern[[2L]]
-  s$column <- rep.int(seq_along(o$random) - 1L, diff(s$start))
+  of <- sparse_program(state$where, now, seq_along(o$start) %in% o$random)
+  if (is.null(of)) return(NULL)
+  s <- list2env(of, parent = emptyenv())
   s$diagonal <- s$start[-length(s$start)] + 1
   s$factor <- .Call(r_sparse_analyse, s$start, s$row, NULL)
   s$serial <- 0

@@ -75,3 +75,50 @@ test_that("directions of other lengths are rejected", {
   h <- cl_hessian(function(a) sum(a^2))
   expect_fault(h(a = c(1, 2), .direction = 1), "argument", argument = ".direction")
 })
+
+test_that("sparse Hessians have the elements of dense ones", {
+  skip_if_not_installed("Matrix")
+  y <- sin(1:9)
+  f <- function(u, s) {
+    -sum(exp(s) * diff(u)^2) - sum((y - u)^4) + sum(tanh(u[1:3] * u[7:9])) - s^2
+  }
+  each_engine({
+    sparse <- cl_hessian(f, sparse = TRUE)
+    got <- sparse(u = (1:9) / 5, s = 0.3)
+    expect_s4_class(got, "dsCMatrix")
+    expect_equal(as.matrix(got), cl_hessian(f)(u = (1:9) / 5, s = 0.3), tolerance = 1e-12)
+    expect_length(got@x, 10 + 9 + 8 + 3)
+  })
+  on_host({
+    along <- cos(1:10)
+    expect_equal(sparse(u = (1:9) / 5, s = 0.3, .direction = along), c(as.matrix(got) %*% along),
+                 tolerance = 1e-12)
+    model <- cl_gradient(f)
+    of_model <- cl_hessian(model, sparse = TRUE)
+    of_model(u = (1:9) / 5, s = 0.3)
+    update(model, y = y + 1)
+    expect_equal(as.matrix(of_model(u = (1:9) / 5, s = 0.3)),
+                 cl_hessian(model)(u = (1:9) / 5, s = 0.3), tolerance = 1e-12)
+    expect_output(print(of_model), "30 numbers of the lower triangle")
+    expect_output(print(cl_hessian(f, sparse = TRUE)), "not compiled yet")
+    # loops, and a long vector
+    walk <- function(u) {
+      total <- u[1]^2
+      for (i in 2:length(u)) total <- total + (u[i] - sin(u[i - 1]))^2
+      total
+    }
+    u <- cos(1:40)
+    expect_equal(as.matrix(cl_hessian(walk, sparse = TRUE)(u)), cl_hessian(walk)(u),
+                 tolerance = 1e-12, ignore_attr = TRUE)
+    n <- 5000
+    h <- cl_hessian(function(u) sum(diff(u)^2) / 2, sparse = TRUE)(numeric(n))
+    expect_equal(range(Matrix::diag(h)), c(1, 2))
+    expect_length(h@x, 2 * n - 1)
+    none <- cl_hessian(function(a) 3, sparse = TRUE)
+    expect_equal(sum(abs(suppressWarnings(none(1:2)))), 0)
+    k <- diag(2)
+    expect_fault(cl_hessian(function(a) sum(chol(k + a[1] * a[2])), sparse = TRUE)(c(1, 0.1)),
+                 "argument", argument = "f")
+    expect_fault(cl_hessian(f, sparse = NA), "argument", argument = "sparse")
+  })
+})
