@@ -190,7 +190,7 @@ stan_functions <- list(
   modified_bessel_first_kind = function(v, x) besselI(x, v),
   bessel_first_kind = function(v, x) besselJ(x, v),
   bessel_second_kind = function(v, x) besselY(x, v),
-  logical_negation = function(x) (x == 0) + 0,
+  minus = function(x) -x, plus = function(x) x, logical_negation = function(x) (x == 0) + 0,
   log_sum_exp = function(x, y) if (missing(y)) st_log_sum_exp(x) else st_log_sum_exp2(x, y),
   log_diff_exp = st_log_diff_exp,
   log_mix = function(theta, a, b) {

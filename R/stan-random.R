@@ -11,9 +11,15 @@ st_random_normal <- function(mu, l) {
   mu + t(l %*% matrix(stats::rnorm(length(mu)), ncol(mu)))
 }
 
+st_random_student <- function(nu, mu, l) {
+  n <- if (is.null(dim(mu))) 1L else nrow(mu)
+  mu + st_random_normal(0 * mu, l) / sqrt(stats::rchisq(n, nu) / nu)
+}
+
 st_random_dirichlet <- function(alpha) {
-  g <- stats::rgamma(length(alpha), alpha)
-  g / sum(g)
+  g <- alpha
+  g[] <- stats::rgamma(length(alpha), alpha)
+  g / if (is.null(dim(g))) sum(g) else rowSums(g)
 }
 
 st_random_lkj <- function(k, eta) {
@@ -133,10 +139,7 @@ stan_random <- list(
   multi_normal_rng = function(mu, Sigma) st_random_normal(mu, t(chol(Sigma))),
   multi_normal_cholesky_rng = function(mu, L) st_random_normal(mu, L),
   multi_normal_prec_rng = function(mu, Omega) st_random_normal(mu, solve(chol(Omega))),
-  multi_student_t_rng = function(nu, mu, Sigma) {
-    z <- st_random_normal(rep(0, length(mu)), t(chol(Sigma)))
-    mu + z / sqrt(stats::rchisq(1, nu) / nu)
-  },
+  multi_student_t_rng = function(nu, mu, Sigma) st_random_student(nu, mu, t(chol(Sigma))),
   wishart_rng = function(nu, S) stats::rWishart(1L, nu, S)[, , 1L],
   inv_wishart_rng = function(nu, S) solve(stats::rWishart(1L, nu, solve(S))[, , 1L]),
   lkj_corr_cholesky_rng = function(k, eta) st_random_lkj(k, eta),

@@ -180,9 +180,7 @@ stan_rare_random <- list(
     left <- stats::runif(n) < tau
     mu + sigma * stats::rexp(n) / 2 * ifelse(left, -1 / (1 - tau), 1 / tau)
   },
-  multi_student_t_cholesky_rng = function(nu, mu, L) {
-    mu + st_random_normal(rep(0, length(mu)), L) / sqrt(stats::rchisq(1, nu) / nu)
-  },
+  multi_student_t_cholesky_rng = function(nu, mu, L) st_random_student(nu, mu, L),
   wishart_cholesky_rng = function(nu, S) t(chol(stats::rWishart(1L, nu, tcrossprod(S))[, , 1L])),
   inv_wishart_cholesky_rng = function(nu, S) {
     t(chol(solve(stats::rWishart(1L, nu, solve(tcrossprod(S)))[, , 1L])))
