@@ -256,7 +256,8 @@ stan_violation <- function(x, spec, bounds) {
     }
     outside <- function(wrong, bound, words) { # NaN is outside of any bound
       at <- which(wrong %in% c(TRUE, NA) & is.finite(bound))[1L]
-      if (!is.na(at)) sprintf("is %s, but must be at %s %s", format(x[at], digits = 15L), words,
+      if (!is.na(at)) sprintf("is %s%s, but must be at %s %s", format(x[at], digits = 15L),
+                              stan_at_element(at, stan_shape(x)), words,
                               format(rep_len(bound, length(x))[at], digits = 15L))
     }
     low <- outside(x < lower, lower, "least")
@@ -269,10 +270,16 @@ stan_violation <- function(x, spec, bounds) {
     matrix <- length(spec$inner) == 2L
     one <- array(flat[(i - 1) * n + seq_len(n)], if (matrix) spec$inner else c(1, n))
     if (n > 0 && st_satisfies(one, spec$kind, matrix) == 0) {
-      return(sprintf("is not %s", stan_kind_words[[spec$kind]]))
+      return(sprintf("is not %s%s", stan_kind_words[[spec$kind]],
+                     stan_at_element(i, spec$outer)))
     }
   }
   NULL
+}
+
+# Which element of an array or vector of this size, " at [2,1]"; nothing for a single one.
+stan_at_element <- function(k, size) {
+  if (prod(size) < 2) "" else sprintf(" at [%s]", paste(arrayInd(k, size), collapse = ","))
 }
 
 stan_kind_words <- c(ordered = "increasing", positive_ordered = "positive and increasing",

@@ -72,7 +72,8 @@ st_glm_rows <- function(a, i) max(length(a[[1L]]), nrow(st_rows(a[[i]])))
 
 # The same terms for distributions of vectors and matrices; `plain`: which arguments are data.
 stan_total_terms <- local({
-  rows <- function(...) max(vapply(list(...), function(x) if (is.null(dim(x))) 1L else nrow(x), 1L))
+  count <- function(x) if (is.null(dim(x))) 1 else as.double(nrow(x))
+  rows <- function(...) max(vapply(list(...), count, 0))
   normal <- function(half_log_det) function(a, plain) {
     n <- rows(a[[1L]], a[[2L]])
     size <- if (is.null(dim(a[[1L]]))) length(a[[1L]]) else ncol(a[[1L]])

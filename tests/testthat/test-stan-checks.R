@@ -5,12 +5,13 @@
 # that is not, with what is said.
 constraints <- list(
   list("real<lower=0> x = v[1];", c(0.1, 0, 0), c(-0.1, 0, 0), "is -0.1, but must be at least 0"),
-  list("vector<upper=1>[3] x = v;", c(0.1, 1, 0), c(0, 0, 2), "is 2, but must be at most 1"),
+  list("vector<upper=1>[3] x = v;", c(0.1, 1, 0), c(0, 0, 2),
+       "is 2 at [3], but must be at most 1"),
   list("real<lower=v[2]> x = v[1];", c(1, 0, 0), c(1, 2, 0), "is 1, but must be at least 2"),
   list("simplex[3] x = v;", c(0.2, 0.3, 0.5), c(0.2, 0.3, 0.6), "is not a simplex"),
   list("simplex[3] x = v;", c(0, 0.5, 0.5), c(-0.2, 0.6, 0.6), "is not a simplex"),
   list("array[2] simplex[3] x = {v, [0.2, v[2], 0.5]'};", c(0.1, 0.3, 0.6), c(0.1, 0.4, 0.5),
-       "is not a simplex"),
+       "is not a simplex at [2]"),
   list("ordered[3] x = v;", c(-1, 0, 2), c(-1, 2, 2), "is not increasing"),
   list("positive_ordered[3] x = v;", c(1, 2, 3), c(-1, 2, 3), "is not positive and increasing"),
   list("unit_vector[3] x = v;", c(0.6, 0, -0.8), c(0.6, 0, 0.9), "is not a unit vector"),
@@ -28,7 +29,7 @@ constraints <- list(
   list("cov_matrix[2] x = [[2, v[1]], [v[2], 1]];", c(0.5, 0.5, 0), c(0.5, 0.6, 0),
        "is not a covariance matrix"),
   list("array[2] cov_matrix[2] x = {[[v[1], 1], [1, 2]], [[2, v[2]], [v[2], 2]]};", c(2, 1, 0),
-       c(2, 3, 0), "is not a covariance matrix"),
+       c(2, 3, 0), "is not a covariance matrix at [2]"),
   list("column_stochastic_matrix[3, 2] x = [v', [0.2, 0.3, 0.5]]';", c(0.1, 0.1, 0.8),
        c(0.1, 0.1, 0.9), "is not column stochastic"),
   list("row_stochastic_matrix[2, 3] x = [v', [0.2, 0.3, 0.5]];", c(0.1, 0.1, 0.8),
@@ -67,7 +68,7 @@ test_that("parameters on their own scale that violate their constraints", {
     expect_named(attr(found, "gradient"), c("a", "b", "s"))
   }
   check("line 2: 'a' is -1, but must be at least 0", a = -1, b = 1:2, s = c(0.3, 0.7))
-  check("line 3: 'b' is 2, but must be at most 1", a = 1, b = 1:2, s = c(0.3, 0.7))
+  check("line 3: 'b' is 2 at [2], but must be at most 1", a = 1, b = 1:2, s = c(0.3, 0.7))
   check("line 4: 's' is not a simplex", a = 2, b = 1:2, s = c(0.3, 0.8))
 })
 

@@ -34,7 +34,7 @@ test_that("faults of data name the variable", {
   }
   expect_match(fault(y = NULL)[2], "data 'y' is missing")
   expect_match(fault(y = 1:3)[2], "data 'y' has the size 3, but must have 2")
-  expect_match(fault(y = c(1, -1))[2], "is -1, but must be at least 0")
+  expect_match(fault(y = c(1, -1))[2], "is -1 at [2], but must be at least 0", fixed = TRUE)
   expect_match(fault(N = 1.5)[2], "whole numbers")
   expect_match(fault(N = 2^31)[2], "at most 2147483647, but has 2147483648")
   expect_match(fault(N = NaN)[2], "whole numbers")
@@ -74,7 +74,7 @@ test_that("bounds, and names that stand twice", {
   }
   wrong("'x' is NaN, but must be at least 0", x = NaN)
   wrong("'x' is -1e-13, but must be at least 0", x = -1e-13)
-  wrong("'v' is 1, but must be at least 2", v = c(5, 1))
+  wrong("'v' is 1 at .2., but must be at least 2", v = c(5, 1))
   e <- fault_of(two(list(x = 1, lo = 1:2, v = 2:3, x = 2)))
   expect_match(conditionMessage(e), "'data' has 'x' twice")
   three <- cl_stan(code = "data { vector[2] lo; vector<lower=lo>[4] v; }")

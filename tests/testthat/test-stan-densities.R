@@ -422,6 +422,8 @@ test_that("statements on vectors and matrices drop what Stan drops", {
   expect_equal(dropped("vector[2] m;", "y ~ multi_normal_prec(m, S);", m), root + 3 * half)
   expect_equal(dropped("vector[2] m;", "y[1] ~ multi_normal_cholesky(m, S);", m),
                root / 3 - log(2))
+  expect_equal(dropped("array[3] vector[2] v;", "v ~ multi_normal(y[1], S);", list(v = y)),
+               root - 3 * half)
   expect_equal(dropped("cov_matrix[2] s;", "y ~ multi_normal(y[1], s);", list(s = S)), root)
   simplex <- list(t = c(0.2, 0.3, 0.5))
   expect_equal(dropped("simplex[3] t;", "t ~ dirichlet([2, 1, 3]');", simplex),
