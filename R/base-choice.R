@@ -249,13 +249,14 @@ call_on <- function(where, ...) {
 }
 
 # A fit, or another call that asks for its engine in several places: one engine for all of them.
-fit_on_engine <- function(op, size, run, times = 1) {
+fit_on_engine <- function(op, size, run, times = 1, where = where_for(op, size, times),
+                          whole = FALSE) {
   if (!is.null(session$chosen[[op]])) return(run())
-  on_engine(where_for(op, size, times), function(where) {
+  on_engine(where, function(where) {
     session$chosen[[op]] <- where
     on.exit(session$chosen[[op]] <- NULL)
     run()
-  })
+  }, whole)
 }
 
 # An object with its data on an engine: `make(where)` gives a handle of them there, and

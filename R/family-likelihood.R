@@ -75,16 +75,21 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
   if (!is.double(x) || !is.matrix(x) || is.object(x)) x <- predictors(x)
   size <- dim(x)
   rows <- if (size[1L] == 1L) one_for_each(x, y) else x
-  where <- if (is_cl(rows)) -1L else if (size[2L] < 32L) where_for("glm", nrow(rows)) else
+  where <- if (is_cl(rows)) -1L else if (size[2L] < 32L) where_for("glm", dim(rows)[1L]) else
     where_for("glm_wide", length(rows))
-  result <- call_on(where, r_glm_lpdf, check_family(family), response(y),
-                    if (!is.null(trials)) response(trials, "trials"),
-                    if (is_cl(rows)) rows@handle else rows,
-                    if (isS4(alpha)) on_host(alpha) else alpha,
-                    if (isS4(beta)) on_host(beta) else beta,
-                    if (isS4(sigma)) on_host(sigma) else sigma,
-                    if (isS4(phi)) on_host(phi) else phi,
-                    if (isS4(cuts)) on_host(cuts) else cuts, gradient)
+  if (!is.null(attributes(where))) {
+    again <- function() cl_glm_lpdf(family, y, x, alpha, beta, sigma = sigma, phi = phi,
+                                    cuts = cuts, trials = trials, gradient = gradient)
+    return(fit_on_engine(attr(where, "op"), run = again, where = where, whole = TRUE))
+  }
+  result <- .Call(r_glm_lpdf, check_family(family), response(y),
+                  if (!is.null(trials)) response(trials, "trials"),
+                  if (is_cl(rows)) rows@handle else rows,
+                  if (isS4(alpha)) on_host(alpha) else alpha,
+                  if (isS4(beta)) on_host(beta) else beta,
+                  if (isS4(sigma)) on_host(sigma) else sigma,
+                  if (isS4(phi)) on_host(phi) else phi,
+                  if (isS4(cuts)) on_host(cuts) else cuts, gradient, where)
   if (is.null(gradient) || !any(c("x", "y") %in% gradient)) return(result)
   finish_gradient(result, x, y)
 }
@@ -140,8 +145,12 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {
     if (...length() > 0L) check_dots_empty(...)
-    evaluate <- function() .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
-    result <- if (engine$moves) engine$run(evaluate) else evaluate()
+    result <- if (!engine$moves)
+      .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
+    if (is.null(result)) {
+      evaluate <- function() .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
+      if (engine$moves) result <- engine$run(evaluate)
+    }
     if (is.null(result)) { # restored from a file, in a forked process, or the device was lost
       engine$build()
       result <- evaluate()

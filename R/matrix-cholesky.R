@@ -57,15 +57,18 @@ cl_chol <- function(a, lower = FALSE, jitter = 0) {
 }
 
 factor_of <- function(a, lower, jitter, argument) {
+  form <- c(jitter, !lower)
   if (is_plain(a) && (n <- dim(a)[1L]) == dim(a)[2L] && n > 0L) {
-    return(call_on(where_for("chol", n), r_op, "chol", list(a), c(jitter, !lower)))
+    where <- where_for("chol", n)
+    if (is.null(attributes(where))) return(.Call(r_op, "chol", list(a), form, where))
+    return(call_on(where, r_op, "chol", list(a), form))
   }
   a <- square_operand(a, argument)
   if (a$n == 0L) {
     abort_argument(argument, sprintf("'%s' must have at least one row and one column", argument))
   }
   where <- if (any_handle(a$x)) -1L else where_for("chol", a$n)
-  value(call_on(where, r_op, "chol", list(a$x), c(jitter, !lower)), NULL, a$names)
+  value(call_on(where, r_op, "chol", list(a$x), form), NULL, a$names)
 }
 
 #' @rdname cl_chol

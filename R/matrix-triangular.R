@@ -66,7 +66,9 @@ where_for_solve <- function(n, columns) where_for("tri_solve", harmonic_mean(c(n
 
 # op(l)^-1 b; operands as .Call takes them.
 tri_solve_left <- function(l, b, upper, transpose, where) {
-  call_on(where, r_op, "tri_solve", list(l, b), c(upper, transpose, FALSE))
+  form <- c(upper, transpose, FALSE)
+  if (is.null(attributes(where))) return(.Call(r_op, "tri_solve", list(l, b), form, where))
+  call_on(where, r_op, "tri_solve", list(l, b), form)
 }
 
 # A square operand: list(x = as .Call takes it, n = rows, names = dimnames). One number counts as a
@@ -108,7 +110,9 @@ check_rows <- function(b, n, argument) {
 cl_tri_inverse <- function(l, upper = FALSE) {
   upper <- check_flag(upper, "upper")
   if (is_plain(l) && (n <- dim(l)[1L]) == dim(l)[2L]) {
-    return(call_on(where_for("tri_inverse", n), r_op, "tri_inverse", list(l), upper))
+    where <- where_for("tri_inverse", n)
+    if (is.null(attributes(where))) return(.Call(r_op, "tri_inverse", list(l), upper, where))
+    return(call_on(where, r_op, "tri_inverse", list(l), upper))
   }
   l <- square_operand(l, "l")
   where <- if (any_handle(l$x)) -1L else where_for("tri_inverse", l$n)

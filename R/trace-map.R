@@ -47,7 +47,6 @@
 #' cl_map(function(x, i, j) x * (i == j), as_cl(x))
 cl_map <- function(f, ...) {
   limit <- if (session$engine == "host") Inf else host_limit("arith")
-  if (is.na(limit)) limit <- Inf
   quick <- .Call(r_map_quick, known$maps, f, list(...), limit)
   if (!is.null(quick)) return(quick)
   operands <- list(...)

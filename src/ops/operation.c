@@ -26,8 +26,8 @@ scl_status scl_call_square(const scl_call *call, int k, const char *argument) {
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-/* Numbers that the engine returns for each check: the host takes their minimum, which saves a
- * launch. */
+/* Numbers that a device returns for each check: the host takes their minimum, which saves a launch.
+ * A synchronous engine returns one. */
 enum { FOUND = 256 };
 
 static scl_status fail_nonfinite(size_t nrow, int64_t index, const char *argument) {
@@ -38,11 +38,11 @@ static scl_status fail_nonfinite(size_t nrow, int64_t index, const char *argumen
 }
 
 /* The error that the results of a check mean, or SCL_OK. */
-static scl_status report_check(const scl_checks *checks, int at, const double *found) {
+static scl_status report_check(const scl_checks *checks, int at, size_t rows, const double *found) {
   const scl_mat *a = checks->of[at].matrix;
   const char *argument = checks->of[at].argument;
   double first = INFINITY;
-  for (int i = 0; i < FOUND; i++) first = fmin(first, found[i]);
+  for (size_t i = 0; i < rows; i++) first = fmin(first, found[i]);
   if (!isfinite(first)) return SCL_OK;
   int64_t index = (int64_t)first;
   if (checks->of[at].what == SCL_CHECK_FINITE) return fail_nonfinite(a->nrow, index, argument);
@@ -54,19 +54,19 @@ static scl_status report_check(const scl_checks *checks, int at, const double *f
 /* The checks from `first` on. */
 static scl_status run_checks(const scl_checks *checks, int first, scl_context *ctx) {
   double value[FOUND * sizeof checks->of / sizeof *checks->of];
-  size_t count = (size_t)(checks->count - first);
+  size_t count = (size_t)(checks->count - first), rows = scl_traits(ctx)->synchronous ? 1 : FOUND;
   scl_block found;
   scl_status status = SCL_OK;
-  SCL_TRY(scl_block_create(ctx, FOUND, count, &found));
+  SCL_TRY(scl_block_create(ctx, rows, count, &found));
   for (size_t k = 0; k < count; k++) {
     int at = first + (int)k;
     SCL_GO(ctx->engine->check(ctx, checks->of[at].what, 0.0, checks->of[at].view,
                               scl_mat_block(checks->of[at].matrix),
-                              scl_block_part(found, 0, k, FOUND, 1)));
+                              scl_block_part(found, 0, k, rows, 1)));
   }
   SCL_GO(scl_read_block(ctx, found, SCL_WAIT_WRITES, value));
   for (size_t k = 0; k < count; k++)
-    SCL_GO(report_check(checks, first + (int)k, value + k * FOUND));
+    SCL_GO(report_check(checks, first + (int)k, rows, value + k * rows));
 done:
   scl_buffer_release(found.buffer);
   return status;

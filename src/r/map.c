@@ -13,7 +13,7 @@
  *   r_map_run(known, operands)  the value of a known function that has a template: base R values
  *       with the names of the operands
  *   r_map_quick(known, f, operands, limit)  these three in one call: NULL if f is not known, has no
- *       template, or an operand has `limit` elements or more */
+ *       template, or an operand has `limit` elements or more (NA: no limit) */
 #include "r/entries.h"
 #include "r/glue.h"
 
