@@ -99,6 +99,11 @@ find_code '\b(strcpy|strcat|sprintf|vsprintf|gets)[[:space:]]*\(' "${core[@]}" "
   rule "no unbounded string functions"
 find_code '\b(Rf_error|error|errorcall|Rf_errorcall)[[:space:]]*\(' \
   $(printf '%s\n' "${glue[@]}" | grep -v 'r/throw') | rule "only src/r/throw.c raises R errors"
+no_api='ATTRIB|OBJECT|CLOENV|BODY|FORMALS|FRAME|ENCLOS|NAMED|LEVELS|ALTREP|PRVALUE|STRING_PTR'
+no_api+='|DATAPTR|(SET_?)?TRUELENGTH|SETLENGTH|SET_(ATTRIB|OBJECT|TYPEOF)|Rf_findVar(InFrame3?)?'
+find_code "\b($no_api|R_UnboundValue)\b" \
+  $(printf '%s\n' "${glue[@]}" | grep -v 'src/r/api\.h') |
+  rule "what is not in R's API only in src/r/api.h, for earlier versions"
 grep -nE -- '-cl-(fast-relaxed|finite-math|unsafe-math|mad-enable)' src/**/*.c inst/kernels/*/* |
   rule "no build options that change arithmetic"
 grep -nE '(\$\(shell|\$\(wildcard|^ifeq|^ifneq|-march|-O3|-Wno-|%\.o)' src/Makevars.in /dev/null |

@@ -12,7 +12,7 @@
 
 /* A vector of numbers as double; R_NilValue for anything else. Protect it. */
 static SEXP as_double(SEXP x) {
-  if (TYPEOF(x) == REALSXP && !OBJECT(x)) return x;
+  if (TYPEOF(x) == REALSXP && !Rf_isObject(x)) return x;
   bool number = TYPEOF(x) == REALSXP || TYPEOF(x) == LGLSXP || TYPEOF(x) == INTSXP;
   return number && !Rf_isFactor(x) ? Rf_coerceVector(x, REALSXP) : R_NilValue;
 }
@@ -160,7 +160,7 @@ static scl_status read_arguments(arguments *at, SEXP alpha, SEXP beta, const SEX
  * recycled. */
 static SEXP new_like(SEXP x, size_t numbers) {
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)numbers));
-  if (ATTRIB(x) != R_NilValue && (size_t)XLENGTH(x) == numbers) {
+  if (ANY_ATTRIB(x) && (size_t)XLENGTH(x) == numbers) {
     SEXP const kept[] = {R_NamesSymbol, R_DimSymbol, R_DimNamesSymbol};
     for (int k = 0; k < 3; k++) {
       SEXP attribute = Rf_getAttrib(x, kept[k]);

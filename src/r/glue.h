@@ -11,11 +11,8 @@
 #ifndef R_GLUE_H
 #define R_GLUE_H
 
-#define R_NO_REMAP
-#define STRICT_R_HEADERS
-#include <Rinternals.h>
-
 #include "engine/plan/elementwise.h"
+#include "r/api.h"
 
 /* ---- contexts (r/context.c) ----------------------------------------------------------------- */
 /* The context of `where`; a device context is opened at its first use and kept. Borrowed. */

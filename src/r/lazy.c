@@ -64,7 +64,7 @@ static bool read_operand(SEXP x, operand *out) {
     out->value = Rf_getAttrib(x, handle_symbol);
     return r_is_handle(out->value);
   }
-  if (ATTRIB(x) != R_NilValue) return false;
+  if (ANY_ATTRIB(x)) return false;
   if (TYPEOF(x) != REALSXP && TYPEOF(x) != INTSXP && TYPEOF(x) != LGLSXP) return false;
   return XLENGTH(x) == 1;
 }

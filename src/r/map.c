@@ -17,7 +17,6 @@
 #include "r/entries.h"
 #include "r/glue.h"
 
-#include <Rversion.h>
 #include <limits.h>
 #include <string.h>
 
@@ -30,32 +29,21 @@
 enum { BY_BITS = 3 };
 enum { KNOWN_F, KNOWN_NAMES, KNOWN_COUNT, KNOWN_TEMPLATE, KNOWN_READS, KNOWN_RESULTS };
 
-/* The value of a name in an environment; R_UnboundValue if there is none. May jump. */
-static SEXP meaning(SEXP symbol, SEXP env) {
-#if R_VERSION >= R_Version(4, 5, 0)
-  return R_getVarEx(symbol, env, TRUE, R_UnboundValue);
-#else
-  SEXP value = Rf_findVar(symbol, env);
-  return TYPEOF(value) == PROMSXP ? Rf_eval(value, env) : value;
-#endif
-}
-
-static SEXP environment_of(SEXP closure) {
-#if R_VERSION >= R_Version(4, 5, 0)
-  return R_ClosureEnv(closure);
-#else
-  return CLOENV(closure);
-#endif
+/* The value of a name in an environment; the name itself, no such value, if there is none. May
+ * jump.
+ */
+static SEXP value_of(SEXP symbol, SEXP env) {
+  return R_getVarEx(symbol, env, TRUE, symbol);
 }
 
 /* A function that the user's function calls is kept with its environment, or, if that is the one of
  * the user's function, with an empty one. */
 static bool is_same(SEXP now, SEXP then, SEXP env) {
   if (now == then) return true;
-  if (now == R_UnboundValue || TYPEOF(now) != TYPEOF(then)) return false;
+  if (TYPEOF(now) != TYPEOF(then)) return false;
   if (TYPEOF(now) == CLOSXP) {
-    SEXP home = environment_of(then);
-    if (environment_of(now) != (home == R_EmptyEnv ? env : home)) return false;
+    SEXP home = R_ClosureEnv(then);
+    if (R_ClosureEnv(now) != (home == R_EmptyEnv ? env : home)) return false;
   }
   return R_compute_identical(now, then, BY_BITS);
 }
@@ -64,7 +52,7 @@ static bool is_unchanged(SEXP read, SEXP env) {
   SEXP symbols = VECTOR_ELT(read, 0), values = VECTOR_ELT(read, 1), home = VECTOR_ELT(read, 2);
   if (home == R_NilValue) home = env;
   for (R_xlen_t k = 0; k < XLENGTH(symbols); k++) {
-    SEXP now = PROTECT(meaning(VECTOR_ELT(symbols, k), home));
+    SEXP now = PROTECT(value_of(VECTOR_ELT(symbols, k), home));
     const bool same = is_same(now, VECTOR_ELT(values, k), env);
     UNPROTECT(1);
     if (!same) return false;
@@ -88,7 +76,7 @@ static bool is_known(SEXP known, SEXP f, SEXP operands, SEXP env) {
 }
 
 SEXP r_map_find(SEXP known, SEXP f, SEXP operands) {
-  SEXP env = TYPEOF(f) == CLOSXP ? environment_of(f) : R_NilValue;
+  SEXP env = TYPEOF(f) == CLOSXP ? R_ClosureEnv(f) : R_NilValue;
   for (R_xlen_t k = 0; k < XLENGTH(known); k++) {
     if (is_known(VECTOR_ELT(known, k), f, operands, env)) return VECTOR_ELT(known, k);
   }
@@ -132,8 +120,8 @@ typedef struct {
 /* Plain numbers; a vector is a column. */
 static bool find_dim(SEXP x, int *m, int *n, bool *matrix) {
   if (TYPEOF(x) != REALSXP && TYPEOF(x) != INTSXP && TYPEOF(x) != LGLSXP) return false;
-  if (OBJECT(x) || XLENGTH(x) > INT_MAX) return false;
-  SEXP dim = ATTRIB(x) == R_NilValue ? R_NilValue : Rf_getAttrib(x, R_DimSymbol);
+  if (Rf_isObject(x) || XLENGTH(x) > INT_MAX) return false;
+  SEXP dim = !ANY_ATTRIB(x) ? R_NilValue : Rf_getAttrib(x, R_DimSymbol);
   *matrix = dim != R_NilValue;
   *m = *matrix ? INTEGER_RO(dim)[0] : (int)XLENGTH(x);
   *n = *matrix && XLENGTH(dim) == 2 ? INTEGER_RO(dim)[1] : 1;
@@ -162,7 +150,7 @@ static bool find_map_shape(SEXP operands, map_shape *out) {
     if (XLENGTH(x) > out->longest) out->longest = XLENGTH(x);
   }
   SEXP first = VECTOR_ELT(operands, 0);
-  return out->matrices || XLENGTH(first) == out->nrow || ATTRIB(first) == R_NilValue;
+  return out->matrices || XLENGTH(first) == out->nrow || !ANY_ATTRIB(first);
 }
 
 SEXP r_map_shape(SEXP operands) {
@@ -188,7 +176,7 @@ static bool names_anything(SEXP names) {
 static SEXP find_names(SEXP operands, const map_shape *shape) {
   if (!shape->matrices) {
     SEXP first = VECTOR_ELT(operands, 0);
-    return ATTRIB(first) == R_NilValue ? R_NilValue : Rf_getAttrib(first, R_NamesSymbol);
+    return !ANY_ATTRIB(first) ? R_NilValue : Rf_getAttrib(first, R_NamesSymbol);
   }
   for (R_xlen_t k = 0; k < XLENGTH(operands); k++) {
     SEXP x = VECTOR_ELT(operands, k);

@@ -18,7 +18,7 @@ static bool is_like(SEXP values, SEXP like) {
   for (R_xlen_t k = 0; k < XLENGTH(like); k++) {
     SEXP v = VECTOR_ELT(values, k), l = VECTOR_ELT(like, k);
     const bool numeric = TYPEOF(v) == REALSXP || TYPEOF(v) == INTSXP;
-    if (!numeric || OBJECT(v) || XLENGTH(v) != XLENGTH(l)) return false;
+    if (!numeric || Rf_isObject(v) || XLENGTH(v) != XLENGTH(l)) return false;
     SEXP dim = Rf_getAttrib(v, R_DimSymbol), expected = Rf_getAttrib(l, R_DimSymbol);
     if (dim != expected && !R_compute_identical(dim, expected, 16)) return false;
   }
@@ -101,7 +101,7 @@ done:
 /* How many points v has, if each of them is like l; else 0. */
 static size_t points_like(SEXP v, SEXP l) {
   const bool numeric = TYPEOF(v) == REALSXP || TYPEOF(v) == INTSXP;
-  if (!numeric || OBJECT(v)) return 0;
+  if (!numeric || Rf_isObject(v)) return 0;
   SEXP dim = Rf_getAttrib(v, R_DimSymbol), expected = Rf_getAttrib(l, R_DimSymbol);
   if (dim == R_NilValue) {
     return expected == R_NilValue && XLENGTH(l) == 1 ? (size_t)XLENGTH(v) : 0;

@@ -19,7 +19,7 @@
 static R_altrep_class_t keeper_class;
 
 static bool is_keeper(SEXP x) {
-  return ALTREP(x) && R_altrep_inherits(x, keeper_class);
+  return R_altrep_inherits(x, keeper_class);
 }
 
 SEXP r_keeper_new(SEXP node) {

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#include <Rversion.h>
 
 #include "r/entries.h"
 #include "r/glue.h"
@@ -29,10 +28,7 @@ typedef struct {
 
 /* The value of a variable of an environment; NULL if there is none. */
 static SEXP get(SEXP env, const char *name) {
-  const SEXP symbol = Rf_install(name);
-  SEXP x = Rf_findVarInFrame(env, symbol);
-  if (x == R_UnboundValue) return R_NilValue;
-  return TYPEOF(x) == PROMSXP ? Rf_eval(symbol, env) : x;
+  return R_getVarEx(Rf_install(name), env, FALSE, R_NilValue);
 }
 
 /* A tape with a variable `watched` has all nodes added by R's functions (stop_at_node()). */
@@ -49,8 +45,7 @@ static bool read_tape(SEXP env, int more, tape *t) {
 }
 
 static bool is_scalar(SEXP x) {
-  return (TYPEOF(x) == REALSXP || TYPEOF(x) == INTSXP) && XLENGTH(x) == 1 &&
-         ATTRIB(x) == R_NilValue;
+  return (TYPEOF(x) == REALSXP || TYPEOF(x) == INTSXP) && XLENGTH(x) == 1 && !ANY_ATTRIB(x);
 }
 
 static bool read_traced(SEXP x, const tape *t, operand *o) {
@@ -67,7 +62,7 @@ static bool read_traced(SEXP x, const tape *t, operand *o) {
 
 /* A value with a node, or a number. */
 static bool read_plain(SEXP x, const tape *t, operand *o) {
-  if (is_scalar(x) || (TYPEOF(x) == LGLSXP && XLENGTH(x) == 1 && ATTRIB(x) == R_NilValue)) {
+  if (is_scalar(x) || (TYPEOF(x) == LGLSXP && XLENGTH(x) == 1 && !ANY_ATTRIB(x))) {
     *o = (operand){0, 1, true, Rf_asReal(x), R_NilValue, R_NilValue, R_NilValue};
     return true;
   }
