@@ -104,6 +104,9 @@ cl_stan <- function(file = NULL, code = NULL, include = NULL) {
     if (!is.character(file) || length(file) != 1L || is.na(file)) {
       abort_argument("file", "'file' must be the name of a file")
     }
+    if (grepl("[{\n]", file)) {
+      abort_argument("file", "'file' is the text of a program, not a name: give it as 'code'")
+    }
     if (!file.exists(file)) abort_argument("file", sprintf("there is no file '%s'", file))
     code <- paste(readLines(file, warn = FALSE), collapse = "\n")
     if (is.null(include)) include <- dirname(file)
@@ -157,12 +160,19 @@ new_stan_density <- function(state) {
     stan_judged(state, function() stan_plain_parameters(state)(u), value)
   }
   state$constrain <- function(u) {
+    stan_check_vector(u, state)
     stan_caught(stan_plain_parameters(state)(as.double(u)), state$model)
   }
   state$free <- function(parameters) stan_unconstrained_start(state, parameters)
   b <- function(..., drop = FALSE) stan_value(state, list(...), drop)
   environment(b) <- list2env(list(state = state, stan_value = stan_value), parent = topenv())
   structure(b, class = c("cl_stan_density", "function"))
+}
+
+stan_check_vector <- function(u, state) {
+  if (!is.numeric(u) || length(u) != state$dimension) {
+    abort_argument("u", sprintf("'u' must be a vector of length %d", as.integer(state$dimension)))
+  }
 }
 
 #' @export
@@ -186,6 +196,10 @@ stan_value <- function(state, given, drop) {
   roots <- vapply(state$parameters, function(p) c(p$d$root, p$name)[1L], "")
   if (length(given) == 1L && is.list(given[[1L]]) && !any(base::names(given) %in% roots)) {
     given <- given[[1L]]
+  }
+  named <- base::names(given)
+  if (length(given) > 0L && (is.null(named) || !all(nzchar(named)))) {
+    abort_argument("...", sprintf("parameters are given by name, such as %s = 0", names[1L]))
   }
   given <- stan_given(state, given)
   missing <- setdiff(names, base::names(given))
@@ -325,5 +339,11 @@ print.cl_stan_density <- function(x, ...) {
 #' @export
 update.cl_stan_density <- function(object, ...) {
   state <- environment(object)$state
+  known <- vapply(stan_declared(state$model$program$data), `[[`, "", "name")
+  other <- setdiff(names(list(...)), known)
+  if (length(other) > 0L) {
+    abort_argument(other[1L], sprintf("the program has no data '%s': its data are %s", other[1L],
+                                      paste(known, collapse = ", ")))
+  }
   new_stan_density(bind_stan(state$model, utils::modifyList(state$data, list(...))))
 }
