@@ -116,7 +116,7 @@ calibration_settings <- function(warmup, ...) {
   }
   pick <- function(name, default) if (is.null(given[[name]])) default else given[[name]]
   control <- sample_control(warmup, 1, pick("method", "nuts"), pick("adapt_delta", 0.8),
-                            pick("max_depth", 10), pick("leapfrogs", 10), pick("metric", "diag"),
+                            pick("max_depth", 10), pick("leapfrogs", 10), pick("metric", "auto"),
                             given$step_size, FALSE, given$rank)
   control$nan <- check_choice(pick("nan", "reject"), c("reject", "stop"), "nan")
   c(control, list(refresh = 0, announce = FALSE, inverse_metric = given$inverse_metric))

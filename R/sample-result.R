@@ -216,9 +216,7 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
   cat(sprintf("%s of %s each after %d of warm-up (%s)%s\n", count_of(size[2L], "chain"),
               count_of(size[1L], "iteration"), x$control$warmup,
               paste0(toupper(x$control$method),
-                     switch(x$control$metric, dense = ", dense metric",
-                            "low-rank" = , auto = sprintf(", %s metric of rank %s",
-                                                          x$control$metric, ranks(x))),
+                     metric_text(x$control$metric, x$inverse_metric),
                      if (isTRUE(x$control$pooled)) ", pooled"),
               if (x$complete) "" else ", interrupted"))
   table <- summary(x)
@@ -246,10 +244,13 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
   invisible(x)
 }
 
-# The rank of a metric of low rank: "3", or "2 to 3".
-ranks <- function(x) {
-  rank <- range(vapply(x$inverse_metric, function(m) length(m$values), 0L))
-  paste(unique(rank), collapse = " to ")
+# The metric unless it is diagonal, such as ", low-rank metric of rank 2 to 3".
+metric_text <- function(metric, inverse) {
+  if (metric == "dense") return(", dense metric")
+  if (!has_rank(metric)) return("")
+  rank <- range(vapply(inverse, function(m) length(m$values), 0L))
+  if (metric == "auto" && rank[2L] == 0L) return("")
+  sprintf(", low-rank metric of rank %s", paste(unique(rank), collapse = " to "))
 }
 
 convergence_problems <- function(table) {

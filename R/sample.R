@@ -57,11 +57,12 @@
 #' 2017, <https://arxiv.org/abs/1701.02434>). `"hmc"` always makes `leapfrogs` steps, for
 #' comparisons of speed. During the warm-up the step size is adapted by dual averaging to an average
 #' acceptance statistic of `adapt_delta` (Hoffman and Gelman, 2014, *JMLR* 15), and the inverse
-#' mass matrix is set to the variances of the parameters (`metric = "diag"`) or to their covariance
-#' matrix (`"dense"`), or to a part of it (`"low-rank"`, see below), in windows of 25, 50, 100, ...
-#' iterations after the first 75; the last 50 iterations adapt the step size only. For a warm-up of
-#' less than 150 iterations these numbers are reduced in proportion; a warm-up of less than 20
-#' adapts the step size only.
+#' mass matrix is set to the variances of the parameters (`metric = "diag"`, as in Stan) or to their
+#' covariance matrix (`"dense"`), to a part of it (`"low-rank"`, see below), or to whichever of the
+#' first and the last saves steps (`"auto"`), in windows of 25, 50, 100, ... iterations after the
+#' first 75; the last 50 iterations adapt the step size only. For a warm-up of less than 150
+#' iterations these numbers are reduced in proportion; a warm-up of less than 20 adapts the step
+#' size only.
 #'
 #' With strongly correlated parameters `"dense"` needs far fewer steps. Each step then takes
 #' `2 * d^2` more operations for `d` parameters, and each chain three matrices of that size. With
@@ -86,11 +87,13 @@
 #' above 2 or below 1/2, at most `rank`.
 #'
 #' With `metric = "auto"` each chain chooses at the end of each window between that metric and the
-#' diagonal one. Both are estimated from the first half of the window. On its second half the number
-#' of steps that a trajectory takes is predicted to be proportional to the largest standard
-#' deviation of the positions, times that of the gradients, both in the units of the metric. The
-#' directions are used if they save at least a fifth of the steps; without them a step costs no more
-#' than with `"diag"`.
+#' diagonal one. Both are estimated from one half of the window. On the other half the number of
+#' steps that a trajectory takes is predicted to be proportional to the largest standard deviation
+#' of the positions, times that of the gradients, both in the units of the metric. The metric of low
+#' rank is used if it saves at least a fifth of the steps on either half; otherwise the metric is
+#' that of `"diag"`, and a step costs no more. From 16 parameters on, only directions are considered
+#' in which the draws vary more than independent ones would; above 5,000 parameters `"auto"` means
+#' `"diag"`, since the draws of a window would take too much memory.
 #'
 #' @section Compiled densities:
 #' A density that can be compiled runs without R between evaluations, its transforms included: a
@@ -165,8 +168,8 @@
 #'   steps.
 #' @param max_depth NUTS makes at most `2^max_depth - 1` steps in an iteration.
 #' @param leapfrogs Number of steps in an iteration of `"hmc"`.
-#' @param metric The mass matrix: `"diag"`, `"dense"`, `"low-rank"` plus diagonal, `"auto"`: one of
-#'   low rank where that pays, else the diagonal one, or `"unit"`: not adapted.
+#' @param metric The mass matrix: `"auto"`: one of low rank where that pays, else the diagonal one;
+#'   `"diag"`, `"dense"`, `"low-rank"` plus diagonal, or `"unit"`: not adapted.
 #' @param rank The largest rank of a metric of low rank; `NULL`: 32.
 #' @param pooled Whether the mass matrix is adapted from the draws of all chains, see below.
 #' @param step_size,inverse_metric Initial step size (`NULL`: found by trial) and inverse mass
@@ -242,7 +245,7 @@
 #' cor(as.matrix(fit))
 cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000, transform = NULL,
                       method = c("nuts", "hmc"), adapt_delta = 0.8, max_depth = 10, leapfrogs = 10,
-                      metric = c("diag", "dense", "low-rank", "auto", "unit"), step_size = NULL,
+                      metric = c("auto", "diag", "dense", "low-rank", "unit"), step_size = NULL,
                       inverse_metric = NULL,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("reject", "stop"), check_gradient = TRUE, save_warmup = FALSE,
@@ -348,6 +351,9 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
     abort_argument("init", paste("'init' must be a list named by parameter, such as list(alpha =",
                                  "0, beta = c(0, 0))"))
   }
+  if (control$metric == "auto" && layout$dimension > most_chosen && !is.list(inverse_metric)) {
+    control[c("metric", "rank")] <- list("diag", 0)
+  }
   control$inverse_metric <- check_inverse_metric(inverse_metric, layout$dimension,
                                                  control$metric, control$rank)
   if (is.null(jitter)) {
@@ -364,7 +370,7 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
 
 sample_control <- function(warmup, iter, method, adapt_delta, max_depth, leapfrogs, metric,
                            step_size, save_warmup, rank = NULL) {
-  metric <- check_choice(metric, c("diag", "dense", "low-rank", "auto", "unit"), "metric")
+  metric <- check_choice(metric, c("auto", "diag", "dense", "low-rank", "unit"), "metric")
   if (has_rank(metric)) {
     rank <- if (is.null(rank)) 32 else check_count(rank, "rank", 1)
   } else if (!is.null(rank)) {
@@ -380,6 +386,8 @@ sample_control <- function(warmup, iter, method, adapt_delta, max_depth, leapfro
        step_size = if (!is.null(step_size)) check_number(step_size, "step_size", 1e-300, 1e7),
        save_warmup = check_flag(save_warmup, "save_warmup"))
 }
+
+most_chosen <- 5000 # parameters for which metric = "auto" keeps the draws of a window
 
 has_rank <- function(metric) metric %in% c("low-rank", "auto")
 

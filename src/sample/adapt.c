@@ -39,7 +39,7 @@ static size_t moments(const scl_adaptation *a) {
 }
 
 void scl_adapt_clear(scl_adaptation *a) {
-  a->n = 0.0;
+  a->n = a->kept = 0.0;
   memset(a->mean, 0, a->dimension * sizeof *a->mean);
   memset(a->squares, 0, moments(a) * sizeof *a->squares);
 }
@@ -82,18 +82,22 @@ static bool is_kept(const scl_adaptation *a, int i) {
 
 bool scl_adapt_consistent(const scl_adaptation *a, int done, bool waits) {
   int first = a->first, k = 0;
-  double n = 0.0;
+  double n = 0.0, kept = 0.0;
   while (k < a->windows && a->end[k] < done) first = a->end[k++] + 1;
-  for (int i = first; k < a->windows && i <= done; i++) n += a->rows == 0 || is_kept(a, i);
+  for (int i = first; k < a->windows && i <= done; i++) {
+    n += 1.0;
+    kept += a->rows > 0 && is_kept(a, i);
+  }
   if (waits && !ends_at(a, done)) return false;
-  return a->n == n || (a->n == 0.0 && !waits && ends_at(a, done));
+  return (a->n == n && a->kept == kept) ||
+         (a->n == 0.0 && a->kept == 0.0 && !waits && ends_at(a, done));
 }
 
 static void keep(scl_adaptation *a, const double *q, const double *g) {
-  const size_t d = a->dimension, at = (size_t)a->n * d;
+  const size_t d = a->dimension, at = (size_t)a->kept * d;
   memcpy(a->positions + at, q, d * sizeof *q);
   memcpy(a->gradients + at, g, d * sizeof *g);
-  a->n += 1.0;
+  a->kept += 1.0;
 }
 
 static void add_dense(scl_adaptation *a, const double *q, double n) {
@@ -117,10 +121,7 @@ static void add_diagonal(scl_adaptation *a, const double *q, double n) {
 
 bool scl_adapt_observe(scl_adaptation *a, int i, const double *q, const double *g) {
   if (a->windows == 0 || i < a->first || i > a->end[a->windows - 1]) return false;
-  if (a->rows > 0) {
-    if (is_kept(a, i)) keep(a, q, g);
-    return ends_at(a, i);
-  }
+  if (a->rows > 0 && is_kept(a, i)) keep(a, q, g);
   a->n += 1.0;
   if (a->dense) {
     add_dense(a, q, a->n);
@@ -132,11 +133,10 @@ bool scl_adapt_observe(scl_adaptation *a, int i, const double *q, const double *
 
 void scl_adapt_merge(scl_adaptation *a, const scl_adaptation *other, int part, int parts) {
   const size_t d = a->dimension, step = a->dense ? d : 1;
-  for (size_t k = (size_t)part; a->rows > 0 && k < (size_t)a->n; k += (size_t)parts) {
+  for (size_t k = (size_t)part; k < (size_t)a->kept; k += (size_t)parts) {
     memcpy(a->positions + k * d, other->positions + k * d, d * sizeof *a->positions);
     memcpy(a->gradients + k * d, other->gradients + k * d, d * sizeof *a->gradients);
   }
-  if (a->rows > 0) return;
   const double n = a->n + other->n, share = other->n / n, weight = a->n * share;
   for (size_t k = 0; k < d; k++) {
     const double off = weight * (other->mean[k] - a->mean[k]);

@@ -17,11 +17,11 @@ typedef struct {
   int first, windows, end[SCL_WINDOWS]; /* iterations, counted from 1 */
   size_t dimension;
   bool dense;
-  size_t rows; /* for a metric of low rank: columns in `positions` and `gradients`; else 0 */
+  size_t rows; /* for a metric of low rank: room for columns of both below; else 0 */
   /* Of the positions in this window: count, mean, sums of squares or, if dense, the lower triangle
    * of the matrix of sums of products (by column); borrowed. */
   double n, *mean, *squares;
-  double *positions, *gradients; /* or evenly spaced ones of them */
+  double kept, *positions, *gradients; /* evenly spaced ones of them, in columns */
 } scl_adaptation;
 
 /* The windows of a warm-up, none for 0. */
@@ -37,13 +37,12 @@ double scl_adapt_final(const scl_adaptation *a);
 size_t scl_adapt_rows(int warmup);
 /* Adds the position of iteration i and its gradient; true if a window ends with it. */
 bool scl_adapt_observe(scl_adaptation *a, int i, const double *q, const double *g);
-/* Whether `n` is the number of positions after this iteration; `waits`: at the end of a window. */
+/* Whether `n` and `kept` are those after this iteration; `waits`: at the end of a window. */
 bool scl_adapt_consistent(const scl_adaptation *a, int done, bool waits);
-/* Adds the positions of another window, the `part`-th of `parts`, counted from 0. Of a metric of
- * low rank each part gives every `parts`-th of its positions in place of those of `a`. */
+/* Adds the positions of another window, the `part`-th of `parts`, counted from 0. Of those in
+ * columns each part gives every `parts`-th in place of those of `a`. */
 void scl_adapt_merge(scl_adaptation *a, const scl_adaptation *other, int part, int parts);
-/* Not of low rank: the inverse mass matrix of the window, its diagonal or, if dense, its lower
- * triangle. */
+/* The inverse mass matrix of the window, its diagonal or, if dense, its lower triangle. */
 void scl_adapt_inverse(const scl_adaptation *a, double *inverse);
 
 #endif

@@ -100,22 +100,26 @@ static bool set_metric(scl_chain *c, const double *inverse) {
   return scl_metric_factor(d, c->factor);
 }
 
+/* Whether the metric is of low rank now. */
+static bool take_low_rank(scl_chain *c, const scl_adaptation *w) {
+  const size_t n = (size_t)w->kept;
+  double *const x = w->positions, *const g = w->gradients;
+  if (c->options.chooses) return scl_lowrank_choose(&c->lowrank, n, x, g, c->work);
+  scl_lowrank_fit(&c->lowrank, n, x, g, c->work);
+  return true;
+}
+
 /* Sets the metric from the positions of the window. If rounding makes the matrix indefinite, only
  * its diagonal is used. */
 static void take_metric(scl_chain *c) {
-  const scl_adaptation *window = &c->adapt;
   const size_t d = c->options.dimension;
-  if (c->options.rank > 0) {
-    (c->options.chooses ? scl_lowrank_choose : scl_lowrank_fit)(
-        &c->lowrank, (size_t)window->n, window->positions, window->gradients, c->work);
-    return;
-  }
+  if (c->options.rank > 0 && take_low_rank(c, &c->adapt)) return;
   double *inverse = c->options.dense ? c->factor : c->scale;
-  scl_adapt_inverse(window, inverse);
+  scl_adapt_inverse(&c->adapt, inverse);
   if (!c->options.dense) {
     for (size_t k = 0; k < d; k++) c->scale[k] = sqrt(c->scale[k]);
   } else if (!scl_metric_factor(d, inverse)) {
-    scl_adapt_inverse(window, inverse);
+    scl_adapt_inverse(&c->adapt, inverse);
     for (size_t k = 0; k < d * d; k++) {
       if (k % (d + 1) != 0) inverse[k] = 0.0;
     }

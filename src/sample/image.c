@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "sample/state.h"
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 /* A place in an image. `to` and `from` NULL: bytes are only counted. */
 typedef struct {
@@ -121,11 +121,26 @@ static void move_numbers(place *p, scl_chain *c) {
   whole(p, &c->leapfrog, 0, INT32_MAX - 1);
   flag(p, &c->divergent);
   flag(p, &c->failed);
-  double *const numbers[] = {
-      &c->lp,          &c->step_size,      &c->direction,       &c->energy0,         &c->energy1,
-      &c->metropolis,  &c->log_weight,     &c->tree_weight,     &c->proposal_lp,     &c->elapsed,
-      &c->evaluations, &c->warmup_seconds, &c->proposal_energy, &c->adapt.step_size, &c->adapt.mu,
-      &c->adapt.error, &c->adapt.average,  &c->adapt.count,     &c->adapt.n};
+  double *const numbers[] = {&c->lp,
+                             &c->step_size,
+                             &c->direction,
+                             &c->energy0,
+                             &c->energy1,
+                             &c->metropolis,
+                             &c->log_weight,
+                             &c->tree_weight,
+                             &c->proposal_lp,
+                             &c->elapsed,
+                             &c->evaluations,
+                             &c->warmup_seconds,
+                             &c->proposal_energy,
+                             &c->adapt.step_size,
+                             &c->adapt.mu,
+                             &c->adapt.error,
+                             &c->adapt.average,
+                             &c->adapt.count,
+                             &c->adapt.n,
+                             &c->adapt.kept};
   for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) number(p, numbers[k]);
 }
 

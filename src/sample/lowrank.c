@@ -7,8 +7,9 @@
 #include "sample/metric.h"
 #include "sample/sums.h"
 
-enum { ROUNDS = 6, POWER_ROUNDS = 20, SWEEPS = 30, USUAL_SPACE = 32, FEWEST_CHOSEN = 16 };
-static const double CUTOFF = 2.0, WORTH = 0.8;
+enum { ROUNDS = 6, POWER_ROUNDS = 20, SWEEPS = 30, USUAL_SPACE = 32 };
+enum { FEWEST_CHOSEN = 16, FEWEST_LOOKED_AT = 16 };
+static const double CUTOFF = 2.0, WORTH = 0.8, ABOVE_NOISE = 1.3;
 
 static double *take(double **from, size_t n) {
   double *const part = *from;
@@ -69,8 +70,8 @@ void scl_lowrank_times(const scl_lowrank *m, bool transposed, const double *rest
   for (size_t k = 0; k < d && !transposed; k++) to[k] *= m->scale[k];
 }
 
-/* ---- small matrices, by column; the order of operations is fixed, for equal bits
- * ----------------- */
+/* ---- small matrices, by column; the order of operations is fixed, for equal bits --------------
+ */
 
 /* to <- a b', for m x d and n x d. */
 static void times(size_t m, size_t n, size_t d, const double *a, const double *b, double *to) {
@@ -81,6 +82,16 @@ static void times(size_t m, size_t n, size_t d, const double *a, const double *b
       for (size_t i = 0; i < m; i++) to[j * m + i] += a[k * m + i] * factor;
     }
   }
+}
+
+static double product_of(size_t d, const double *x, const double *y) {
+  double sum[4] = {0.0, 0.0, 0.0, 0.0};
+  size_t k = 0;
+  for (; k + 4 <= d; k += 4) {
+    for (size_t i = 0; i < 4; i++) sum[i] += x[k + i] * y[k + i];
+  }
+  for (; k < d; k++) sum[0] += x[k] * y[k];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 /* Orthonormalises columns, each in two rounds, and drops dependent ones; returns their number.
@@ -213,9 +224,19 @@ static void standardise(const scl_lowrank *m, size_t n, double *x, double *g, do
   }
 }
 
-/* Orthonormal vectors near the leading eigenvectors of x x', by subspace iteration from `columns`
- * of x; their number. */
-static size_t leading(size_t d, size_t n, size_t columns, const double *x, double *to,
+/* Moves the columns that are longer than `least` to the front; their number. */
+static size_t keep_longer(size_t d, size_t columns, double least, double *v) {
+  size_t kept = 0;
+  for (size_t j = 0; j < columns; j++) {
+    if (!(product_of(d, v + j * d, v + j * d) > least * least)) continue;
+    memmove(v + kept++ * d, v + j * d, d * sizeof *v);
+  }
+  return kept;
+}
+
+/* Orthonormal vectors near the leading eigenvectors of x x', those with eigenvalues above `least`,
+ * by subspace iteration from `columns` of x; their number. */
+static size_t leading(size_t d, size_t n, size_t columns, double least, const double *x, double *to,
                       double *work) {
   double *const by_row = take(&work, n * d), *const product = take(&work, n * columns);
   double *const across = take(&work, d * columns);
@@ -228,6 +249,7 @@ static size_t leading(size_t d, size_t n, size_t columns, const double *x, doubl
     transpose(d, columns, to, across);
     times(columns, n, d, across, by_row, product);
     times(d, columns, n, x, product, to);
+    if (round >= ROUNDS / 2) columns = keep_longer(d, columns, least, to);
     columns = orthonormal(d, columns, to);
   }
   return columns;
@@ -278,27 +300,74 @@ static size_t choose(size_t k, const double *s, const double *z, size_t most, do
   return kept;
 }
 
-void scl_lowrank_fit(const scl_lowrank *m, size_t n, double *positions, double *gradients,
-                     double *work) {
+/* About the largest eigenvalue of x x', by iteration from the column of the largest norm. */
+static double largest(size_t d, size_t n, const double *x, double *v, double *next) {
+  double most = -1.0, value = 0.0;
+  for (size_t j = 0; j < n; j++) {
+    const double size = product_of(d, x + j * d, x + j * d);
+    if (!(size > most)) continue;
+    most = size;
+    memcpy(v, x + j * d, d * sizeof *v);
+  }
+  for (int round = 0; round < POWER_ROUNDS; round++) {
+    const double size = sqrt(product_of(d, v, v));
+    if (!(size > 0.0)) return round == 0 ? 0.0 : value;
+    if (round > 1 && size < 1.005 * value) return size;
+    value = round == 0 ? most : size;
+    for (size_t k = 0; k < d; k++) {
+      v[k] /= size;
+      next[k] = 0.0;
+    }
+    for (size_t j = 0; j < n; j++) {
+      const double share = product_of(d, x + j * d, v);
+      for (size_t k = 0; k < d; k++) next[k] += share * x[j * d + k];
+    }
+    memcpy(v, next, d * sizeof *v);
+  }
+  return value;
+}
+
+/* About the largest eigenvalue of x x' for independent numbers of equal variance. */
+static double noise_of(size_t d, size_t n, const double *x) {
+  const double edge = 1.0 + sqrt((double)d / (double)n);
+  return edge * edge * product_of(d * n, x, x) / (double)d;
+}
+
+/* The directions. With `looks` only those that stand out from noise, which takes less time. */
+static void fit(const scl_lowrank *m, size_t n, double *positions, double *gradients, bool looks,
+                double *work) {
   const size_t d = m->d, columns = space(d, n, m->most), room = 2 * columns;
   standardise(m, n, positions, gradients, work);
   *m->rank = 0.0;
   double *const basis = take(&work, d * room), *const across = take(&work, d * room);
   double *const a = take(&work, room * room), *const b = take(&work, room * room);
   double *const s = take(&work, room * room);
-  const size_t first = leading(d, n, columns, positions, basis, work);
-  const size_t second = leading(d, n, columns, gradients, basis + first * d, work);
+  double least[2] = {0.0, 0.0};
+  if (looks && d >= FEWEST_LOOKED_AT) {
+    least[0] = noise_of(d, n, positions);
+    least[1] = noise_of(d, n, gradients);
+    if (!(largest(d, n, positions, work, work + d) > ABOVE_NOISE * least[0]) &&
+        !(largest(d, n, gradients, work, work + d) > ABOVE_NOISE * least[1]))
+      return;
+  }
+  const size_t first = leading(d, n, columns, least[0], positions, basis, work);
+  const size_t second = leading(d, n, columns, least[1], gradients, basis + first * d, work);
   const size_t k = orthonormal(d, first + second, basis);
   transpose(d, k, basis, across);
   inside(d, n, k, positions, across, a, work);
   inside(d, n, k, gradients, across, b, work);
-  if (!mean_of(k, a, b, s, work)) return;
+  if (k == 0 || !mean_of(k, a, b, s, work)) return;
   diagonalise(k, s, a);
   double *const chosen = take(&work, k * k), *const turned = take(&work, k * k);
   const size_t rank = choose(k, s, a, m->most, m->value, chosen);
   transpose(k, rank, chosen, turned);
   times(d, rank, k, basis, turned, across);
   scl_lowrank_set(m, rank, m->value, across);
+}
+
+void scl_lowrank_fit(const scl_lowrank *m, size_t n, double *positions, double *gradients,
+                     double *work) {
+  fit(m, n, positions, gradients, false, work);
 }
 
 /* ---- whether it pays ------------------------------------------------------------------------ */
@@ -329,32 +398,6 @@ static void divide(const scl_lowrank *m, const double *restrict x, double *restr
   }
 }
 
-/* The largest eigenvalue of x x', by iteration from the column of the largest norm. */
-static double largest(size_t d, size_t n, const double *x, double *v, double *next) {
-  double most = -1.0, value = 0.0;
-  for (size_t j = 0; j < n; j++) {
-    const double size = scl_sum_of_products(d, x + j * d, x + j * d);
-    if (!(size > most)) continue;
-    most = size;
-    memcpy(v, x + j * d, d * sizeof *v);
-  }
-  for (int round = 0; round < POWER_ROUNDS; round++) {
-    const double size = sqrt(scl_sum_of_products(d, v, v));
-    if (!(size > 0.0)) return round == 0 ? 0.0 : value;
-    value = round == 0 ? most : size;
-    for (size_t k = 0; k < d; k++) {
-      v[k] /= size;
-      next[k] = 0.0;
-    }
-    for (size_t j = 0; j < n; j++) {
-      const double share = scl_sum_of_products(d, x + j * d, v);
-      for (size_t k = 0; k < d; k++) next[k] += share * x[j * d + k];
-    }
-    memcpy(v, next, d * sizeof *v);
-  }
-  return value;
-}
-
 /* How many steps a trajectory across the distribution takes, up to a factor: the largest standard
  * deviation of L^-1 q, times that of L' gradient, whose inverse limits the step size. */
 static double steps(const scl_lowrank *m, size_t n, const double *positions,
@@ -369,23 +412,41 @@ static double steps(const scl_lowrank *m, size_t n, const double *positions,
   return sqrt(wide) * sqrt(largest(d, n, x, v, next));
 }
 
-void scl_lowrank_choose(const scl_lowrank *m, size_t n, double *positions, double *gradients,
+/* Whether the scale and the usual diagonal metric are so far apart that the number of steps may
+ * differ. */
+static bool differs(const scl_lowrank *m, size_t n, const double *positions, double *work) {
+  double *const scale = take(&work, m->d), least = INFINITY, most = 0.0;
+  memcpy(scale, m->scale, m->d * sizeof *scale);
+  set_diagonal(m, n, positions, work);
+  for (size_t k = 0; k < m->d; k++) {
+    const double ratio = scale[k] / m->scale[k];
+    if (ratio < least) least = ratio;
+    if (ratio > most) most = ratio;
+    m->scale[k] = scale[k];
+  }
+  return WORTH * most > least;
+}
+
+/* Whether the metric of one half saves steps on the other one. */
+static bool saves(const scl_lowrank *m, size_t n, bool second, const double *positions,
+                  const double *gradients, double *work) {
+  const size_t d = m->d, half = n / 2, here = second ? n - half : half, there = n - here;
+  const size_t from = second ? d * half : 0, to = second ? 0 : d * half;
+  double *const x = work, *const g = work + d * here;
+  memcpy(x, positions + from, d * here * sizeof *x);
+  memcpy(g, gradients + from, d * here * sizeof *g);
+  fit(m, here, x, g, true, work + 2 * d * here);
+  if (*m->rank == 0.0 && !differs(m, here, positions + from, work)) return false;
+  const double few = steps(m, there, positions + to, gradients + to, work);
+  set_diagonal(m, here, positions + from, work);
+  return few < WORTH * steps(m, there, positions + to, gradients + to, work);
+}
+
+bool scl_lowrank_choose(const scl_lowrank *m, size_t n, double *positions, double *gradients,
                         double *work) {
-  const size_t d = m->d, half = n / 2, rest = n - half;
-  double *const x = work, *const g = work + d * half, *const further = work + 2 * d * half;
-  const double *const other = positions + d * half, *const slope = gradients + d * half;
-  bool pays = false;
-  if (n >= FEWEST_CHOSEN) {
-    memcpy(x, positions, d * half * sizeof *x);
-    memcpy(g, gradients, d * half * sizeof *g);
-    scl_lowrank_fit(m, half, x, g, further);
-    const double few = steps(m, rest, other, slope, work);
-    set_diagonal(m, half, positions, work);
-    pays = few < WORTH * steps(m, rest, other, slope, work);
-  }
-  if (pays) {
-    scl_lowrank_fit(m, n, positions, gradients, work);
-  } else {
-    set_diagonal(m, n, positions, work);
-  }
+  const bool pays = n >= FEWEST_CHOSEN && saves(m, n, false, positions, gradients, work) &&
+                    saves(m, n, true, positions, gradients, work);
+  *m->rank = 0.0;
+  if (pays) fit(m, n, positions, gradients, true, work);
+  return pays;
 }

@@ -38,10 +38,10 @@ size_t scl_lowrank_work(size_t d, size_t n, size_t most);
  * overwritten. */
 void scl_lowrank_fit(const scl_lowrank *m, size_t n, double *positions, double *gradients,
                      double *work);
-/* The same, or only the variances of the positions, if the directions save less than a fifth of the
- * steps: estimated from the first half of the positions and gradients, both are compared on the
- * second half. */
-void scl_lowrank_choose(const scl_lowrank *m, size_t n, double *positions, double *gradients,
+/* The same if the metric saves at least a fifth of the steps against the variances of the
+ * positions: estimated from each half of the positions and gradients, both are compared on the
+ * other half. Otherwise false, and the rank is 0. */
+bool scl_lowrank_choose(const scl_lowrank *m, size_t n, double *positions, double *gradients,
                         double *work);
 
 #endif

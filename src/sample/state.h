@@ -73,14 +73,18 @@ static inline void scl_assign(const scl_chain *c, double *to, const double *from
   for (size_t k = 0; k < c->options.dimension; k++) to[k] = from[k];
 }
 
+static inline bool scl_is_diagonal(const scl_chain *c) {
+  const scl_chain_options *o = &c->options;
+  return c->factor == NULL && (o->rank == 0 || (o->chooses && *c->lowrank.rank == 0.0));
+}
+
 /* c->product <- L x, or L' x, of a metric that is not diagonal; false: it is. */
 static inline bool scl_multiply(const scl_chain *c, bool transposed, const double *x) {
+  if (scl_is_diagonal(c)) return false;
   if (c->factor != NULL) {
     scl_metric_times(c->options.dimension, c->factor, transposed, x, c->product);
-  } else if (c->options.rank > 0 && !(c->options.chooses && *c->lowrank.rank == 0.0)) {
-    scl_lowrank_times(&c->lowrank, transposed, x, c->product);
   } else {
-    return false;
+    scl_lowrank_times(&c->lowrank, transposed, x, c->product);
   }
   return true;
 }

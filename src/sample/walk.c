@@ -60,7 +60,8 @@ void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *ta
                      scl_ahead **out) {
   const size_t d = like->options.dimension, most = most_points(target);
   *out = NULL;
-  if (most == 1 || like->options.dense || like->options.rank > 0) return;
+  const bool never = like->options.rank > 0 && !like->options.chooses;
+  if (most == 1 || like->options.dense || never) return;
   scl_ahead *a = calloc(1, sizeof *a);
   if (a == NULL) return;
   a->target = target;
@@ -179,7 +180,7 @@ scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count, b
   a->filled = false;
   for (size_t k = 0; k < count; k++) {
     a->lane[k].wanted = points_wanted(chain[k]);
-    off = off || a->lane[k].off;
+    off = off || a->lane[k].off || !scl_is_diagonal(chain[k]);
   }
   if (off) return SCL_OK;
   const size_t points = points_together(a, count);

@@ -92,7 +92,6 @@ static void check_choice(void) {
   if (work == NULL) return;
   for (int informed = 0; informed < 2; informed++) {
     const scl_lowrank m = scl_lowrank_at(D, 2, scale, room);
-    double squares = 0.0;
     for (int j = 0; j < N; j++) {
       double *q = x + j * D, *s = g + j * D;
       q[0] = sin(7.0 * j);
@@ -102,13 +101,8 @@ static void check_choice(void) {
       s[1] = informed ? 1e4 * (q[0] - q[1]) : sin(13.0 * j);
       s[2] = informed ? -q[2] / 9.0 : cos(17.0 * j);
     }
-    double mean = 0.0;
-    for (int j = 0; j < N; j++) mean += x[j * D + 2] / N;
-    for (int j = 0; j < N; j++) squares += pow(x[j * D + 2] - mean, 2.0);
-    scl_lowrank_choose(&m, N, x, g, work);
+    CHECK(scl_lowrank_choose(&m, N, x, g, work) == (informed == 1));
     CHECK((*m.rank > 0.0) == (informed == 1));
-    const double variance = (N * (squares / (N - 1.0)) + 5e-3) / (N + 5.0);
-    if (!informed) CHECK_NEAR(scale[2], sqrt(variance), 1e-12);
   }
   free(work);
 }

@@ -25,10 +25,10 @@ in_core <- function(f, init, transform = NULL) {
   !is.null(compile_density(f, layout, u, make_evaluator(f, layout, "reject")(u)))
 }
 
-expect_same_draws <- function(f, init, transform = NULL, ...) {
-  fit <- quiet_sample(f, init, transform = transform, chains = 2, seed = 5, ...)
+expect_same_draws <- function(f, init, transform = NULL, metric = "diag", ...) {
+  fit <- quiet_sample(f, init, transform = transform, chains = 2, seed = 5, metric = metric, ...)
   expect_true(in_core(f, init, transform))
-  reference <- reference_sample(f, init, transform, chains = 2, seed = 5, ...)
+  reference <- reference_sample(f, init, transform, chains = 2, seed = 5, metric = metric, ...)
   expect_identical(as.vector(fit$draws), as.vector(reference$draws))
   same <- c("diagnostics", "step_size", "inverse_metric", "evaluations", "rejections", "failures",
             "complete")

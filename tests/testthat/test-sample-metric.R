@@ -27,7 +27,7 @@ test_that("50 correlated parameters, condition 1e6: right, with few gradients", 
     pooled <- run(metric = "dense", pooled = TRUE, chains = 4, warmup = 400, iter = 1000)
     expect_moments(pooled, numeric(50), sd, width = 5) # of 50 variances, by some 1,000 draws each
     expect_lt(mean(pooled$diagnostics$leapfrogs), 16)
-    diagonal <- run(chains = 1, warmup = 200, iter = 50)
+    diagonal <- run(metric = "diag", chains = 1, warmup = 200, iter = 50)
     expect_gt(mean(diagonal$diagnostics$leapfrogs), 20 * mean(dense$diagnostics$leapfrogs))
     relative <- dense$inverse_metric[, , 1] %*% precision # near the identity
     expect_lt(max(abs(log(Re(eigen(relative)$values)))), log(4))
@@ -52,7 +52,7 @@ test_that("200 parameters with few strong correlations: low rank is right, with 
     run <- function(...) quiet_sample(f, numeric(d), seed = 1, refresh = 0, max_depth = 7, ...)
     fit <- run(metric = "low-rank", chains = 2, warmup = 500, iter = 400)
     expect_moments(fit, numeric(d), sqrt(diag(covariance)), width = 5) # of 400 numbers
-    diagonal <- run(chains = 1, warmup = 200, iter = 50)
+    diagonal <- run(metric = "diag", chains = 1, warmup = 200, iter = 50)
     expect_gt(mean(diagonal$diagnostics$leapfrogs), 4 * mean(fit$diagnostics$leapfrogs))
     expect_output(print(fit), "\\(NUTS, low-rank metric of rank [0-9]+( to [0-9]+)?\\)")
     # what is left of the correlations: eigenvalues near 1
@@ -93,13 +93,13 @@ test_that("auto has directions where they save steps, else the diagonal metric",
   on_host({
     run <- function(f, d, ...) quiet_sample(f, numeric(d), chains = 2, seed = 1, ...)
     f <- cl_gradient(function(x) -0.5 * sum(x * (precision %*% x)))
-    fit <- run(f, d, warmup = 400, iter = 1000, metric = "auto")
+    fit <- run(f, d, warmup = 400, iter = 1000) # the default
     expect_moments(fit, numeric(d), sqrt(diag(covariance)), width = 5)
     ranks <- vapply(fit$inverse_metric, function(m) length(m$values), 0L)
     expect_true(all(ranks >= 1L))
-    diagonal <- run(f, d, warmup = 400, iter = 50)
+    diagonal <- run(f, d, warmup = 400, iter = 50, metric = "diag")
     expect_gt(mean(diagonal$diagnostics$leapfrogs), 1.5 * mean(fit$diagnostics$leapfrogs))
-    expect_output(print(fit), "(NUTS, auto metric of rank", fixed = TRUE)
+    expect_output(print(fit), "(NUTS, low-rank metric of rank", fixed = TRUE)
     again <- run(f, d, warmup = 0, iter = 20, metric = "auto", inverse_metric =
                    fit$inverse_metric[[1]], step_size = 0.3)
     expect_equal(again$inverse_metric[[1]], fit$inverse_metric[[1]], tolerance = 1e-12)
@@ -107,6 +107,11 @@ test_that("auto has directions where they save steps, else the diagonal metric",
     heavy <- cl_gradient(function(x) -2 * sum(log1p(x^2 / (1:6)^2)))
     fit <- run(heavy, 6, warmup = 400, iter = 20, metric = "auto")
     expect_identical(lengths(lapply(fit$inverse_metric, `[[`, "values")), c(0L, 0L))
+    expect_output(print(fit), "(NUTS)", fixed = TRUE)
+    diagonal <- run(heavy, 6, warmup = 400, iter = 20, metric = "diag")
+    expect_identical(fit$draws, diagonal$draws) # in each window
+    many <- cl_gradient(function(x) -0.5 * sum(x^2))
+    expect_true(is.matrix(run(many, 5001, warmup = 20, iter = 1)$inverse_metric))
   })
 })
 
@@ -181,7 +186,7 @@ test_that("arguments that do not fit are refused", {
   for (wrong in list(matrix(1, 2, 2), diag(3), matrix(1:4, 2), diag(c(1, NA)))) {
     refused("inverse_metric", metric = "dense", inverse_metric = wrong)
   }
-  refused("rank", rank = 3)
+  refused("rank", metric = "diag", rank = 3)
   refused("rank", metric = "low-rank", rank = 0)
   refused("inverse_metric", metric = "low-rank", inverse_metric = diag(2))
   right <- list(diagonal = c(1, 2), values = 3, vectors = matrix(c(0.6, 0.8)))

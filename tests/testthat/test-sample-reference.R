@@ -2,9 +2,10 @@
 
 skip_on_cran() # long; run by ./dev check
 
-expect_reference <- function(...) {
-  fit <- quiet_sample(..., seed = 5, refresh = 0)
-  reference <- suppressWarnings(sample_in_r(..., seed = 5), classes = "statcl_warning")
+expect_reference <- function(..., metric = "diag") {
+  fit <- quiet_sample(..., metric = metric, seed = 5, refresh = 0)
+  reference <- suppressWarnings(sample_in_r(..., metric = metric, seed = 5),
+                                classes = "statcl_warning")
   same <- c("draws", "diagnostics", "step_size", "inverse_metric", "evaluations", "rejections",
             "failures", "complete")
   expect_identical(fit[same], reference[same])

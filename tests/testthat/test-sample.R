@@ -170,7 +170,7 @@ test_that("moments of a normal distribution are correct, with NUTS, HMC, and eac
   sd <- sqrt(diag(covariance))
   for (method in c("nuts", "hmc")) {
     fit <- cl_sample(density, mean, chains = 4, warmup = 400, iter = 800, seed = 11,
-                     method = method, jitter = 0.5, leapfrogs = 7)
+                     method = method, jitter = 0.5, leapfrogs = 7, metric = "diag")
     expect_moments(fit, mean, sd)
     between <- cor(as.matrix(fit))[1, 2]
     expect_equal(between, 0.9, tolerance = 0.03)
@@ -234,7 +234,8 @@ test_that("the step size reaches the target acceptance", {
 test_that("the metric finds scales that differ by 1e6", {
   sd <- 10^seq(-1.5, 4.5)
   density <- function(x) with_slope(-sum((x / sd)^2) / 2, -x / sd^2)
-  fit <- cl_sample(density, numeric(7), chains = 2, warmup = 500, iter = 300, seed = 4)
+  fit <- cl_sample(density, numeric(7), chains = 2, warmup = 500, iter = 300, seed = 4,
+                   metric = "diag")
   expect_lt(max(abs(log10(fit$inverse_metric) - 2 * log10(sd))), 0.2)
   expect_moments(fit, numeric(7), sd)
   expect_lt(mean(fit$diagnostics$leapfrogs), 16)
@@ -250,7 +251,7 @@ test_that("a short warm-up finds a usable step size", {
 
 test_that("without a warm-up step size and metric stay as given", {
   fit <- cl_sample(standard_normal, c(0, 0), chains = 1, warmup = 0, iter = 20, step_size = 0.37,
-                   inverse_metric = c(1, 2), seed = 1)
+                   inverse_metric = c(1, 2), metric = "diag", seed = 1)
   expect_true(all(fit$diagnostics$step_size == 0.37))
   expect_equal(fit$inverse_metric[, 1], c(1, 2))
   fit <- cl_sample(standard_normal, c(0, 0), chains = 1, warmup = 0, iter = 20, seed = 1)
