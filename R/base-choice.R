@@ -164,12 +164,13 @@ build_time <- function(cost) {
 times_key <- function(op, size, where) paste(where, op, round(2 * log2(size)))
 
 # Thresholds may be wrong for this machine: the shortest times of calls of about this size on each
-# engine decide, once calls on the device have lost a tenth of a second. The first are often slow.
+# engine decide, once calls on the device have lost a tenth of a second. The first three do not
+# count: drivers prepare much in them.
 is_slower <- function(op, size, where) {
   host <- session$times[[times_key(op, size, -1L)]]
   device <- session$times[[times_key(op, size, where)]]
   !is.null(host) && !is.null(device) && device[["least"]] > 1.1 * host[["least"]] &&
-    device[["all"]] - device[["calls"]] * host[["least"]] > 0.1
+    device[["all"]] - (device[["calls"]] - 3) * host[["least"]] > 0.1
 }
 
 # The value of `run(where)`, whose time is noted.
@@ -179,9 +180,10 @@ timed <- function(op, size, run, where) {
   seconds <- as.numeric(Sys.time()) - start
   key <- times_key(op, size, where)
   known <- session$times[[key]]
-  if (is.null(known)) known <- c(least = Inf, all = 0, calls = 0)
-  session$times[[key]] <- c(least = min(known[["least"]], seconds),
-                            all = known[["all"]] + seconds, calls = known[["calls"]] + 1)
+  if (is.null(known)) known <- c(least = Inf, calls = 0, all = 0) # of the calls after the third
+  calls <- known[["calls"]] + 1
+  session$times[[key]] <- c(least = min(known[["least"]], seconds), calls = calls,
+                            all = known[["all"]] + if (calls > 3) seconds else 0)
   list(value = value, seconds = seconds)
 }
 

@@ -80,7 +80,7 @@ static const struct {
     {"a / b", "a * (1.0 / b)", "division (relative error"},
     {"a / b", "(real)((float)a / (float)b)", "division"},
     {"sqrt(a)", "a * (1.0 / sqrt(a))", "square roots"},
-    {"fma(a, b, c)", "as_double(as_ulong(a * b)) + c", "fma()"},
+    {"fma(a, b, c)", "fma(a, b, 0.0) + c", "fma()"},
     {"a * b + c", "as_double(as_ulong(a * b) & ~1ul) + c", "a * b + c"},
     {"(a - (a + b)) + b", "(a - a) + (b - b)", "the order of sums"},
     {"exp(a)", "exp(a) * (1.0 + 0x1p-49)", "exp()"},

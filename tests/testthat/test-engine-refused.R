@@ -3,7 +3,8 @@
 
 in_refusing_session <- function(...) {
   require_device()
-  in_new_session(c("own <- asNamespace('statcl')", "session <- own$session",
+  in_new_session(c("Sys.unsetenv('STATCL_DEVICE')", "own <- asNamespace('statcl')",
+                   "session <- own$session",
                    "fault <- function(code) tryCatch(code, error = identity)",
                    sprintf("id <- '%s'; where <- %dL", test_device_id(), test_device()), ...),
                  env = "STATCL_TRIAL_FAULT=device:divide,device:atomics")
