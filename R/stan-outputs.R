@@ -2,21 +2,31 @@
 # numbers. It comes first, so that it can be compiled and computed for many draws together
 # (R/stan-together.R).
 
-# list(known, drawn, declared): the statements of both parts, and declarations of the first. A
+# list(known, drawn, declared): the statements of both parts, those of the second as a list for
+# transformed parameters and one for generated quantities, and the declarations of the first that
+# the second part or a draw needs. `open`: whether statements of blocks { } are taken one by one. A
 # statement is in the second part if it draws numbers or has another effect, if it reads what such a
 # statement wrote, or writes what one used; and if it is one of the generated quantities that decide
 # by values: those are not compiled.
-stan_output_parts <- function(program) {
+stan_output_parts <- function(program, open = TRUE) {
+  outputs <- vapply(stan_outputs(program), `[[`, "", "name")
   statements <- c(program$transformed_parameters, program$generated_quantities)
+  generated <- rep(c(FALSE, TRUE), lengths(program[c("transformed_parameters",
+                                                     "generated_quantities")]))
+  if (open) {
+    opened <- stan_opened(statements)
+    generated <- rep(generated, lengths(opened))
+    statements <- do.call(c, c(list(list()), opened))
+  }
+  names <- c(outputs, vapply(stan_declared(statements), `[[`, "", "name"))
   acts <- vapply(statements, stan_acts, NA, stan_calling(program$functions, stan_acts))
   inside <- list(program$transformed_parameters, program$model) # these decide as recorded
   own <- Filter(function(f) !stan_any(inside, function(x) identical(x$name, f$name)),
                 program$functions)
   deciding <- stan_calling(own, stan_decides)
-  generated <- seq_along(statements) > length(program$transformed_parameters)
   acts <- acts | generated & vapply(statements, stan_decides, NA, deciding)
-  reads <- lapply(statements, stan_outputs_in)
-  writes <- lapply(statements, stan_written)
+  reads <- lapply(statements, stan_named, names)
+  writes <- lapply(statements, function(s) intersect(stan_written(s), names))
   repeat {
     wrote <- unique(unlist(writes[acts]))
     used <- character()
@@ -27,8 +37,25 @@ stan_output_parts <- function(program) {
     }
     if (setequal(wrote, unlist(writes[acts]))) break
   }
-  list(known = statements[!acts], drawn = statements[acts],
-       declared = stan_declared(statements[!acts]))
+  needed <- c(outputs, unlist(reads[acts]))
+  list(known = statements[!acts], drawn = list(statements[acts & !generated],
+                                               statements[acts & generated]),
+       declared = Filter(function(d) d$name %in% needed, stan_declared(statements[!acts])))
+}
+
+# Each statement as a list: those of a block, if no other scope has one of its names.
+stan_opened <- function(statements) {
+  scoped <- character()
+  stan_any(statements, function(x) {
+    if (x$kind == "decl") scoped <<- c(scoped, x$name)
+    if (x$kind %in% c("for", "foreach")) scoped <<- c(scoped, x$var)
+    FALSE
+  })
+  twice <- scoped[duplicated(scoped)]
+  lapply(statements, function(s) {
+    own <- vapply(stan_declared(s$body), `[[`, "", "name")
+    if (s$kind == "block" && !any(own %in% twice)) s$body else list(s)
+  })
 }
 
 # Whether a statement draws random numbers, prints or rejects. `acting`: functions that do.
@@ -67,19 +94,17 @@ stan_any <- function(x, test) {
     any(vapply(unname(x), stan_any, NA, test))
 }
 
-# The transformed parameters and generated quantities that a statement names.
-stan_outputs_in <- function(x) {
+# Which of these variables a statement names.
+stan_named <- function(x, names) {
   found <- character()
   stan_any(x, function(x) {
-    own <- x$kind == "var" && isTRUE(x$block %in% c("transformed_parameters",
-                                                    "generated_quantities"))
-    if (own) found <<- c(found, x$name)
+    if (x$kind == "var" && x$name %in% names) found <<- c(found, x$name)
     FALSE
   })
   unique(found)
 }
 
-# Those that it declares or assigns.
+# The variables that it declares or assigns.
 stan_written <- function(s) {
   found <- if (s$kind == "decl") s$name
   stan_any(s, function(x) {

@@ -9,7 +9,14 @@ stan_few_draws <- 20L # for which nothing is compiled
 # gain, or if the statements cannot be compiled.
 stan_together <- function(state, u) {
   if (ncol(u) < stan_few_draws) return(NULL)
-  if (is.null(state$together)) state$together <- stan_compiled_outputs(state, u)
+  if (is.null(state$together)) {
+    failed <- function(e) FALSE
+    state$together <- FALSE
+    for (open in c(TRUE, FALSE)) if (isFALSE(state$together)) {
+      state$together <- tryCatch(stan_compiled_outputs(state, u, open), error = failed,
+                                 cl_stan_reject = failed)
+    }
+  }
   t <- state$together
   if (isFALSE(t)) return(NULL)
   values <- matrix(0, t$n, ncol(u))
@@ -23,9 +30,9 @@ stan_together <- function(state, u) {
 }
 
 # list(compiled, n: the number of values, rest), or FALSE.
-stan_compiled_outputs <- function(state, u) {
+stan_compiled_outputs <- function(state, u, open) {
   code <- state$model$code
-  split <- stan_output_parts(state$model$program)
+  split <- stan_output_parts(state$model$program, open)
   odd <- any(vapply(split$declared, function(d) d$type$base == "tuple" || has_complex(d$type), NA))
   slow <- c("for", "foreach", "while")
   gains <- stan_any(split$known, function(x) {
@@ -34,21 +41,18 @@ stan_compiled_outputs <- function(state, u) {
   sizes <- lapply(split$declared, stan_size, code$cx, state$home)
   n <- sum(vapply(sizes, prod, 0))
   if (odd || !gains || n == 0) return(FALSE)
-  failed <- function(e) FALSE
-  tryCatch({
-    names <- lapply(split$declared, function(d) as.name(d$name))
-    flat <- as.call(c(list(as.name("c")), lapply(names, function(x) call("as.vector", x))))
-    f <- stan_block_function(state, split$known, call("sum", call("*", quote(.w), flat)), TRUE)
-    g <- cl_gradient(f)
-    stan_quietly(g(.u = u[, 1L], .w = numeric(n)))
-    plain <- stan_block_function(state, split$known, stan_values_of(split$declared), FALSE)
-    checked <- unique(c(1L, ncol(u)))
-    points <- rbind(u[, checked, drop = FALSE], matrix(0, n, length(checked)))
-    found <- run_vectors(environment(g), points)[-seq_len(nrow(u) + 1L), , drop = FALSE]
-    wanted <- vapply(checked, function(j) as.double(unlist(plain(u[, j], NULL))), numeric(n))
-    if (!alike(found, wanted)) return(FALSE)
-    list(compiled = g, n = n, rest = stan_rest_function(state, split, sizes))
-  }, error = failed, cl_stan_reject = failed)
+  names <- lapply(split$declared, function(d) as.name(d$name))
+  flat <- as.call(c(list(as.name("c")), lapply(names, function(x) call("as.vector", x))))
+  f <- stan_block_function(state, split$known, call("sum", call("*", quote(.w), flat)), TRUE)
+  g <- cl_gradient(f)
+  stan_quietly(g(.u = u[, 1L], .w = numeric(n)))
+  plain <- stan_block_function(state, split$known, stan_values_of(split$declared), FALSE)
+  checked <- unique(c(1L, ncol(u)))
+  points <- rbind(u[, checked, drop = FALSE], matrix(0, n, length(checked)))
+  found <- run_vectors(environment(g), points)[-seq_len(nrow(u) + 1L), , drop = FALSE]
+  wanted <- vapply(checked, function(j) as.double(unlist(plain(u[, j], NULL))), numeric(n))
+  if (!alike(found, wanted)) return(FALSE)
+  list(compiled = g, n = n, rest = stan_rest_function(state, split, sizes))
 }
 
 # function(.u, .w) of statements, in either form, with the value of `result`.
@@ -64,17 +68,23 @@ stan_block_function <- function(state, statements, result, traced, first = list(
   as.function(c(alist(.u = , .w = ), stan_watched(stan_braces(body))), envir = place)
 }
 
-# The statements that are left, after those whose values are the numbers .w.
+# The statements that are left and the checks, after those whose values are the numbers .w.
 stan_rest_function <- function(state, split, sizes) {
-  last <- 0
+  end <- 0
   given <- Map(function(d, size) {
-    at <- last + seq_len(prod(size))
-    last <<- last + length(at)
+    at <- end + seq_len(prod(size))
+    end <<- end + length(at)
     part <- if (length(at) == 0L) quote(numeric()) else
-      call("[", quote(.w), call(":", at[1L], last))
+      call("[", quote(.w), call(":", at[1L], end))
     if (length(size) > 1L) part <- call("array", part, size)
     call("<-", as.name(d$name), part)
   }, split$declared, sizes)
   declared <- c(lapply(state$parameters, `[[`, "d"), stan_outputs(state$model$program))
-  stan_block_function(state, split$drawn, stan_values_of(declared), FALSE, given)
+  program <- state$model$program
+  cx <- state$model$code$cx
+  first <- c(given, stan_statements(split$drawn[[1L]], cx),
+             stan_constraint_checks(program$transformed_parameters, cx))
+  last <- stan_braces(c(stan_constraint_checks(program$generated_quantities, cx),
+                        list(stan_values_of(declared))))
+  stan_block_function(state, split$drawn[[2L]], last, FALSE, first)
 }

@@ -84,6 +84,36 @@ test_that("what is not compiled is computed by R", {
     generated quantities { vector[2] r; for (i in 1:2) r[i] = sqrt(a * i); }")
 })
 
+test_that("blocks are opened, unless their names are used elsewhere", {
+  code <- "functions { vector f(real t, vector y, real k) { return -k * y; } }
+    parameters { real<lower=0> k; }
+    model { k ~ exponential(1); }
+    generated quantities { vector[2] a; vector[2] rep;
+      { array[2] vector[1] y = ode_rk45(f, [1]', 0, {0.5, 1.0}, k); real s = 0;
+        for (n in 1:2) s += y[n, 1];
+        for (n in 1:2) rep[n] = normal_rng(y[n, 1] + s, 1e-9);
+      }
+      { real %s = k; for (n in 1:2) a[n] = %s * n; } }"
+  for (name in c("z", "y", "n")) {
+    if (name == "n") code <- gsub("n in 1:2) a[n]", "i in 1:2) a[i]", code, fixed = TRUE)
+    values <- expect_both_ways(gsub("%s", name, gsub("* n; }", if (name == "n") "* i; }" else
+      "* n; }", code, fixed = TRUE), fixed = TRUE))
+    sum <- exp(-values["k", ] / 2) + exp(-values["k", ])
+    expect_equal(values["rep[2]", ], sum + exp(-values["k", ]), tolerance = 1e-6)
+    expect_equal(values["a[2]", ], 2 * values["k", ])
+  }
+})
+
+test_that("draws whose values violate their constraints are rejected", {
+  values <- both_ways("parameters { real a; }
+    transformed parameters { vector<upper=1>[2] b; for (i in 1:2) b[i] = a * i; }
+    model { a ~ normal(0, 1); }
+    generated quantities { real r = normal_rng(0, 1); array[2] real<lower=-1> c;
+      for (i in 1:2) c[i] = a + i / 2.0; }")
+  expect_equal(values$together$values, values$plain)
+  expect_identical(is.nan(values$plain["c[1]", ]), abs(values$plain["a", ] + 0.5) > 1)
+})
+
 test_that("a differential equation is solved by the compiled function", {
   values <- expect_both_ways("functions { vector f(real t, vector y, real k) { return -k * y; } }
     parameters { real<lower=0> k; }
