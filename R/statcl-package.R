@@ -38,7 +38,8 @@
 #' - [cl_densities]: densities that such a function can use
 #' - [cl_stan()]: Stan programs as they are, with their data, as such densities
 #' - [cl_brm()]: multilevel models by the formulas of brms
-#' - [cl_tmb()], [cl_sdreport()]: objectives written for RTMB, standard errors
+#' - [cl_tmb()], [cl_sdreport()], [cl_one_step()]: objectives written for RTMB, standard errors,
+#'   simulated data and residuals
 #' - [cl_log_sum_exp()], [cl_softmax()]: sums of exponentials
 #'
 #' @section Sampling and optimisation:

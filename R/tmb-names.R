@@ -12,12 +12,20 @@ tmb_masks <- function(notes) {
       invisible(x)
     }
   }
-  list(getAll = tmb_get_all, OBS = function(x) x, REPORT = note("report"),
+  observe <- function(x) {
+    name <- deparse1(substitute(x))
+    notes$observed[[name]] <- x
+    if (is.null(notes$drawn)) return(x)
+    if (is.null(notes$drawn[[name]])) notes$drawn[[name]] <- draw_of(x)
+    notes$drawn[[name]]
+  }
+  list(getAll = tmb_get_all, OBS = observe, REPORT = note("report"),
        ADREPORT = note("adreport"), AD = function(x, force = FALSE) x, `%~%` = tmb_distributed,
        ADoverload = tmb_overload, dmvnorm = tmb_dmvnorm, dautoreg = tmb_dautoreg,
        dgmrf = tmb_dgmrf, dnbinom2 = tmb_dnbinom2, dnbinom_robust = tmb_dnbinom_robust,
        dbinom_robust = tmb_dbinom_robust, dlgamma = tmb_dlgamma,
        logspace_add = function(logx, logy) tmb_logspace_add(logx, logy),
+       unstructured = tmb_unstructured,
        logspace_sub = function(logx, logy) logx + log1m_exp(logy - logx))
 }
 
@@ -104,12 +112,24 @@ tmb_log_scale <- function(x, scale) {
   if (length(scale) == 1L) n * log(scale) else sum(log(scale))
 }
 
-# A stationary autoregression with variance 1. The coefficients of lower orders are those of the
-# regressions on fewer predecessors (the Durbin-Levinson recursion, backwards).
-tmb_dautoreg <- function(x, mu = 0, phi, log = FALSE, scale = 1) {
-  n <- length(x)
+# A correlation matrix of order k by the elements below the diagonal of a factor with a unit
+# diagonal.
+tmb_unstructured <- function(k) {
+  below <- lower.tri(diag(k))
+  list(parms = function() numeric(sum(below)), corr = function(x) {
+    if (length(x) != sum(below)) {
+      trace_stop(sprintf("corr() takes %d parameters, not %d", sum(below), length(x)))
+    }
+    if (!is_traced(x)) return(stats::cov2cor(tcrossprod(replace(diag(k), below, x))))
+    root <- traced_assign(diag(k), `[<-`, x, below)
+    traced_cov2cor(traced_product(root, root, 2L))
+  })
+}
+
+# The coefficients of an autoregression and of the regressions on fewer predecessors (the
+# Durbin-Levinson recursion, backwards).
+autoreg_lower <- function(phi) {
   order <- length(phi)
-  d <- (x - mu) / scale
   lower <- vector("list", order)
   if (order > 0L) lower[[order]] <- phi
   for (j in rev(seq_len(order - 1L))) {
@@ -117,6 +137,15 @@ tmb_dautoreg <- function(x, mu = 0, phi, log = FALSE, scale = 1) {
     partial <- up[j + 1L]
     lower[[j]] <- (up[seq_len(j)] + partial * up[j:1]) / (1 - partial^2)
   }
+  lower
+}
+
+# A stationary autoregression with variance 1.
+tmb_dautoreg <- function(x, mu = 0, phi, log = FALSE, scale = 1) {
+  n <- length(x)
+  order <- length(phi)
+  d <- (x - mu) / scale
+  lower <- autoreg_lower(phi)
   variance <- 1
   value <- density_normal(d[1L], variance)
   for (j in seq_len(min(order, n - 1L))) {

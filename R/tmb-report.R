@@ -5,13 +5,17 @@
 #'   computed.
 #' @param joint Whether the result has the element `jointPrecision`, the inverse of the covariance
 #'   matrix of parameters and random effects together: sparse if the package Matrix is installed.
+#' @param bias.correct Whether the result has the element `unbiased`, a list with the `value` of the
+#'   `ADREPORT()`ed quantities as expectations over the random effects, not at their mode (Thorson
+#'   and Kristensen 2016, Fisheries Research 175).
 #' @export
-cl_sdreport <- function(obj, par = NULL, quantities = TRUE, joint = FALSE) {
+cl_sdreport <- function(obj, par = NULL, quantities = TRUE, joint = FALSE, bias.correct = FALSE) {
   if (!inherits(obj, "cl_tmb")) {
     abort_argument("obj", sprintf("'obj' must be a value of cl_tmb(), not %s", describe(obj)))
   }
   check_flag(quantities, "quantities")
   check_flag(joint, "joint")
+  check_flag(bias.correct, "bias.correct")
   o <- environment(obj$fn)$o
   theta <- if (is.null(par)) as.double(o$best_par) else check_tmb_point(o, par, "par")
   if (length(o$random) > 0L) require_mode(o, theta, "par")
@@ -23,6 +27,7 @@ cl_sdreport <- function(obj, par = NULL, quantities = TRUE, joint = FALSE) {
     statcl_warning("hessian", "the Hessian is not positive definite: standard errors are NaN")
   }
   if (quantities) result <- c(result, tmb_quantities(o, theta, unname(cov)))
+  if (bias.correct) result$unbiased <- list(value = tmb_unbiased(o, theta))
   if (joint) result$jointPrecision <- joint_precision(o, theta, unname(cov))
   structure(result, class = "cl_sdreport", form = list(
     layout = o$layout, active = o$point$values, fixed = o$fixed, random = o$random,
@@ -75,6 +80,59 @@ tmb_quantities <- function(o, theta, cov) {
   c(result, list(par.random = stats::setNames(z[o$random], o$names[o$random]),
                  diag.cov.random = effects_variances(o, mode$step$factor) +
               rowSums((moves %*% cov) * moves)))
+}
+
+# The derivative by e, at 0, of Laplace's approximation of exp(-f + e q), for each quantity q:
+# q + tr(H^-1 q'') / 2 - a' q' / 2, where a is H^-1 times the gradient of log(det(H)).
+tmb_unbiased <- function(o, theta) {
+  z <- replace(o$start, o$fixed, theta)
+  mode <- if (length(o$random) > 0L) require_mode(o, theta, "par")
+  if (!is.null(mode)) z <- mode$z
+  reported <- tmb_reported(o, z)$adreport
+  value <- stats::setNames(as.double(unlist(reported, use.names = FALSE)),
+                           rep(names(reported), lengths(reported)))
+  if (is.null(mode) || length(value) == 0L) return(value)
+  factor <- mode$step$factor
+  a <- effects_solve(o, factor, effects_third(o, mode)[o$random])
+  slopes <- tmb_jacobian(o, z, length(value))[, o$random, drop = FALSE]
+  value + 0.5 * (tmb_traces(o, z, length(value), factor) - drop(slopes %*% a))
+}
+
+# tr(H^-1 q'') for each quantity q.
+tmb_traces <- function(o, z, n, factor) {
+  state <- environment(o$weighted)
+  chosen <- c(seq_along(z) %in% o$random, logical(n))
+  second <- if (!is.null(state$program)) sparse_program(-1L, state$known[[1L]], chosen)
+  if (is.null(second)) {
+    if (is.null(state$program)) return(numeric(n))
+    abort_argument("bias.correct", paste("'bias.correct = TRUE' needs quantities with sparse",
+                                         "second derivatives, see ?cl_hessian"))
+  }
+  inverse <- inverse_elements(o, factor, second$row, second$column)
+  twice <- ifelse(second$row == second$column, 1, 2)
+  vapply(seq_len(n), function(k) {
+    x <- c(z, replace(numeric(n), k, 1))
+    sum(twice * inverse * .Call(r_sparse_run, second$program, x))
+  }, 0)
+}
+
+# Elements of H^-1: rows and columns from 0 on.
+inverse_elements <- function(o, factor, row, column) {
+  s <- factor$of
+  if (is.environment(s)) {
+    q <- length(o$random)
+    at <- match(row + column * as.double(q), s$row + s$column * as.double(q))
+    if (!anyNA(at)) return(.Call(r_sparse_inverse, current_factor(factor))[at])
+  }
+  result <- numeric(length(row))
+  for (some in split(unique(column), ceiling(seq_along(unique(column)) / 256))) {
+    unit <- matrix(0, length(o$random), length(some))
+    unit[cbind(some + 1L, seq_along(some))] <- 1
+    solved <- effects_solve(o, factor, unit)
+    mine <- column %in% some
+    result[mine] <- solved[cbind(row[mine] + 1L, match(column[mine], some))]
+  }
+  result
 }
 
 # With H the Hessian of the random effects and C its columns by theta:

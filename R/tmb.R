@@ -8,11 +8,11 @@
 #' of RTMB. RTMB need not be installed. The objective is recorded and compiled by [cl_gradient()].
 #'
 #' In the objective these names have RTMB's meaning, without being attached: `getAll()`, `OBS()`
-#' (which returns its argument), `REPORT()`, `ADREPORT()`, `AD()`, `ADoverload()` (which is not
+#' (see [cl_one_step()]), `REPORT()`, `ADREPORT()`, `AD()`, `ADoverload()` (which is not
 #' needed), `x %~% dnorm(mu, sd)`, `dmvnorm(x, mu, Sigma)`, `dgmrf()` (its precision may be sparse,
 #' as `kappa^4 * M0 + 2 * kappa^2 * M1 + M2`), `dautoreg()`, `dbinom_robust()`, `dnbinom2()`,
-#' `dnbinom_robust()`, `dlgamma()`, `logspace_add()` and `logspace_sub()`. For
-#' everything else see [cl_gradient()].
+#' `dnbinom_robust()`, `dlgamma()`, `unstructured()`, `logspace_add()` and
+#' `logspace_sub()`. For everything else see [cl_gradient()].
 #'
 #' @section Random effects:
 #' The parameters named in `random` are integrated out by Laplace's approximation: an inner Newton
@@ -46,6 +46,7 @@
 #'       and the Hessian}
 #'     \item{report}{a function of such a vector, or of one with random effects too; a list of
 #'       the quantities given to `REPORT()`. By default at the last parameters used.}
+#'     \item{simulate}{a function of such a vector: as [simulate()][cl_one_step]}
 #'     \item{log_density}{the negative of the objective, a [cl_gradient()] of all parameters by
 #'       name, random effects included, for [cl_sample()]}
 #'     \item{start}{the starting values for [cl_sample()], a list}
@@ -55,8 +56,8 @@
 #'   }
 #'   `vcov()`: the inverse of the Hessian. `cl_sdreport()`: a list of class `"cl_sdreport"` with the
 #'   elements of RTMB's `sdreport()`: `par.fixed`, `cov.fixed`, `par.random`, `diag.cov.random`,
-#'   `value`, `sd`, `cov`, `gradient.fixed` and `pdHess`; standard errors of `ADREPORT()`ed
-#'   quantities are by the delta method. Its `summary()` is a matrix with the columns `Estimate` and
+#'   `value`, `sd`, `cov`, `gradient.fixed`, `pdHess` and `unbiased`; standard errors of
+#'   `ADREPORT()`ed quantities are by the delta method. Its `summary()` is a matrix with the columns `Estimate` and
 #'   `Std. Error`; `as.list()` gives either in the form of `parameters`, or of the `ADREPORT()`ed
 #'   quantities. The standard error of an element that `map` keeps is `NA`.
 #' @section Errors:
@@ -99,9 +100,14 @@ cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
     what <- if (length(unknown) > 0L) sprintf(" '%s'", unknown[1L]) else " without a name"
     abort_argument("...", sprintf("cl_tmb() has no argument%s", what))
   }
+  tmb_object(nll, parameters, map, random, tmb_masks)
+}
+
+# masks(notes): the replacements of names in the objective.
+tmb_object <- function(nll, parameters, map, random, masks) {
   layout <- tmb_layout(parameters, map)
   random <- check_random(random, layout)
-  o <- tmb_state(nll, layout, random)
+  o <- tmb_state(nll, layout, random, masks)
   tmb_compile(o)
   if (length(o$random) > 0L && is.null(tmb_sparse(o))) tmb_blocks(o)
   slope <- if (length(o$random) > 0L) laplace_slope else tmb_slope
@@ -112,6 +118,7 @@ cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
     gr = function(x = o$par) matrix(slope(o, check_tmb_point(o, x)), 1L),
     he = function(x = o$par) hessian(o, check_tmb_point(o, x)),
     report = function(x = o$last_z) tmb_reported(o, tmb_full_point(o, x))$report,
+    simulate = function(x = o$best_par) tmb_draw(o, check_tmb_point(o, x)),
     log_density = o$log_density, start = o$point$values, env = tmb_env(o)), class = "cl_tmb")
 }
 
@@ -168,8 +175,9 @@ check_random <- function(random, layout) {
   random
 }
 
-tmb_state <- function(nll, layout, random) {
+tmb_state <- function(nll, layout, random, masks) {
   o <- new.env(parent = emptyenv())
+  o$masks <- masks
   active <- lapply(layout$parts, `[[`, "active")
   active <- active[lengths(active) > 0L]
   if (length(active) == 0L) abort_argument("map", "'map' must leave some parameters free")
@@ -215,7 +223,7 @@ tmb_function <- function(o, finish, more = character()) {
   })
   if (length(more) > 0L) body(f)[[3L]][[3L]] <- as.name(more)
   environment(f) <- home
-  structure(f, masks = tmb_masks(notes))
+  structure(f, masks = o$masks(notes))
 }
 
 # The parameters in their form, from the active ones; `other` in place of elements that are not.
