@@ -212,6 +212,7 @@ marked_vector <- function(name, density, draw) {
 parameters_given <- function(name, density, given) {
   like <- if (exists(name, asNamespace("stats"))) get(name, asNamespace("stats")) else density
   call <- as.call(c(list(as.name(name), quote(x)), given))
-  matched <- lapply(as.list(match.call(like, call))[-1L], function(x) if (is_draw(x)) drawn(x) else x)
+  matched <- as.list(match.call(like, call))[-1L]
+  matched <- lapply(matched, function(x) if (is_draw(x)) drawn(x) else x)
   matched[setdiff(names(matched), c("x", "log", ""))]
 }

@@ -57,9 +57,9 @@
 #'   `vcov()`: the inverse of the Hessian. `cl_sdreport()`: a list of class `"cl_sdreport"` with the
 #'   elements of RTMB's `sdreport()`: `par.fixed`, `cov.fixed`, `par.random`, `diag.cov.random`,
 #'   `value`, `sd`, `cov`, `gradient.fixed`, `pdHess` and `unbiased`; standard errors of
-#'   `ADREPORT()`ed quantities are by the delta method. Its `summary()` is a matrix with the columns `Estimate` and
-#'   `Std. Error`; `as.list()` gives either in the form of `parameters`, or of the `ADREPORT()`ed
-#'   quantities. The standard error of an element that `map` keeps is `NA`.
+#'   `ADREPORT()`ed quantities are by the delta method. Its `summary()` is a matrix with the columns
+#'   `Estimate` and `Std. Error`; `as.list()` gives either in the form of `parameters`, or of the
+#'   `ADREPORT()`ed quantities. The standard error of an element that `map` keeps is `NA`.
 #' @section Errors:
 #' `statcl_error_argument` for arguments of the wrong type, for names or lengths that do not match,
 #' for more than 4,000 random effects in one dense block, and as for [cl_gradient()].
