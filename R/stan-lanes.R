@@ -53,7 +53,7 @@ lane_statements <- function(statements, lx) {
 lane_statement <- function(s, lx) {
   code <- switch(s$kind,
     block = return(lane_statements(s$body, lx)),
-    print = return(list()),
+    print = if (lx$cx$traced) return(list()) else no_lanes(), # in the order of the iterations
     decl = lane_declaration(s, lx),
     assign = lane_assignment(s, lx),
     target = list(lane_add(quote(.target), s$expr, lx)),

@@ -93,7 +93,7 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
       }
       if (exists(name, envir = place, inherits = FALSE)) next
       value <- get0(name, envir = environment(g), mode = "function")
-      if (is.primitive(value)) next
+      if (is.primitive(value) || is_hidden(value, name, g)) next
       if (is.null(value)) {
         functions <- get0(name, envir = environment(g))
         if (holds_functions(functions)) {
@@ -125,6 +125,20 @@ masks_with <- function(more) {
   masks[names(more)] <- more
   if (identical(more, tracing$element_masks)) tracing$merged <- list(more = more, masks = masks)
   masks
+}
+
+# Whether `name`, which `g` does not call, means data there: the function of that name is further
+# out.
+is_hidden <- function(value, name, g) {
+  if (is.null(value)) return(FALSE)
+  nearest <- base::tryCatch(get0(name, envir = environment(g)), error = function(e) value)
+  !is.function(nearest) && !is_called(name, body(g))
+}
+
+is_called <- function(name, e) {
+  is.call(e) && (identical(e[[1L]], as.name(name)) ||
+                   any(vapply(as.list(e), function(part) !missing(part) && is_called(name, part),
+                              NA)))
 }
 
 names_in <- function(f) {

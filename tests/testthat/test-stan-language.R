@@ -206,5 +206,6 @@ test_that("print() prints in transformed data, calls of the density and generate
   expect_output(b$unconstrained(log(2)), "a 2\nf 2", fixed = TRUE)
   drawn <- capture.output(fit <- suppressWarnings(cl_laplace(b, draws = 3, seed = 1)))
   expect_identical(drawn, rep("z", 3))
+  expect_output(cl_stan(code = "transformed data { for (i in 1:30) print(i, \"-\"); }")(), "30-")
   expect_silent(cl_stan(code = "parameters { real a; } generated quantities { print(a); }"))
 })

@@ -133,3 +133,12 @@ test_that("states and inputs of recursions have names, as in a loop", {
     expect_equal(as.vector(cl_gradient(prey)(0.5)), prey(0.5), tolerance = 1e-8)
   })
 })
+
+test_that("data that have the name of a function further out", {
+  d <- e <- function(x) 2 * x
+  make <- function() {
+    d <- matrix(1:4, 2)
+    function(a) sum(d[, 2]) * e(a)
+  }
+  expect_equal(as.vector(cl_gradient(make())(3)), 42)
+})
