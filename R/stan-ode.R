@@ -13,15 +13,21 @@ stan_higher_order <- c(
   solve_powell_tol = "st_solve_roots_tol", algebra_solver = "st_algebra_solver",
   algebra_solver_newton = "st_algebra_solver")
 
-# Steps between two times; a recorded solution keeps them all.
-st_most_steps <- c(plain = 100, stiff = 500)
+# Steps between two times, more where few times are asked for; a recorded solution keeps them all.
+st_most_steps <- function(times, stiff) max(if (stiff) 500 else 100, 2000 %/% length(times))
 
 # The states at the times after the first one: a row for each. Derivatives are those of the steps
 # that were made, so that differences agree with them only for small tolerances.
 st_solve <- function(f, y0, t0, times, rtol, atol, most, stiff = FALSE) {
   exact <- function(tolerance) min((if (stiff) 0.1 else 0.01) * tolerance, 1e-8)
-  states <- cl_ode(f, y0, c(t0, times), rtol = exact(rtol), atol = exact(atol),
-                   max_steps = min(most, st_most_steps[1L + stiff]), stiff = stiff)
+  most <- min(most, st_most_steps(times, stiff))
+  states <- tryCatch(cl_ode(f, y0, c(t0, times), rtol = exact(rtol), atol = exact(atol),
+                            max_steps = most, stiff = stiff),
+                     statcl_error_argument = function(e) {
+    if (!identical(e$argument, "max_steps")) stop(e)
+    stop(sprintf(paste("%.0f steps from one time to the next do not suffice: ask for the solution",
+                       "at times in between, too, if it is finite there"), most), call. = FALSE)
+  })
   n <- length(times)
   if (length(y0) == 1L) return(matrix(states[-1L], n, 1L))
   states[-1L, , drop = FALSE]

@@ -37,9 +37,11 @@
 #' iterations do not depend on each other are computed for all of them at once.
 #'
 #' Differential equations are solved by [cl_ode()], in `ode_bdf`, `integrate_ode_bdf` and their
-#' relatives by its method for stiff ones. Where a solver of equations finds no root, or
-#' `integrate_1d()` or an equation no value within its tolerance, the density is NaN and a generated
-#' quantity an error.
+#' relatives by its method for stiff ones, with the tolerances of the program or smaller ones. The
+#' number of steps from one time to the next is limited to 100 (stiff ones: 500; up to 2,000 where
+#' few times are asked for), or less if the program says so: where that does not suffice, ask for
+#' times in between. There, and where a solver of equations finds no root, or `integrate_1d()` or an
+#' equation no value within its tolerance, the density is NaN and a generated quantity an error.
 #'
 #' Tuples and complex numbers may be data, parameters and everything else. In `data`, a tuple is a
 #' list of its parts, and complex numbers are R's, or pairs along a last dimension. Draws have the

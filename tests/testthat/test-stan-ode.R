@@ -71,6 +71,16 @@ test_that("initial states and several arguments may be parameters", {
                             list(A = A), functions), "linear", 1e-6, 1e-7)
 })
 
+test_that("one time that is far away is reached", {
+  functions <- "functions {
+    vector wave(real t, vector y, real w) { return [y[2], -square(w) * y[1]]'; } }"
+  b <- cl_stan(code = paste(functions, "parameters { real w; } model {
+    target += ode_rk45(wave, [1, 0]', 0, {60.0}, w)[1, 1]; }"))()
+  found <- b(w = 1.1)
+  expect_equal(as.vector(found), cos(66), tolerance = 1e-5)
+  expect_equal(attr(found, "gradient")$w, -60 * sin(66), tolerance = 1e-5)
+})
+
 test_that("solutions that are not reached: the density is NaN, a quantity an error", {
   code <- "functions { vector grow(real t, vector y, real k) { return k * square(y); } }
            parameters { real k; }
