@@ -8,13 +8,15 @@
 # these but flags, by which tests choose values: real, positive, share (from 0 to 1), count and
 # trials and order (data), place, scale and spread (above 0, from 0 on), shape and power (from 0 on,
 # above 0), lower and upper. Without any, the function is not elementwise and has tests of its own.
-# `instead`: the argument for which another stands, by name of that. `note`: for the help page.
-density_row <- function(formula, ..., instead = NULL, note = "") {
-  list(formula = formula, kinds = c(...), instead = instead, note = note)
+# `instead`: the argument for which another stands, by name of that. `through`: arguments of which
+# the formula asks nothing. `note`: for the help page.
+density_row <- function(formula, ..., instead = NULL, through = NULL, note = "") {
+  list(formula = formula, kinds = c(...), instead = instead, through = through, note = note)
 }
 
 density_table <- list(
-  dnorm = density_row(dnorm_formula, x = "real", mean = "place", sd = "spread"),
+  dnorm = density_row(dnorm_formula, x = "real", mean = "place", sd = "spread",
+                      through = c("x", "mean")),
   pnorm = density_row(pnorm_formula, q = "real", mean = "place", sd = "spread"),
   qnorm = density_row(qnorm_formula, p = "share", mean = "place", sd = "scale",
                       note = "Wichura (1988)"),
@@ -39,7 +41,8 @@ density_table <- list(
                       note = "series, quadrature"),
   dt = density_row(dt_formula, x = "real", df = "shape", note = "Loader (2000)"),
   pt = density_row(pt_formula, q = "real", df = "scale", note = "as beta"),
-  dcauchy = density_row(dcauchy_formula, x = "real", location = "place", scale = "scale"),
+  dcauchy = density_row(dcauchy_formula, x = "real", location = "place", scale = "scale",
+                        through = c("x", "location")),
   pcauchy = density_row(pcauchy_formula, q = "real", location = "place", scale = "scale"),
   dlogis = density_row(dlogis_formula, x = "real", location = "place", scale = "scale"),
   plogis = density_row(plogis_formula, q = "real", location = "place", scale = "scale"),

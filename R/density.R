@@ -162,21 +162,23 @@ exponential_probability <- function(t, lower, log) {
 # they call R's own (or, for matrices of this package, its generic).
 density_functions <- function() {
   functions <- lapply(names(density_table), function(name) {
-    density_function(density_table[[name]]$formula, original_function(name))
+    density_function(name, density_table[[name]])
   })
   names(functions) <- names(density_table)
   functions
 }
 
-density_function <- function(formula, original) {
-  force(formula)
-  force(original)
+density_function <- function(name, row) {
+  formula <- row$formula
+  original <- original_function(name)
   function(...) {
+    again <- .Call(r_trace_again, tracing$tape, name, list(...))
+    if (!is.null(again)) return(again)
     if (!is.null(original) && !any_traced(...)) return(original(...))
     if (any_classed(...)) {
       return(do.call(formula, lapply(list(...), operand_numbers), quote = TRUE))
     }
-    result <- formula(...)
+    result <- recorded_density(..., .name = name, .row = row)
     for (k in rev(seq_len(...length()))) {
       labels <- labels_of(...elt(k))
       if (!is.null(labels)) result <- named(result, labels)

@@ -5,6 +5,8 @@
 
 # x[i]
 stan_item <- function(x, i) {
+  usual <- .Call(r_trace_element, tracing$tape, x, i, NULL)
+  if (!is.null(usual)) return(usual)
   if (is_traced(i)) refuse_index()
   n <- length(x)
   if (is.na(i) || i < 1 || i > n) stan_outside(substitute(x), i, n)
@@ -13,6 +15,8 @@ stan_item <- function(x, i) {
 
 # x[i, j]
 stan_at <- function(x, i, j) {
+  usual <- .Call(r_trace_element, tracing$tape, x, i, j)
+  if (!is.null(usual)) return(usual)
   d <- dim(x)
   if (is_traced(i) || is_traced(j)) refuse_index()
   if (is.na(i) || i < 1 || i > d[1L]) stan_outside(substitute(x), i, d[1L])
@@ -56,6 +60,8 @@ stan_positions <- function(dims, parts, name) {
 
 # x[i, j, ...]; `single`: which indices drop their dimension.
 stan_pick <- function(x, single, ...) {
+  usual <- .Call(r_trace_pick, tracing$tape, x, list(...), single)
+  if (!is.null(usual)) return(usual)
   dims <- if (is.null(dim(x))) length(x) else dim(x)
   found <- stan_positions(dims, list(...), substitute(x))
   shape <- found$counts[!single]
@@ -87,6 +93,8 @@ stan_elements <- function(x, at, shape = NULL) {
 
 # x with x[i, j, ...] = value.
 stan_put <- function(x, value, single, ...) {
+  usual <- .Call(r_trace_place, tracing$tape, x, list(...), single, value)
+  if (!is.null(usual)) return(usual)
   dims <- if (is.null(dim(x))) length(x) else dim(x)
   found <- stan_positions(dims, list(...), substitute(x))
   n <- length(found$at)
@@ -386,11 +394,15 @@ stan_lane_positions <- function(dims, parts, name) {
 }
 
 stan_lane_pick <- function(x, ...) {
+  usual <- .Call(r_trace_pick, tracing$tape, x, list(...), NULL)
+  if (!is.null(usual)) return(usual)
   dims <- if (is.null(dim(x))) length(x) else dim(x)
   stan_elements(x, stan_lane_positions(dims, list(...), substitute(x)))
 }
 
 stan_lane_put <- function(x, value, ...) {
+  usual <- .Call(r_trace_place, tracing$tape, x, list(...), NULL, value)
+  if (!is.null(usual)) return(usual)
   dims <- if (is.null(dim(x))) length(x) else dim(x)
   at <- stan_lane_positions(dims, list(...), substitute(x))
   if (length(value) == 1L && length(at) > 1L) value <- rep_value(value, length(at))

@@ -31,6 +31,7 @@ new_tape <- function(live = NULL) {
   lost <- list() # which elements of nodes data make NaN (R/trace-missing.R)
   named <- FALSE # whether names of parameters were asked for
   scans <- list() # the steps of cl_scan()
+  patterns <- new.env(parent = emptyenv()) # nodes of densities (R/density-again.R)
   gaps <- list() # inputs of a step with missing data: the node, and the one with numbers there
   parent <- NULL # of a step's tape: that of the function around it (R/trace-scan-body.R)
   argument <- "f" # the name of the function in messages
@@ -148,7 +149,8 @@ node_of <- function(x) {
   if (!identical(.subset2(x, "tape"), tracing$tape)) x <- trace_operand(x)
   id <- .subset2(x, "id")
   if (id == 0L) {
-    id <- join_nodes(x$from, x$index)
+    id <- .Call(r_trace_join, tracing$tape, x)
+    if (is.null(id)) id <- join_nodes(x$from, x$index)
     assign("id", id, envir = x)
   }
   id
@@ -364,6 +366,9 @@ traced_summary <- function(name, values, na.rm = FALSE) {
            else Reduce(function(a, b) traced_binary(op, a, b), values))
   }
   mine <- vapply(values, is_traced, NA)
+  if (length(values) == 1L && isFALSE(na.rm) && values[[1L]]$n > 1L && !tracing$tape$elements) {
+    return(record("reduce", name, node_of(values[[1L]]), c(values[[1L]]$n, 1, 0), 1L))
+  }
   rest <- if (!all(mine)) do.call(name, c(values[!mine], list(na.rm = na.rm)), quote = TRUE)
   op <- c(sum = "add", prod = "mul", min = "pmin", max = "pmax")[[name]]
   none <- c(sum = 0, prod = 1, min = Inf, max = -Inf)[[name]]

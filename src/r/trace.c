@@ -9,169 +9,19 @@
 #include <math.h>
 #include <string.h>
 
-
 #include "r/entries.h"
 #include "r/glue.h"
-
-/* A traced value, or a number. */
-typedef struct {
-  int id, n;   /* id 0: assembled from `from` and `index` */
-  bool number; /* then: */
-  double value;
-  SEXP dim, from, index;
-} operand;
-
-typedef struct {
-  SEXP env, nodes, size;
-  int count;
-} tape;
-
-/* The value of a variable of an environment; NULL if there is none. */
-static SEXP get(SEXP env, const char *name) {
-  return R_getVarEx(Rf_install(name), env, FALSE, R_NilValue);
-}
-
-/* A tape with a variable `watched` has all nodes added by R's functions (stop_at_node()). */
-static bool read_tape(SEXP env, int more, tape *t) {
-  if (TYPEOF(env) != ENVSXP || get(env, "watched") != R_NilValue) return false;
-  *t = (tape){env, get(env, "nodes"), get(env, "size"), 0};
-  SEXP count = get(env, "count");
-  if (TYPEOF(t->nodes) != VECSXP || TYPEOF(t->size) != INTSXP || TYPEOF(count) != INTSXP) {
-    return false;
-  }
-  t->count = INTEGER_RO(count)[0];
-  return !MAYBE_SHARED(t->nodes) && !MAYBE_SHARED(t->size) && t->count + more <= XLENGTH(t->size) &&
-         XLENGTH(t->size) <= XLENGTH(t->nodes);
-}
-
-static bool is_scalar(SEXP x) {
-  return (TYPEOF(x) == REALSXP || TYPEOF(x) == INTSXP) && XLENGTH(x) == 1 && !ANY_ATTRIB(x);
-}
-
-static bool read_traced(SEXP x, const tape *t, operand *o) {
-  if (TYPEOF(x) != ENVSXP || !Rf_inherits(x, "cl_traced") || get(x, "tape") != t->env) return false;
-  SEXP id = get(x, "id"), n = get(x, "n");
-  if (TYPEOF(id) != INTSXP || TYPEOF(n) != INTSXP) return false;
-  if (get(x, "names") != R_NilValue || get(x, "times") != R_NilValue) return false;
-  *o = (operand){INTEGER_RO(id)[0], INTEGER_RO(n)[0], false,          0.0,
-                 get(x, "dim"),     get(x, "from"),   get(x, "index")};
-  const bool assembled = TYPEOF(o->from) == INTSXP && TYPEOF(o->index) == INTSXP &&
-                         XLENGTH(o->from) == o->n && XLENGTH(o->index) == o->n;
-  return o->n > 0 && (assembled || (o->from == R_NilValue && o->id > 0 && o->id <= t->count));
-}
-
-/* A value with a node, or a number. */
-static bool read_plain(SEXP x, const tape *t, operand *o) {
-  if (is_scalar(x) || (TYPEOF(x) == LGLSXP && XLENGTH(x) == 1 && !ANY_ATTRIB(x))) {
-    *o = (operand){0, 1, true, Rf_asReal(x), R_NilValue, R_NilValue, R_NilValue};
-    return true;
-  }
-  return read_traced(x, t, o) && o->id > 0 && o->dim == R_NilValue;
-}
-
-/* ---- nodes ---------------------------------------------------------------------------------- */
-
-/* Keeps a value for the session, in `*to` once that is certain. */
-static void keep(SEXP *to, SEXP x) {
-  PROTECT(x);
-  R_PreserveObject(x);
-  MARK_NOT_MUTABLE(x);
-  UNPROTECT(1);
-  *to = x;
-}
-
-static void set(SEXP env, const char *name, SEXP value) {
-  PROTECT(value);
-  Rf_defineVar(Rf_install(name), value, env);
-  UNPROTECT(1);
-}
-
-/* A name as a character vector; those of operations are few. */
-static SEXP text(const char *name) {
-  static SEXP known[128];
-  static int count;
-  for (int k = 0; k < count; k++) {
-    if (strcmp(CHAR(STRING_ELT(known[k], 0)), name) == 0) return known[k];
-  }
-  SEXP x = Rf_mkString(name);
-  if (count == 128) return x;
-  keep(&known[count], x);
-  return known[count++];
-}
-
-/* Counts a node. */
-static void count_node(tape *t) {
-  SEXP count = get(t->env, "count");
-  t->count++;
-  if (MAYBE_SHARED(count)) {
-    set(t->env, "count", Rf_ScalarInteger(t->count));
-  } else {
-    INTEGER(count)[0] = t->count;
-  }
-}
-
-static int add_node(tape *t, const char *kind, const char *op, SEXP args, SEXP at, double number,
-                    int n) {
-  static SEXP zero, none;
-  PROTECT(args);
-  PROTECT(at);
-  if (zero == NULL) keep(&zero, Rf_ScalarReal(0.0));
-  if (none == NULL) keep(&none, Rf_allocVector(REALSXP, 0));
-  SEXP node = PROTECT(Rf_allocVector(VECSXP, 5));
-  SET_VECTOR_ELT(node, 0, text(kind));
-  SET_VECTOR_ELT(node, 1, text(op));
-  SET_VECTOR_ELT(node, 2, args);
-  SET_VECTOR_ELT(node, 3, at == R_NilValue ? none : at);
-  SET_VECTOR_ELT(node, 4, number == 0.0 && !signbit(number) ? zero : Rf_ScalarReal(number));
-  SET_VECTOR_ELT(t->nodes, t->count, node);
-  INTEGER(t->size)[t->count] = n;
-  count_node(t);
-  UNPROTECT(3);
-  return t->count;
-}
-
-static int node_of(tape *t, const operand *o) {
-  if (!o->number) return o->id;
-  return add_node(t, "number", "", Rf_allocVector(INTSXP, 0), R_NilValue, o->value, 1);
-}
-
-static SEXP new_traced(const tape *t, int id, int n) {
-  static SEXP class, one;
-  if (one == NULL) keep(&one, Rf_ScalarInteger(1));
-  if (class == NULL) {
-    SEXP names = PROTECT(Rf_allocVector(STRSXP, 2));
-    SET_STRING_ELT(names, 0, Rf_mkChar("cl_traced"));
-    SET_STRING_ELT(names, 1, Rf_mkChar("numeric"));
-    keep(&class, names);
-    UNPROTECT(1);
-  }
-#if R_VERSION >= R_Version(4, 1, 0)
-  SEXP x = PROTECT(R_NewEnv(R_EmptyEnv, 0, 0));
-#else
-  SEXP call = PROTECT(Rf_lang1(Rf_install("new.env")));
-  SEXP x = PROTECT(Rf_eval(call, R_BaseEnv));
-#endif
-  set(x, "tape", t->env);
-  set(x, "n", n == 1 ? one : Rf_ScalarInteger(n));
-  set(x, "id", Rf_ScalarInteger(id));
-  Rf_setAttrib(x, R_ClassSymbol, class);
-#if R_VERSION >= R_Version(4, 1, 0)
-  UNPROTECT(1);
-#else
-  UNPROTECT(2);
-#endif
-  return x;
-}
-
-static SEXP apply(tape *t, const char *op, int count, const int *arg, int n) {
-  SEXP args = PROTECT(Rf_allocVector(INTSXP, count));
-  memcpy(INTEGER(args), arg, (size_t)count * sizeof *arg);
-  const int id = add_node(t, "apply", op, args, R_NilValue, 0.0, n);
-  UNPROTECT(1);
-  return new_traced(t, id, n);
-}
+#include "r/tape.h"
 
 /* ---- operations ----------------------------------------------------------------------------- */
+
+static SEXP apply(r_tape *t, const char *op, int count, const int *arg, int n) {
+  SEXP args = PROTECT(Rf_allocVector(INTSXP, count));
+  memcpy(INTEGER(args), arg, (size_t)count * sizeof *arg);
+  const int id = r_tape_add(t, "apply", op, args, R_NilValue, 0.0, n);
+  UNPROTECT(1);
+  return r_tape_value(t, id, n);
+}
 
 /* Comparisons have plain results if the values of the parameters are known. */
 static const char *operator_name(SEXP env, const char *sign) {
@@ -182,16 +32,25 @@ static const char *operator_name(SEXP env, const char *sign) {
   enum { ARITHMETIC = 5, OPERATORS = sizeof names / sizeof *names };
   for (int k = 0; k < OPERATORS; k++) {
     if (strcmp(sign, names[k][0]) != 0) continue;
-    return k < ARITHMETIC || get(env, "live") == R_NilValue ? names[k][1] : NULL;
+    return k < ARITHMETIC || r_tape_get(env, "live") == R_NilValue ? names[k][1] : NULL;
   }
   return NULL;
 }
 
+/* As r_tape_operand(), of an assembled value too, for which it makes the node. */
+static bool read_joined(SEXP x, r_tape *t, r_traced *o) {
+  if (r_tape_operand(x, t, o)) return true;
+  if (!r_tape_traced(x, t, o) || o->id > 0 || o->dim != R_NilValue) return false;
+  o->id = r_tape_join(t, o);
+  if (o->id > 0) r_tape_set(x, "id", Rf_ScalarInteger(o->id));
+  return o->id > 0;
+}
+
 SEXP r_trace_binary(SEXP env, SEXP op, SEXP a, SEXP b) {
   const char *sign = CHAR(STRING_ELT(op, 0));
-  operand x, y;
-  tape t;
-  if (!read_tape(env, 3, &t) || !read_plain(a, &t, &x) || !read_plain(b, &t, &y)) {
+  r_traced x, y;
+  r_tape t;
+  if (!r_tape_read(env, 3, &t) || !read_joined(a, &t, &x) || !read_joined(b, &t, &y)) {
     return R_NilValue;
   }
   const char *name = operator_name(env, sign);
@@ -200,25 +59,25 @@ SEXP r_trace_binary(SEXP env, SEXP op, SEXP a, SEXP b) {
   }
   const int n = x.n > y.n ? x.n : y.n;
   if (sign[0] == '^' && y.number && y.value == 2.0) return apply(&t, "square", 1, &x.id, n);
-  const int first = node_of(&t, &x), arg[] = {first, node_of(&t, &y)};
+  const int first = r_tape_node(&t, &x), arg[] = {first, r_tape_node(&t, &y)};
   return apply(&t, name, 2, arg, n);
 }
 
 SEXP r_trace_apply(SEXP env, SEXP op, SEXP values) {
   const int count = (int)XLENGTH(values);
-  operand x[3];
+  r_traced x[3];
   int arg[3], n = 1;
   bool numbers = true;
-  tape t;
-  if (count < 1 || count > 3 || !read_tape(env, 4, &t)) return R_NilValue;
+  r_tape t;
+  if (count < 1 || count > 3 || !r_tape_read(env, 4, &t)) return R_NilValue;
   for (int k = 0; k < count; k++) {
-    if (!read_plain(VECTOR_ELT(values, k), &t, &x[k])) return R_NilValue;
+    if (!read_joined(VECTOR_ELT(values, k), &t, &x[k])) return R_NilValue;
     if (x[k].n != 1 && n != 1 && x[k].n != n) return R_NilValue;
     if (x[k].n != 1) n = x[k].n;
     numbers = numbers && x[k].number;
   }
   if (numbers) return R_NilValue;
-  for (int k = 0; k < count; k++) arg[k] = node_of(&t, &x[k]);
+  for (int k = 0; k < count; k++) arg[k] = r_tape_node(&t, &x[k]);
   return apply(&t, CHAR(STRING_ELT(op, 0)), count, arg, n);
 }
 
@@ -226,7 +85,7 @@ SEXP r_trace_apply(SEXP env, SEXP op, SEXP values) {
 
 /* A subscript from 1 to n, as one from 0; negative for all others. */
 static int place_of(SEXP i, int n) {
-  if (!is_scalar(i)) return -1;
+  if (!r_tape_is_number(i)) return -1;
   const double at = Rf_asReal(i);
   return at >= 1.0 && at < (double)n + 1.0 ? (int)at - 1 : -1;
 }
@@ -235,7 +94,7 @@ static bool is_all(SEXP i) {
   return TYPEOF(i) == LGLSXP && XLENGTH(i) == 1 && LOGICAL_RO(i)[0] == TRUE;
 }
 
-static bool read_dim(const operand *x, int *rows, int *columns) {
+static bool read_dim(const r_traced *x, int *rows, int *columns) {
   if (TYPEOF(x->dim) != INTSXP || XLENGTH(x->dim) != 2) return false;
   *rows = INTEGER_RO(x->dim)[0];
   *columns = INTEGER_RO(x->dim)[1];
@@ -243,7 +102,7 @@ static bool read_dim(const operand *x, int *rows, int *columns) {
 }
 
 /* The place of an element; negative for other subscripts. */
-static int element_place(const operand *x, SEXP i, SEXP j) {
+static int element_place(const r_traced *x, SEXP i, SEXP j) {
   int rows, columns;
   if (j == R_NilValue) return place_of(i, x->n);
   if (!read_dim(x, &rows, &columns)) return -1;
@@ -251,31 +110,23 @@ static int element_place(const operand *x, SEXP i, SEXP j) {
   return row < 0 || column < 0 ? -1 : row + column * rows;
 }
 
-static int add_part(tape *t, int id, const double *at, int n) {
-  SEXP args = PROTECT(Rf_ScalarInteger(id)), all = PROTECT(Rf_allocVector(REALSXP, 5));
-  memcpy(REAL(all), at, 5 * sizeof *at);
-  const int part = add_node(t, "part", "", args, all, 0.0, n);
-  UNPROTECT(2);
-  return part;
-}
-
 /* The value that has the element at a place only. */
-static SEXP element(tape *t, const operand *x, int place) {
+static SEXP element(r_tape *t, const r_traced *x, int place) {
   const bool assembled = x->from != R_NilValue;
   const int id = assembled ? INTEGER_RO(x->from)[place] : x->id;
   const int at = assembled ? INTEGER_RO(x->index)[place] - 1 : place;
   const int size = INTEGER_RO(t->size)[id - 1];
   const double part[] = {size, at, 0.0, 1.0, 1.0};
-  return new_traced(t, size == 1 ? id : add_part(t, id, part, 1), 1);
+  return r_tape_value(t, size == 1 ? id : r_tape_part(t, id, part), 1);
 }
 
 /* Row `place` of a matrix, or a column of one without rows. */
-static SEXP line(tape *t, const operand *x, int rows, int columns, int place, bool is_row) {
+static SEXP line(r_tape *t, const r_traced *x, int rows, int columns, int place, bool is_row) {
   const int n = is_row ? columns : rows, step = is_row ? rows : 1;
   const int first = is_row ? place : place * rows;
   if (x->from == R_NilValue) {
     const double row[] = {rows, place, 0.0, 1.0, columns}, column[] = {x->n, first, 0.0, rows, 1.0};
-    return new_traced(t, add_part(t, x->id, is_row ? row : column, n), n);
+    return r_tape_value(t, r_tape_part(t, x->id, is_row ? row : column), n);
   }
   SEXP from = PROTECT(Rf_allocVector(INTSXP, n)), index = PROTECT(Rf_allocVector(INTSXP, n));
   bool same = true;
@@ -286,9 +137,9 @@ static SEXP line(tape *t, const operand *x, int rows, int columns, int place, bo
   }
   SEXP value = R_NilValue;
   if (!same) {
-    value = PROTECT(new_traced(t, 0, n));
-    set(value, "from", from);
-    set(value, "index", index);
+    value = PROTECT(r_tape_value(t, 0, n));
+    r_tape_set(value, "from", from);
+    r_tape_set(value, "index", index);
     UNPROTECT(1);
   }
   UNPROTECT(2);
@@ -296,10 +147,10 @@ static SEXP line(tape *t, const operand *x, int rows, int columns, int place, bo
 }
 
 SEXP r_trace_element(SEXP env, SEXP value, SEXP i, SEXP j) {
-  operand x;
-  tape t;
+  r_traced x;
+  r_tape t;
   int rows, columns;
-  if (!read_tape(env, 1, &t) || !read_traced(value, &t, &x)) return R_NilValue;
+  if (!r_tape_read(env, 1, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
   const bool is_row = is_all(j);
   if (!is_all(i) && !is_row) {
     const int place = element_place(&x, i, j);
@@ -311,27 +162,28 @@ SEXP r_trace_element(SEXP env, SEXP value, SEXP i, SEXP j) {
 }
 
 SEXP r_trace_put(SEXP env, SEXP value, SEXP i, SEXP j, SEXP element) {
-  operand x, y;
-  tape t;
-  if (!read_tape(env, 1, &t) || !read_traced(value, &t, &x) || !read_plain(element, &t, &y)) {
+  r_traced x, y;
+  r_tape t;
+  if (!r_tape_read(env, 1, &t) || !r_tape_traced(value, &t, &x) ||
+      !r_tape_operand(element, &t, &y)) {
     return R_NilValue;
   }
   const int place = element_place(&x, i, j);
   if (place < 0 || y.n != 1 || y.from != R_NilValue || x.from == R_NilValue) return R_NilValue;
-  const int id = node_of(&t, &y);
-  SEXP from = PROTECT(Rf_allocVector(INTSXP, x.n)), result = PROTECT(new_traced(&t, 0, x.n));
+  const int id = r_tape_node(&t, &y);
+  SEXP from = PROTECT(Rf_allocVector(INTSXP, x.n)), result = PROTECT(r_tape_value(&t, 0, x.n));
   memcpy(INTEGER(from), INTEGER_RO(x.from), (size_t)x.n * sizeof(int));
   INTEGER(from)[place] = id;
-  set(result, "from", from);
+  r_tape_set(result, "from", from);
   if (INTEGER_RO(x.index)[place] != 1) {
     SEXP index = PROTECT(Rf_duplicate(x.index));
     INTEGER(index)[place] = 1;
-    set(result, "index", index);
+    r_tape_set(result, "index", index);
     UNPROTECT(1);
   } else {
-    set(result, "index", x.index);
+    r_tape_set(result, "index", x.index);
   }
-  if (x.dim != R_NilValue) set(result, "dim", x.dim);
+  if (x.dim != R_NilValue) r_tape_set(result, "dim", x.dim);
   UNPROTECT(2);
   return result;
 }

@@ -1,0 +1,65 @@
+# Densities are called with one number after another in loops, or with short vectors. A formula asks
+# many questions of its arguments, but records the same nodes for arguments of one form: the second
+# call copies those of the first one (src/r/trace_again.c). The form is all that a formula can ask
+# for: which arguments are numbers, and their values; which are traced, their lengths, and which
+# elementwise functions these are of what. Numbers of the arguments in `through` take part as nodes,
+# so that their values may differ.
+
+most_patterns <- 16L
+
+# The value of a call, whose nodes are noted on the tape for the next.
+recorded_density <- function(..., .name, .row) {
+  formula <- .row$formula
+  tape <- tracing$tape
+  known <- tape$patterns[[.name]]
+  if (length(known) >= most_patterns) return(formula(...))
+  values <- list(...)
+  if (!all(vapply(values, is_simple_operand, NA))) return(formula(...))
+  free <- argument_names(formula, values) %in% .row$through &
+    vapply(values, function(v) is.numeric(v) && !is_traced(v) && is.finite(v) && v != 0, NA)
+  given <- values
+  given[free] <- lapply(values[free], function(v) {
+    traced(tape$add("number", "", integer(), numeric(), as.double(v), 1L), 1L)
+  })
+  ids <- vapply(given, function(v) if (is_traced(v)) v$id else 0L, 0L)
+  before <- tape$count
+  result <- do.call(formula, given, quote = TRUE)
+  if (is_simple_operand(result) && result$id > before && can_copy(tape, before, ids)) {
+    entry <- list(names(values), free, unname(values), unname(ids), before + 1L, tape$count,
+                  result$id)
+    assign(.name, c(known, list(entry)), envir = tape$patterns)
+  }
+  result
+}
+
+is_simple_operand <- function(v) {
+  if (!is_traced(v)) return(is.atomic(v) && length(v) == 1L && is.null(attributes(v)))
+  identical(v$tape, tracing$tape) && !is.na(v$id) && v$id > 0L && is.null(v$dim) &&
+    is.null(v$names) && is.null(v$times) && tracing$tape$nodes[[v$id]][[1L]] != "number"
+}
+
+# The names of the arguments of f that take these values.
+argument_names <- function(f, values) {
+  given <- names(values)
+  if (is.null(given)) given <- character(length(values))
+  open <- which(given == "")
+  given[open] <- setdiff(names(formals(f)), given)[seq_along(open)]
+  given
+}
+
+# Whether the nodes after `before` are made of each other, of numbers, of the operands with these
+# nodes and of what these are functions of.
+can_copy <- function(tape, before, ids) {
+  if (!is.null(tape$live) || tape$count - before > 200L) return(FALSE)
+  at <- seq.int(before + 1L, tape$count)
+  below <- function(id) {
+    node <- tape$nodes[[id]]
+    if (node[[1L]] == "apply" && length(node[[3L]]) == 1L) node[[3L]]
+  }
+  known <- ids[ids > 0L]
+  for (depth in 1:2) known <- c(known, unlist(lapply(known, below)))
+  used <- setdiff(unlist(lapply(tape$nodes[at], `[[`, 3L)), c(at, known))
+  kinds <- function(nodes) vapply(nodes, `[[`, "", 1L)
+  all(kinds(tape$nodes[at]) %in% c("number", "apply", "broadcast")) &&
+    all(kinds(tape$nodes[used]) == "number")
+}

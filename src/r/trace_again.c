@@ -1,0 +1,147 @@
+/* r_trace_again(tape, name, values): a call of a density of numbers, recorded by copying the nodes
+ * of an earlier call of the same form (R/density-again.R). NULL if there is none. */
+#include <math.h>
+#include <string.h>
+
+#include "r/entries.h"
+#include "r/glue.h"
+#include "r/tape.h"
+
+/* The fields of a pattern. */
+enum { NAMES, FREE, FIXED, IDS, FIRST, LAST, RESULT };
+
+/* What formulas see of an operand beside its node: what it is an elementwise function of. */
+enum { MOST_VALUES = 8, DEPTH = 3, MOST_PLACES = MOST_VALUES * DEPTH, MOST_NODES = 256 };
+
+typedef struct {
+  int count, old[MOST_PLACES], now[MOST_PLACES]; /* nodes of operands */
+} pairs;
+
+static SEXP node(const r_tape *t, int id) {
+  return VECTOR_ELT(t->nodes, id - 1);
+}
+
+static bool is_kind(SEXP x, const char *kind) {
+  return strcmp(CHAR(STRING_ELT(VECTOR_ELT(x, 0), 0)), kind) == 0;
+}
+
+/* The operand of a node op(x); 0 for others. */
+static int operand_below(const r_tape *t, int id) {
+  SEXP x = node(t, id), args = VECTOR_ELT(x, 2);
+  return is_kind(x, "apply") && XLENGTH(args) == 1 ? INTEGER_RO(args)[0] : 0;
+}
+
+static bool same_kind(const r_tape *t, int old, int now) {
+  if (INTEGER_RO(t->size)[old - 1] != INTEGER_RO(t->size)[now - 1]) return false;
+  SEXP a = node(t, old), b = node(t, now);
+  return is_kind(a, CHAR(STRING_ELT(VECTOR_ELT(b, 0), 0))) &&
+         strcmp(CHAR(STRING_ELT(VECTOR_ELT(a, 1), 0)), CHAR(STRING_ELT(VECTOR_ELT(b, 1), 0))) == 0;
+}
+
+/* Notes that a node takes the place of another; false if a further one would have to. */
+static bool pair(pairs *p, int old, int now) {
+  for (int k = 0; k < p->count; k++) {
+    if (p->old[k] == old) return p->now[k] == now;
+  }
+  p->old[p->count] = old;
+  p->now[p->count++] = now;
+  return true;
+}
+
+static bool pair_operand(const r_tape *t, pairs *p, int old, int now) {
+  for (int depth = 0; depth < DEPTH; depth++) {
+    if (!same_kind(t, old, now) || !pair(p, old, now)) return false;
+    old = operand_below(t, old);
+    now = operand_below(t, now);
+    if (old == 0 || now == 0) return old == now;
+  }
+  return true;
+}
+
+static bool is_traced(SEXP x, const r_tape *t, r_traced *o) {
+  return TYPEOF(x) == ENVSXP && r_tape_operand(x, t, o) && !is_kind(node(t, o->id), "number");
+}
+
+static bool is_free_number(SEXP x, const r_tape *t, r_traced *o) {
+  return TYPEOF(x) != ENVSXP && TYPEOF(x) != LGLSXP && r_tape_operand(x, t, o) &&
+         isfinite(o->value);
+}
+
+/* Whether the values have the form of a pattern. `p`: the nodes of traced ones. */
+static bool matches(const r_tape *t, SEXP pattern, SEXP values, pairs *p) {
+  const int *ids = INTEGER_RO(VECTOR_ELT(pattern, IDS));
+  const int *is_free = LOGICAL_RO(VECTOR_ELT(pattern, FREE));
+  SEXP fixed = VECTOR_ELT(pattern, FIXED), names = Rf_getAttrib(values, R_NamesSymbol);
+  r_traced o;
+  p->count = 0;
+  if (XLENGTH(fixed) != XLENGTH(values)) return false;
+  for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
+    SEXP x = VECTOR_ELT(values, k);
+    if (is_free[k]   ? !is_free_number(x, t, &o)
+        : ids[k] > 0 ? !is_traced(x, t, &o) || !pair_operand(t, p, ids[k], o.id)
+                     : !R_compute_identical(x, VECTOR_ELT(fixed, k), 16)) {
+      return false;
+    }
+  }
+  return R_compute_identical(names, VECTOR_ELT(pattern, NAMES), 16);
+}
+
+/* The number of the node that takes the place of node `id`; itself if nothing does. */
+static int placed(int id, const pairs *p, int first, int last, const int *copied) {
+  if (id >= first && id <= last) return copied[id - first];
+  for (int k = 0; k < p->count; k++) {
+    if (p->old[k] == id) return p->now[k];
+  }
+  return id;
+}
+
+/* A copy of the nodes, but of those that would be the same. */
+static SEXP copy_nodes(r_tape *t, SEXP pattern, const pairs *p) {
+  const int first = INTEGER_RO(VECTOR_ELT(pattern, FIRST))[0];
+  const int last = INTEGER_RO(VECTOR_ELT(pattern, LAST))[0];
+  int copied[MOST_NODES];
+  for (int id = first; id <= last; id++) {
+    SEXP old = node(t, id), from = VECTOR_ELT(old, 2);
+    const int count = (int)XLENGTH(from);
+    SEXP args = PROTECT(Rf_allocVector(INTSXP, count));
+    bool same = true;
+    for (int k = 0; k < count; k++) {
+      INTEGER(args)[k] = placed(INTEGER_RO(from)[k], p, first, last, copied);
+      same = same && INTEGER(args)[k] == INTEGER_RO(from)[k];
+    }
+    copied[id - first] = id;
+    if (!same) {
+      copied[id - first] = r_tape_add(
+          t, CHAR(STRING_ELT(VECTOR_ELT(old, 0), 0)), CHAR(STRING_ELT(VECTOR_ELT(old, 1), 0)), args,
+          VECTOR_ELT(old, 3), Rf_asReal(VECTOR_ELT(old, 4)), INTEGER_RO(t->size)[id - 1]);
+    }
+    UNPROTECT(1);
+  }
+  const int result = placed(INTEGER_RO(VECTOR_ELT(pattern, RESULT))[0], p, first, last, copied);
+  return r_tape_value(t, result, INTEGER_RO(t->size)[result - 1]);
+}
+
+SEXP r_trace_again(SEXP env, SEXP name, SEXP values) {
+  r_tape t;
+  r_traced o;
+  pairs p;
+  if (XLENGTH(values) > MOST_VALUES || !r_tape_read(env, MOST_VALUES, &t)) {
+    return R_NilValue;
+  }
+  SEXP patterns = r_tape_get(r_tape_get(env, "patterns"), CHAR(STRING_ELT(name, 0)));
+  const R_xlen_t count = TYPEOF(patterns) == VECSXP ? XLENGTH(patterns) : 0;
+  for (R_xlen_t k = 0; k < count; k++) {
+    SEXP pattern = VECTOR_ELT(patterns, k);
+    if (!matches(&t, pattern, values, &p)) continue;
+    const int nodes =
+        INTEGER_RO(VECTOR_ELT(pattern, LAST))[0] - INTEGER_RO(VECTOR_ELT(pattern, FIRST))[0] + 1;
+    if (!r_tape_read(env, nodes + MOST_VALUES, &t)) return R_NilValue;
+    for (R_xlen_t i = 0; i < XLENGTH(values); i++) {
+      if (!LOGICAL_RO(VECTOR_ELT(pattern, FREE))[i]) continue;
+      r_tape_operand(VECTOR_ELT(values, i), &t, &o);
+      pair(&p, INTEGER_RO(VECTOR_ELT(pattern, IDS))[i], r_tape_node(&t, &o));
+    }
+    return copy_nodes(&t, pattern, &p);
+  }
+  return R_NilValue;
+}
