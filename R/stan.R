@@ -46,7 +46,7 @@
 #' Tuples and complex numbers may be data, parameters and everything else. In `data`, a tuple is a
 #' list of its parts, and complex numbers are R's, or pairs along a last dimension. Draws have the
 #' names `t.1` and `t.2[1]` for the parts of a tuple `t`; those of a complex number end in `.real`
-#' and `.imag`.
+#' and `.imag`. `dot_product()` conjugates its first argument, as in Stan; `*` does not.
 #'
 #' A function of the library that is not available is an error when the program is read. Not
 #' available is `dae`.

@@ -24,6 +24,10 @@ test_that("operators of long chains go from left to right", {
                               for (k in 1:60) left <- left %*% M
                               sum(left * p$x)
                             }, "matrix[2, 2] M;", list(M = M)), "matrices")
+  # a chain of integers that becomes one of numbers
+  whole <- paste0("3", strrep(" * 1", 60), " * 0.5 / 2")
+  check_stan_case(stan_case("real a;", sprintf("target += a * (%s);", whole), list(a = 0.3),
+                            function(p) 0.75 * p$a), "types")
   # integers: quotients are integers, and short circuits
   small <- paste0("i", strrep(" / 2 * 2", 100), strrep(" + 1", 100))
   code <- "data { int i; array[1] int j; } parameters { real a; } model { target += a * (%s); }"

@@ -102,7 +102,10 @@ test_that("a function that is not available for parameters is shown, also where 
   known <- sprintf("parameters { real x; }\nmodel { target += 1 + %s; }", use)
   local <- sprintf("functions {\n  real f(real x) { return %s; }\n}
                     parameters { real a; } model { target += f(a); }", use)
-  for (run in list(function() cl_stan(code = known), function() cl_stan(code = local)()(a = 1),
+  made <- sprintf("parameters { real a; } transformed parameters { real x = a; }
+                   model { target += %s; }", use)
+  for (run in list(function() cl_stan(code = known), function() cl_stan(code = made),
+                   function() cl_stan(code = local)()(a = 1),
                    function() cl_stan(code = local)()$unconstrained(1))) {
     e <- expect_fault(run(), "stan")
     expect_identical(e$line, 2L)
