@@ -366,7 +366,8 @@ glm_note <- function(x) if (is_cl(x)) data_note(x) else engine_note("glm_fit")
 glm_on_engine <- function(x, run, method = "ml", family = NULL) {
   begin_note("glm_fit")
   if (is_cl(x) || is_sparse(x)) return(run())
-  once <- identical(method[1L], "ml") && !is.null(family) && is_least_squares(family)
+  once <- is.character(method) && identical(method[1L], "ml") && !is.null(family) &&
+    is_least_squares(family)
   size <- if (once) as.numeric(nrow(x)) * ncol(x)^2 / 40 else x
   fit_on_engine("glm_fit", size, run, if (identical(method, "mcmc")) 300 else 1)
 }

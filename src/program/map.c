@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "program/scan.h"
 
 enum { NONE = -1 };
 
@@ -275,6 +276,64 @@ static int map_solve(mapping *m, int v) {
   return scl_tape_call(m->to, (scl_value_kind)value.kind, whole(m, l), whole(m, b), all);
 }
 
+/* The numbers of a scan's operand for the sequences of all vectors. */
+static int sequences_of(mapping *m, int x, bool shared, size_t sequences) {
+  const size_t n = length_of(m, x);
+  if (!is_wide(m, x)) {
+    return shared ? whole(m, x) : scl_tape_broadcast(m->to, whole(m, x), n, m->vectors, n == 1);
+  }
+  if (!shared || sequences == 1) return whole(m, x);
+  int *copy = malloc((m->vectors + 1) * sizeof *copy);
+  if (copy == NULL) {
+    scl_tape_fail(m->to, scl_fail_memory(m->vectors * sizeof *copy, 0, "a program"));
+    return 0;
+  }
+  for (size_t k = 0; k < m->vectors; k++) {
+    copy[k] = scl_tape_broadcast(m->to, per_vector(m, x, k), n, sequences, n == 1);
+  }
+  const int all = scl_tape_concat(m->to, (int)m->vectors, copy);
+  free(copy);
+  return all;
+}
+
+/* Where the numbers of each vector are in the result of a scan of all sequences: `at` as of the
+ * scan of one vector. */
+static int split_by_vector(mapping *m, const scl_scan_shape *s, const size_t *at, size_t length) {
+  double *index = malloc((length * m->vectors + 1) * sizeof *index);
+  size_t from = 0, to = 0;
+  for (int k = 0; index != NULL && k < scl_scan_first(s, SCL_SCAN_ROLES); k++) {
+    const bool input = k >= s->ports[SCL_SCAN_STATE] && k < scl_scan_first(s, SCL_SCAN_SUM);
+    if (input) continue;
+    const bool out = k >= scl_scan_first(s, SCL_SCAN_OUT);
+    const size_t n = s->port[k].length * at[2] * (out ? at[1] : 1);
+    for (size_t v = 0; v < m->vectors; v++) {
+      for (size_t i = 0; i < n; i++) index[v * length + to + i] = (double)(from + v * n + i);
+    }
+    from += n * m->vectors;
+    to += n;
+  }
+  return scl_tape_own_data(m->to, index, length * m->vectors);
+}
+
+/* One scan of the sequences of all vectors. */
+static int map_scan(mapping *m, int v) {
+  const scl_value value = *value_of(m, v);
+  const scl_scan_body *body = m->from->body[value.at[0]];
+  bool own[SCL_SCAN_PORTS];
+  size_t at[SCL_VALUE_ATTRIBUTES];
+  for (int i = 0; i < value.operands; i++) {
+    const int x = operand_of(m, v, i);
+    own[i] = is_wide(m, x);
+    m->operand[i] = sequences_of(m, x, body->shape.port[i].shared, value.at[2]);
+  }
+  memcpy(at, value.at, sizeof at);
+  at[0] = (size_t)scl_scan_copy(body, own, m->to);
+  at[2] *= m->vectors;
+  if (m->to->status != SCL_OK) return 0;
+  const int all = scl_tape_scan(m->to, at, m->operand);
+  return scl_tape_gather(m->to, all, split_by_vector(m, &body->shape, value.at, value.length));
+}
+
 /* Of ops/operations.def. A kind without a rule: the vectors are evaluated one after another. */
 typedef int rule(mapping *m, int v);
 static rule *const rules[SCL_VALUE_KINDS] = {
@@ -335,7 +394,16 @@ static void map_value(mapping *m, int v) {
     c->wide = c->wide || is_wide(m, operand_of(m, v, k));
     m->operand[k] = m->of[operand_of(m, v, k)].whole;
   }
-  c->whole = c->wide ? rules[value->kind](m, v) : repeat_on(m, *value, m->operand);
+  if (c->wide) {
+    c->whole = rules[value->kind](m, v);
+    return;
+  }
+  scl_value same = *value;
+  if (same.kind == SCL_VALUE_SCAN) {
+    const bool own[SCL_SCAN_PORTS] = {false};
+    same.at[0] = (size_t)scl_scan_copy(m->from->body[same.at[0]], own, m->to);
+  }
+  c->whole = m->to->status == SCL_OK ? repeat_on(m, same, m->operand) : 0;
 }
 
 static scl_status begin(mapping *m) {

@@ -158,6 +158,21 @@ static scl_scan_body *new_body(scl_tape *t, int of, uint64_t active, int ports) 
   return body;
 }
 
+int scl_scan_copy(const scl_scan_body *from, const bool *own, scl_tape *to) {
+  scl_scan_body *body =
+      to->status == SCL_OK ? new_body(to, NONE, 0, count_ports(&from->shape)) : NULL;
+  if (body == NULL) return 0;
+  const moving still = {.count = 0};
+  body->shape = from->shape;
+  for (int k = 0; k < scl_scan_first(&from->shape, SCL_SCAN_SUM); k++) {
+    if (own[k]) body->shape.port[k].shared = false;
+  }
+  body->result = copy_step(&from->tape, from->result, &still, &body->tape);
+  body->guard = copy_guard(from, &still, &still, &body->tape);
+  scl_tape_fail(to, body->tape.status);
+  return scl_tape_add_body(to, body);
+}
+
 /* The step that outputs the state before it, after its own outputs. */
 static int body_with_states(scl_tape *t, int of) {
   const int known = find_body(t, of, 0);

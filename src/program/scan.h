@@ -19,6 +19,10 @@ void scl_scan_shares(scl_tape *t, int value, int g, const bool *active, scl_grad
  * there are too many. */
 scl_status scl_scan_code_make(const scl_scan_body *body, scl_scan_code **out);
 
+/* A copy of a body on another tape; each sequence has its own numbers of the inputs that are `own`.
+ * Its index there. */
+int scl_scan_copy(const scl_scan_body *from, const bool *own, scl_tape *to);
+
 /* Whether steps may have values of this kind. */
 bool scl_scan_has_code(scl_value_kind kind);
 

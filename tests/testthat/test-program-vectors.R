@@ -33,6 +33,51 @@ each_engine({
     }
   })
 
+  test_that("recursions are one scan of the sequences of all points", {
+    set.seed(2)
+    n <- 30
+    y <- rnorm(n)
+    z <- matrix(rnorm(3 * n), n)
+    models <- list(
+      arma = list(function(mu, s, w) { # loops are rolled
+        e <- numeric(n)
+        e[1] <- y[1] - mu
+        for (t in 2:n) e[t] <- y[t] - mu - w[1] * y[t - 1] - w[2] * e[t - 1]
+        sum(dnorm(e, 0, exp(s), log = TRUE))
+      }, 1, 1, 2),
+      several = list(function(a, s) { # three sequences, with shared and with own parameters
+        r <- cl_scan(function(e, x) {
+          e <- x - a * e
+          list(state = e, out = e^2)
+        }, s, z)
+        sum(r$out) + sum(r$state)
+      }, 1, 3),
+      carried = list(function(a, b) { # two numbers, and inputs that depend on parameters
+        r <- cl_scan(function(p, x) {
+          p <- c(p[1] * a + x - p[2], p[2] + b[1] * p[1]^2 / 10)
+          list(state = p, out = p[1])
+        }, c(0.1, 0.2), y * b[2])
+        sum(r$out^2) + r$state[2]
+      }, 1, 2),
+      constant = list(function(a) { # a scan of data alone
+        r <- cl_scan(function(p, x) list(state = p / 2 + x, out = p), 0.1, y)$out
+        sum(dnorm(r, a, 1, log = TRUE))
+      }, 1))
+    for (name in full_or_quick(names(models), c("arma", "several"))) {
+      f <- cl_gradient(models[[name]][[1]])
+      for (count in full_or_quick(c(1, 2, 5), 3)) {
+        point <- lapply(models[[name]][-1], function(d) matrix(runif(d * count, 0.1, 0.4), d))
+        got <- do.call(cl_map_gradient, c(list(f), point))
+        for (k in seq_len(count)) {
+          one <- do.call(f, lapply(point, function(x) x[, k]))
+          expect_close(got[k], as.vector(one), 1e-12)
+          slopes <- lapply(attr(got, "gradient"), function(g) matrix(g, ncol = count)[, k])
+          expect_close(unlist(slopes), unlist(attr(one, "gradient")), 1e-11)
+        }
+      }
+    }
+  })
+
   test_that("a point that fails does not affect the others", {
     f <- cl_gradient(function(s, m) {
       r <- chol(m + diag(2))
