@@ -121,7 +121,7 @@ fi
 
 step launch-types bash .ci/launch_types.sh
 step opencl-headers bash .ci/opencl_headers.sh
-step windows bash .ci/windows.sh
+step compilers bash .ci/compilers.sh
 
 # ---- the package as users get it -------------------------------------------------------------
 rm -rf build/check/* build/lib/*
@@ -142,6 +142,11 @@ wait
 
 core_device() {
   step core-device env STATCL_TEST_DEVICE=1 make -s -C tests/core test
+}
+
+# The core tests under Wine and qemu.
+core_elsewhere() {
+  step core-elsewhere bash .ci/compilers.sh --run
 }
 
 core_host() {
@@ -261,6 +266,7 @@ list="tests_host core_device tests_device r_cmd_check simulator core_gpu_kernels
 if in_turn 0 2; then list+=" examples_device implementations"; fi
 if in_turn 1 2; then list+=" worked_example demo"; fi
 list+=" documents"
+if [ -z "$few" ]; then list+=" core_elsewhere"; fi
 
 # Takes the next step of the list until there is none; a line of the file is a step not yet taken.
 worker() {

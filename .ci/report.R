@@ -12,10 +12,16 @@ if (!cl_available() && nrow(devices) > 0L && any(devices$fp64)) {
   cl_use(devices$id[which(devices$fp64)[1L]])
 }
 chosen <- cl_devices()[cl_devices()$default, ]
+refusal <- tryCatch({
+  if (nrow(chosen)) as_cl(1)
+  ""
+}, statcl_error = conditionMessage)
 summary <- tail(grep("[0-9]+ passed, [0-9]+ failed", log, value = TRUE), 1L)
 cat("statcl", as.character(packageVersion("statcl")), "report,", format(Sys.time(), tz = "UTC"),
     "UTC\n")
-cat("device:", if (nrow(chosen)) chosen$name else "none; tests and times of the host only", "\n")
+cat("device:", if (nrow(chosen)) chosen$name else "none; tests and times of the host only",
+    if (nzchar(refusal)) paste("is refused:", refusal), "\n")
+if (nzchar(refusal)) chosen <- chosen[0L, ]
 cat("tests: ", if (length(summary)) summary else "did not end", " (status ", args[2L], ")\n",
     sep = "")
 

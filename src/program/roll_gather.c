@@ -186,7 +186,7 @@ static int pieces(scl_roll *r, scl_roll_source *s, size_t count, size_t runs) {
 /* Missing values last; 0 and -0 differ. */
 static int order_of_numbers(double a, double b) {
   if (a < b || a > b) return a < b ? -1 : 1;
-  if (isnan(a) != isnan(b)) return isnan(a) ? 1 : -1;
+  if (!isnan(a) != !isnan(b)) return isnan(a) ? 1 : -1;
   return memcmp(&a, &b, sizeof a);
 }
 

@@ -1,6 +1,11 @@
-/* Fortran BLAS and LAPACK for the host engine. */
+/* BLAS and LAPACK for the host engine: Fortran's, or plain loops (SCL_PLAIN_BLAS). */
+#include <stdbool.h>
 #include <stddef.h>
 
+#ifdef SCL_PLAIN_BLAS
+#include "plain_blas.h"
+#define fortran_blas plain_blas
+#else
 /* Lengths of the character arguments follow the others, as gfortran's callers pass them. */
 #define FCONE , (size_t)1
 #define F77_CALL(name) name##_
@@ -27,6 +32,7 @@ void dsyev_(const char *, const char *, const int *, double *, const int *, doub
             const int *, int *, size_t, size_t);
 
 #include "engine/host/fortran.h"
+#endif
 #include "ops/sparse.h"
 #include "test.h"
 

@@ -6,7 +6,7 @@
 static double exact_remainder_of(double a, double b) {
   if (isnan(a) || isnan(b) || isinf(a) || b == 0) return NAN;
   double r = fmod(a, b);
-  return r != 0 && signbit(r) != signbit(b) ? r + b : r;
+  return r != 0 && !signbit(r) != !signbit(b) ? r + b : r;
 }
 
 /* 0 where long double would be rounded to b. */

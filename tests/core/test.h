@@ -10,6 +10,22 @@
 
 #include "base/engine.h"
 
+/* What the tests use of POSIX beyond its headers on Windows (mingw-w64). */
+#ifdef _WIN32
+#include <direct.h>
+#include <io.h>
+#include <stdlib.h>
+static inline int setenv(const char *name, const char *value, int over) {
+  return over || getenv(name) == NULL ? _putenv_s(name, value) : 0;
+}
+static inline int unsetenv(const char *name) {
+  return _putenv_s(name, "");
+}
+static inline char *mkdtemp(char *folder) {
+  return _mktemp(folder) != NULL && _mkdir(folder) == 0 ? folder : NULL;
+}
+#endif
+
 void test_check(bool ok, const char *text, const char *file, int line);
 void test_check_status(scl_status got, scl_status want, const char *text, const char *file,
                        int line);

@@ -59,7 +59,7 @@ static void check_product_spoilt(scl_context *ctx, size_t m, size_t n, size_t k)
     bool right = true;
     for (size_t e = 0; e < m * n * BATCH; e++) {
       size_t i = e % m, j = e / m % n, q = e / (m * n);
-      right = right && isfinite(pc[e]) == !(q == 1 && (i == m - 1 || j == 0));
+      right = right && !isfinite(pc[e]) == (q == 1 && (i == m - 1 || j == 0));
     }
     CHECK(right);
     free(pc);

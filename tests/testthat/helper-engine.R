@@ -24,13 +24,14 @@ has_test_device <- function() test_device() >= 0L
 # Its id, for cl_use() and with_cl().
 test_device_id <- function() device_table()$id[test_device() + 1L]
 
-# Fails or skips when there is no device.
+# Fails or skips when there is no device, or the only one computes wrongly.
 require_device <- function() {
-  if (has_test_device()) return(invisible())
+  reason <- if (has_test_device()) refusal_of(test_device()) else no_device_reason()
+  if (!nzchar(reason)) return(invisible())
   if (identical(Sys.getenv("STATCL_TEST_DEVICE"), "required")) {
-    stop("a device is required, but there is none: ", no_device_reason())
+    stop("a device is required, but there is none: ", reason)
   }
-  testthat::skip(paste("no OpenCL device:", no_device_reason()))
+  testthat::skip(paste("no OpenCL device:", reason))
 }
 
 on_host <- function(code) with_cl(code, engine = "host")

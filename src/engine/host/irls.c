@@ -307,13 +307,13 @@ static scl_status visit(search *s, const double *beta, point *to, bool *valid) {
     to->deviance += rows->deviance;
     to->pearson += rows->pearson;
   }
-  *valid &= isfinite(to->deviance);
+  *valid = *valid && isfinite(to->deviance);
   for (size_t j = 0; j < p; j++)
     for (size_t i = j; i <= p; i++) {
       double sum = 0.0;
       for (size_t part = 0; part < s->pass.parts; part++)
         sum += s->pass.sums[(part * q + j) * q + i];
-      *valid &= isfinite(sum);
+      *valid = *valid && isfinite(sum);
       if (i == p) {
         to->score[j] = sum;
       } else {
