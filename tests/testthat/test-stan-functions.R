@@ -158,7 +158,8 @@ test_that("covariance functions, GLMs, equations and sums over slices", {
     array[] real decay(real t, array[] real y, array[] real theta, array[] real x_r,
                        array[] int x_i) { return {-theta[1] * y[1]}; }
     vector fall(real t, vector y, real k) { return -k * y; }
-    real part(array[] real x, int a, int b, real k) { return -k * sum(x); }"), "solvers",
+    real part(array[] real x, int a, int b, real k) { return -k * sum(x) * a / (b / 3.0); }"),
+    "solvers",
     tolerance = 1e-4, digits = 1e-6)
 })
 

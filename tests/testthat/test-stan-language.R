@@ -72,9 +72,12 @@ test_that("loops, of which some are computed at once", {
   check <- function(model, density, name = model) {
     check_stan_case(stan_case("vector[3] a; real<lower=0> s;", model,
                               list(a = c(0.5, -1, 2), s = 1.3), density,
-                              "int N; vector[N] y; array[N] int g; matrix[N, 2] x;",
-                              list(N = 6, y = y, g = g, x = cbind(1, y))), name)
+                              "int N; vector[N] y; array[N] int g; matrix[N, 2] x;
+                               array[2] vector[3] w; array[2, 3, 4] real w3;",
+                              list(N = 6, y = y, g = g, x = cbind(1, y), w = w, w3 = w3)), name)
   }
+  w <- matrix(1:6 / 10, 2)
+  w3 <- array(sqrt(1:24), 2:4)
   plain <- function(p) sum(dnorm(y, p$a[g], p$s, log = TRUE))
   check("for (n in 1:N) y[n] ~ normal(a[g[n]], s);", plain)
   check("for (n in 1:3) target += 0.1 * target() + a[n];",
@@ -85,6 +88,9 @@ test_that("loops, of which some are computed at once", {
   check("int n = 0; while (1) { n += 1; if (n > N) break; y[n] ~ normal(a[g[n]], s); }", plain)
   check("for (n in 1:(2 * N)) { if (n > N) continue; y[n] ~ normal(a[g[n]], s); }", plain)
   check("for (v in y) v ~ normal(a[1], s);", function(p) sum(dnorm(y, p$a[1], p$s, log = TRUE)))
+  check("for (r in w) target += r[3] * a[1];", function(p) sum(w[, 3]) * p$a[1])
+  check("for (n in 1:3) target += w3[2, n, 4] * a[n];",
+        function(p) sum(w3[2, , 4] * p$a[1:3]))
   check("for (n in 1:N) if (g[n] == 1) y[n] ~ normal(a[1], s); else if (g[n] == 2)
          target += -square(y[n] - a[2]); else target += s;", function(p) {
            sum(dnorm(y[g == 1], p$a[1], p$s, log = TRUE)) - sum((y[g == 2] - p$a[2])^2) + p$s

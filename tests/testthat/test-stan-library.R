@@ -39,14 +39,15 @@ test_that("densities of the library", {
   check_sum(c("beta_neg_binomial_lpmf({0, 3} | r, 2, 1.5) + hypergeometric_lpmf(2 | 4, 5, 3) * r",
               "discrete_range_lpmf({2, 3} | 1, 4) * r",
               "multi_student_t_cholesky_lpdf(v | r, [0.1, 0.2]', L)",
+              "multi_student_t_cholesky_lpdf({v, v} | r, [0.1, 0.2]', L)",
               "multinomial_logit_lpmf({1, 4} | v)"),
             function(p) with(p, {
               n <- c(0, 3)
               z <- forwardsolve(L, v - c(0.1, 0.2))
               c(lbeta(n + r, 3.5) - lbeta(r, 2) + lgamma(n + 1.5) - lgamma(n + 1) - lgamma(1.5),
                 dhyper(2, 5, 3, 4, log = TRUE) * r, -2 * log(4) * r,
-                lgamma(r / 2 + 1) - lgamma(r / 2) - log(r * pi) - log(det(L)) -
-                  (r / 2 + 1) * log(1 + sum(z^2) / r),
+                3 * (lgamma(r / 2 + 1) - lgamma(r / 2) - log(r * pi) - log(det(L)) -
+                       (r / 2 + 1) * log(1 + sum(z^2) / r)),
                 dmultinom(c(1, 4), prob = exp(v), log = TRUE))
             }), list(r = 2.3, v = c(0.3, -0.5)), "real r; vector[2] v;", "matrix[2, 2] L;",
             list(L = L))
