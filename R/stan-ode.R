@@ -14,7 +14,7 @@ stan_higher_order <- c(
   algebra_solver_newton = "st_algebra_solver")
 
 # Steps between two times, more where few times are asked for; a recorded solution keeps them all.
-st_most_steps <- function(times, stiff) max(if (stiff) 500 else 100, 2000 %/% length(times))
+st_most_steps <- function(times, stiff) max(if (stiff) 200 else 100, 2000 %/% length(times))
 
 # The states at the times after the first one: a row for each. Derivatives are those of the steps
 # that were made, so that differences agree with them only for small tolerances.

@@ -38,7 +38,7 @@
 #'
 #' Differential equations are solved by [cl_ode()], in `ode_bdf`, `integrate_ode_bdf` and their
 #' relatives by its method for stiff ones, with the tolerances of the program or smaller ones. The
-#' number of steps from one time to the next is limited to 100 (stiff ones: 500; up to 2,000 where
+#' number of steps from one time to the next is limited to 100 (stiff ones: 200; up to 2,000 where
 #' few times are asked for), or less if the program says so: where that does not suffice, ask for
 #' times in between. There, and where a solver of equations finds no root, or `integrate_1d()` or an
 #' equation no value within its tolerance, the density is NaN and a generated quantity an error.
