@@ -129,6 +129,13 @@ laplace_slope <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   if (is.null(mode)) return(rep(NaN, length(theta)))
   third <- effects_third(o, mode)
+  bad <- which(!is.finite(third))
+  if (length(bad) > 0L) {
+    text <- sprintf(paste("the third derivatives of 'nll' at the mode of the random effects are",
+                          "not finite at '%s': use functions that are smooth there"),
+                    effect_name(o, bad[1L]))
+    statcl_abort("nonfinite", text, index = bad[1L], argument = "nll")
+  }
   a <- effects_solve(o, mode$step$factor, third[o$random])
   third <- third[o$fixed]
   if (any(a != 0)) third <- third - along_mode(o, mode, a)

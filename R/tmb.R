@@ -65,7 +65,8 @@
 #' for more than 4,000 random effects in one dense block, and as for [cl_gradient()].
 #' `statcl_error_not_pd`, with the field `order`, if the random effects have no mode because their
 #' Hessian is not positive definite: the message names one of them. `fn()` and `gr()` are `NaN`
-#' there.
+#' there. `statcl_error_nonfinite` of `gr()`, with the fields `index` and `argument`, if third
+#' derivatives at the mode are not finite, as those of `abs(u)^2.5` at 0.
 #' @seealso [cl_gradient()], [cl_sample()]
 #' @export
 #' @examples

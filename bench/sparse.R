@@ -120,9 +120,64 @@ lattice <- function(m) {
   }
 }
 
+# The same with the parametrisation BYM2, the structured part by its precision.
+bym2 <- function(rows, columns) {
+  n <- rows * columns
+  id <- matrix(seq_len(n), rows)
+  edges <- rbind(cbind(as.vector(id[-1, ]), as.vector(id[-rows, ])),
+                 cbind(as.vector(id[, -1]), as.vector(id[, -columns])))
+  edges <- edges[sort(sample(nrow(edges), 0.95 * nrow(edges))), ]
+  a <- Matrix::sparseMatrix(edges[, 1], edges[, 2], x = 1, dims = c(n, n))
+  a <- a + Matrix::t(a)
+  q <- 1.3 * (Matrix::Diagonal(x = Matrix::rowSums(a) + 1e-3) - a)
+  y <- rpois(n, exp(0.3 + 0.5 * sin(seq_len(n) / 40) + rnorm(n, 0, 0.2)))
+  function(p) {
+    phi <- plogis(p$l)
+    b <- exp(p$s) * (sqrt(phi) * p$u + sqrt(1 - phi) * p$v)
+    -dgmrf(p$u, 0, q, log = TRUE) - sum(dnorm(p$v, 0, 1, log = TRUE)) -
+      sum(dpois(y, exp(p$mu + b), log = TRUE)) - dnorm(p$l, 0, 1.5, log = TRUE)
+  }
+}
+
+# Linear finite elements of a triangulated lattice whose vertices are moved: the lumped masses, the
+# stiffness matrix and G C^-1 G (Lindgren, Rue and Lindstroem 2011).
+elements <- function(m) {
+  id <- matrix(seq_len(m * m), m)
+  x <- cbind(as.vector(row(id)), as.vector(col(id))) + runif(2 * m * m, -0.3, 0.3)
+  corner <- cbind(as.vector(id[-m, -m]), as.vector(id[-1, -m]), as.vector(id[-1, -1]),
+                  as.vector(id[-m, -1]))
+  triangle <- rbind(corner[, c(1, 2, 3)], corner[, c(1, 3, 4)])
+  opposite <- list(c(2, 3), c(3, 1), c(1, 2))
+  edge <- lapply(opposite, function(k) x[triangle[, k[2]], ] - x[triangle[, k[1]], ])
+  area <- abs(edge[[1]][, 1] * edge[[2]][, 2] - edge[[1]][, 2] * edge[[2]][, 1]) / 2
+  i <- j <- g <- NULL
+  for (k in 1:3) for (l in 1:3) {
+    i <- c(i, triangle[, k])
+    j <- c(j, triangle[, l])
+    g <- c(g, rowSums(edge[[k]] * edge[[l]]) / (4 * area))
+  }
+  mass <- as.vector(base::rowsum(rep(area / 3, 3), as.vector(triangle)))
+  g <- Matrix::sparseMatrix(i, j, x = g, dims = c(m * m, m * m))
+  general <- function(a) as(as(a, "generalMatrix"), "CsparseMatrix")
+  list(M0 = general(Matrix::Diagonal(x = mass)), M1 = general(g),
+       M2 = general(g %*% Matrix::Diagonal(x = 1 / mass) %*% g))
+}
+
+field <- function(m) {
+  spde <- elements(m)
+  at <- sample(m * m, m * m / 2)
+  y <- rpois(length(at), exp(1 + 0.7 * sin(at / m / 9) * cos(at %% m / 11)))
+  function(p) {
+    kappa <- exp(p$log_kappa)
+    Q <- kappa^4 * spde$M0 + 2 * kappa^2 * spde$M1 + spde$M2
+    -dgmrf(p$x, 0, Q, log = TRUE) - sum(dpois(y, exp(p$mu + exp(p$log_sd) * p$x[at]), log = TRUE))
+  }
+}
+
 n <- if (quick) 2000 else 100000
 levels <- if (quick) 200 else 5000
 m <- if (quick) 20 else 55
+side <- if (quick) 30 else 142
 rows <- list(
   compare("local level, the Nile", nile(), list(s = c(-1, 0), u = numeric(100)), "u", TRUE),
   compare("stochastic volatility", volatility(2000), list(mu = 0, l = 2, s = -1, h = numeric(2000)),
@@ -133,7 +188,12 @@ rows <- list(
   compare("areas, BYM", areas(m), list(mu = 0, s = c(-1, -1), u = numeric(m^2), v = numeric(m^2)),
           c("u", "v"), TRUE),
   compare("AR1 x AR1", lattice(m), list(mu = 0, s = -1, r = c(1, 1), x = matrix(0, m, m)), "x",
-          TRUE)
+          TRUE),
+  compare("BYM2", bym2(m, m), list(mu = 0, s = -1, l = 0, u = numeric(m^2), v = numeric(m^2)),
+          c("u", "v"), TRUE),
+  compare("SPDE, small", field(20), list(mu = 1, log_kappa = -1, log_sd = 0, x = numeric(400)), "x",
+          TRUE),
+  compare("SPDE", field(side), list(mu = 1, log_kappa = -1, log_sd = 0, x = numeric(side^2)), "x")
 )
 table <- do.call(rbind, rows)
 table$ratio <- table$rtmb_ms / table$statcl_ms

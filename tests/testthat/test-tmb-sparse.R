@@ -209,6 +209,14 @@ test_that("an indefinite Hessian names a random effect", {
   expect_fault(cl_sdreport(obj, c(1, 0)), "not_pd")
 })
 
+test_that("third derivatives that are not finite are an error", {
+  obj <- cl_tmb(function(p) sum((p$u^2)^1.25 * p$a^2 + p$u^2) + (p$a - 1)^2,
+                list(a = 1, u = c(0, 0)), random = "u")
+  expect_true(is.finite(obj$fn()))
+  e <- expect_fault(obj$gr(), "nonfinite", argument = "nll")
+  expect_match(conditionMessage(e), "not finite at 'u\\[1\\]'")
+})
+
 test_that("a factor serves again after others", {
   obj <- cl_tmb(function(p) sum((p$u[-1] - p$u[-9])^2) * exp(p$s) + sum(exp(p$u)) + sum(p$s^2) -
                   sum(p$u), list(s = 0.2, u = numeric(9)), random = "u")
