@@ -117,3 +117,14 @@ test_that("categories, sizes and rejected data are checked", {
   expect_match(fault("transformed data { reject(\"no \", 3); }"), "reject: no 3")
   expect_match(fault("model { target += 1; }", list(), list()), "no parameters")
 })
+
+test_that("names and bounds of what a program draws", {
+  state <- environment(cl_stan(code = "parameters { matrix[2, 2] m; array[2] vector[2] v;
+    positive_ordered[2] o; simplex[3] s; }")())$state
+  expect_identical(statcl:::stan_free_names(state$parameters),
+                   c("m[1,1]", "m[2,1]", "m[1,2]", "m[2,2]", "v[1,1]", "v[1,2]", "v[2,1]", "v[2,2]",
+                     "o[1]", "o[2]", "s.1", "s.2"))
+  drawn <- statcl:::stan_drawn(state, lapply(state$parameters, `[[`, "d"), FALSE)
+  expect_identical(unname(drawn$bounds),
+                   cbind(rep(c(-Inf, 0), c(8, 5)), rep(c(Inf, 1), c(10, 3))))
+})

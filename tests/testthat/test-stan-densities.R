@@ -438,3 +438,31 @@ test_that("statements on vectors and matrices drop what Stan drops", {
                        list(r = matrix(c(1, 0.4, 0.4, 1), 2))),
                -log(integrate(function(r) (1 - r^2)^2, -1, 1)$value))
 })
+
+test_that("statements drop the terms of their data, also in loops", {
+  y <- c(0.3, 0.5, 0.8)
+  k <- c(1, 0, 3)
+  terms <- list(
+    cauchy = list("y", "m, 2", -log(pi) - log(2)),
+    student_t = list("y", "4, m, 2", lgamma(2.5) - lgamma(2) - 0.5 * log(4 * pi) - log(2)),
+    double_exponential = list("y", "m, 2", -log(4)), logistic = list("y", "m, 2", -log(2)),
+    lognormal = list("y", "m, 2", -log(2 * pi) / 2 - log(2 * y)),
+    gamma = list("y", "3, m", 2 * log(y) - log(2)),
+    inv_gamma = list("y", "3, m", -4 * log(y) - log(2)),
+    weibull = list("y", "3, m", log(3) + 2 * log(y)),
+    beta = list("y", "3, m", -log(2) + 2 * log(y)),
+    exponential = list("y", "m", 0), normal = list("y", "m, 2", -log(2 * pi) / 2 - log(2)),
+    poisson = list("k", "m", -lgamma(k + 1)), poisson_log = list("k", "m", -lgamma(k + 1)),
+    binomial = list("k", "4, m", lchoose(4, k)),
+    binomial_logit = list("k", "4, m", lchoose(4, k)))
+  for (name in names(terms)) {
+    row <- terms[[name]]
+    for (model in c("%1$s ~ %2$s(%3$s);", "for (n in 1:3) %1$s[n] ~ %2$s(%3$s);")) {
+      b <- cl_stan(code = sprintf("data { vector[3] y; array[3] int k; } parameters { real m; }
+                                   model { %s }", sprintf(model, row[[1]], name, row[[2]])))(
+                                     list(y = y, k = k))
+      expect_equal(as.vector(b(m = 0.7)) - as.vector(b(m = 0.7, drop = TRUE)),
+                   sum(rep_len(row[[3]], 3)), label = paste(name, model))
+    }
+  }
+})

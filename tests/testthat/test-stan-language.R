@@ -88,6 +88,9 @@ test_that("loops, of which some are computed at once", {
   check("int n = 0; while (1) { n += 1; if (n > N) break; y[n] ~ normal(a[g[n]], s); }", plain)
   check("for (n in 1:(2 * N)) { if (n > N) continue; y[n] ~ normal(a[g[n]], s); }", plain)
   check("for (v in y) v ~ normal(a[1], s);", function(p) sum(dnorm(y, p$a[1], p$s, log = TRUE)))
+  check("for (n in 1:N) target += s;", function(p) 6 * p$s)
+  check("for (i in 1:3) for (j in 1:i) target += a[j] * i;",
+        function(p) 6 * p$a[1] + 5 * p$a[2] + 3 * p$a[3])
   check("for (r in w) target += r[3] * a[1];", function(p) sum(w[, 3]) * p$a[1])
   check("for (n in 1:3) target += w3[2, n, 4] * a[n];",
         function(p) sum(w3[2, , 4] * p$a[1:3]))
@@ -147,6 +150,10 @@ test_that("branches that depend on parameters", {
           function(p) if (p$a > 0) p$a^2 * p$b else -3 * p$a * p$b,
           "real f(real x) { if (x > 0) return x^2; return -3 * x; }")
   }
+  check("target += a > 0 && b > 0 ? a : 2 * a; target += (a > 0 || b > 1) * a;",
+        list(a = 0.8, b = -0.3), function(p) 3 * p$a)
+  zero <- cl_stan(code = "data { int k; } parameters { real a; } model { target += (3 / k) * a; }")
+  expect_error(zero(list(k = 0))(a = 1), "divided by zero", class = "statcl_error_stan")
   # the code of nested branches grows with their number
   size <- vapply(c(5, 10), function(n) {
     branch <- sprintf("target += %d * a; if (a > %d) { ", seq_len(n), seq_len(n))

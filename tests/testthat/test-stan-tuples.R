@@ -101,3 +101,9 @@ test_that("tuples of data that do not fit, and wrong sizes", {
   expect_error(m(list(x = list(list(1, c(0, 1)), good))),
                "size 1 is assigned to a variable of size 2", class = "statcl_error_stan")
 })
+
+test_that("an array of tuples of two dimensions", {
+  check_stan_case(stan_case("real a;", "array[2, 3] tuple(int, real) t;
+    t[2, 3].2 = a; t[1, 3] = (2, a^2); target += t[2, 3].2 + t[1, 3].1 * t[1, 3].2;",
+                            list(a = 0.7), function(p) p$a + 2 * p$a^2), "array[2, 3]")
+})
