@@ -58,7 +58,7 @@ static scl_pass_limits pass_limits(scl_context *ctx) {
                          : e->pass_mma != NULL ? SCL_PASS_MMA_PREDICTORS
                                                : SCL_PASS_PREDICTORS;
   const size_t rows = any ? 2 : SCL_PLAN_MANY_ROWS;
-  return (scl_pass_limits){host && !any ? HOST_ROWS : rows, columns, vectors, rows};
+  return (scl_pass_limits){host && !any ? HOST_ROWS : rows, columns, vectors, rows, host};
 }
 
 scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block input, int outputs,

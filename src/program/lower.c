@@ -14,6 +14,7 @@ typedef struct {
   int room;      /* of holder and offset */
   size_t copies; /* distinguishes copies of one value */
   int *keeper;   /* of each SCAN: the live one that keeps its states as well, or NONE */
+  int *uses;     /* of each old value: its readers, but sums of one with a factor */
   scl_pass_limits pass;
 } lowering;
 
@@ -43,6 +44,43 @@ static void mark_live(const scl_tape *t, int outputs, const int *output, int *mo
   for (int v = t->values - 1; v >= 0; v--) {
     if (moved[v] == NONE) continue;
     for (int k = 0; k < t->value[v].operands; k++) moved[scl_tape_operand(t, v, k)] = 0;
+  }
+}
+
+/* ---- factors of sums ------------------------------------------------------------------------ */
+
+/* The place of the factor s, one number, among the operands of x s or x / s; NONE for other
+ * values. */
+static int factor_of(const scl_tape *t, int value) {
+  const scl_value *v = &t->value[value];
+  if (v->kind != SCL_VALUE_APPLY || (v->op != SCL_OP_MUL && v->op != SCL_OP_DIV)) return NONE;
+  for (int k = v->op == SCL_OP_DIV; k < 2; k++) {
+    if (v->length > 1 && scl_tape_length(t, scl_tape_operand(t, value, k)) == 1) return k;
+  }
+  return NONE;
+}
+
+/* The place of the operand of which `value` is the sum, or X' r; NONE for other values. */
+static int summed_of(const scl_tape *t, int value) {
+  const scl_value *v = &t->value[value];
+  if (v->kind == SCL_VALUE_REDUCE && v->op == SCL_REDUCE_SUM && v->at[2] == SCL_TOTAL) return 0;
+  return v->kind == SCL_VALUE_MATMUL && v->at[3] != 0 && v->at[4] == 0 && v->at[2] == 1 ? 1 : NONE;
+}
+
+/* A value that is only summed, and has a factor, is not computed. */
+static void take_factors(lowering *w, int outputs, const int *output) {
+  const scl_tape *t = w->from;
+  if (!w->pass.factors) return;
+  for (int k = 0; k < outputs; k++) w->uses[output[k]]++;
+  for (int v = 0; v < t->values; v++) {
+    const int summed = summed_of(t, v);
+    for (int k = 0; w->moved[v] != NONE && k < t->value[v].operands; k++) {
+      const int x = scl_tape_operand(t, v, k);
+      w->uses[x] += k != summed || factor_of(t, x) == NONE;
+    }
+  }
+  for (int v = 0; v < t->values; v++) {
+    if (factor_of(t, v) != NONE && w->uses[v] == 0) w->moved[v] = NONE;
   }
 }
 
@@ -217,11 +255,7 @@ static void find_keepers(lowering *w) {
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-static int lower_value(lowering *w, int value, int *operand) {
-  scl_value v = w->from->value[value];
-  for (int k = 0; k < v.operands; k++) {
-    operand[k] = w->moved[scl_tape_operand(w->from, value, k)];
-  }
+static int lower_operands(lowering *w, int value, scl_value v, int *operand) {
   if (v.kind == SCL_VALUE_MATMUL) {
     take_transposed(&w->to->tape, &v, operand, 0);
     take_transposed(&w->to->tape, &v, operand, 1);
@@ -246,6 +280,33 @@ static int lower_value(lowering *w, int value, int *operand) {
     operand[0] = add_copy(w, operand[0]);
   }
   return add_value(w, v, operand);
+}
+
+/* The sum of x s, or x / s, from that of x. */
+static int lower_sum(lowering *w, int value, int product, int *operand) {
+  const scl_value *v = &w->from->value[product];
+  const int place = factor_of(w->from, product);
+  operand[summed_of(w->from, value)] = w->moved[scl_tape_operand(w->from, product, 1 - place)];
+  const int sum = lower_operands(w, value, w->from->value[value], operand);
+  const int factor = w->moved[scl_tape_operand(w->from, product, place)];
+  const int two[] = {sum, factor};
+  const scl_value scaled = {
+      .kind = SCL_VALUE_APPLY, .op = v->op, .operands = 2, .length = w->from->value[value].length};
+  return add_value(w, scaled, two);
+}
+
+static int lower_value(lowering *w, int value, int *operand) {
+  const scl_value *v = &w->from->value[value];
+  const int summed = summed_of(w->from, value);
+  for (int k = 0; k < v->operands; k++) {
+    const int x = scl_tape_operand(w->from, value, k);
+    if (k == summed && w->moved[x] == NONE) {
+      operand[1 - k] = v->operands > 1 ? w->moved[scl_tape_operand(w->from, value, 1 - k)] : NONE;
+      return lower_sum(w, value, x, operand);
+    }
+    operand[k] = w->moved[x];
+  }
+  return lower_operands(w, value, *v, operand);
 }
 
 /* The results of a scan come first in those of its keeper. */
@@ -290,15 +351,18 @@ scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_pass
   int *operand = malloc(most * sizeof *operand);
   scl_status status = SCL_OK;
   w.keeper = malloc((size_t)t->values * sizeof *w.keeper);
-  if (w.moved == NULL || w.keeper == NULL || operand == NULL) {
+  w.uses = calloc((size_t)t->values, sizeof *w.uses);
+  if (w.moved == NULL || w.keeper == NULL || w.uses == NULL || operand == NULL) {
     status = scl_fail_memory((size_t)t->values * sizeof *w.moved, 0, "a program");
   } else {
     mark_live(t, outputs, output, w.moved);
+    take_factors(&w, outputs, output);
     find_keepers(&w);
     status = lower_all(&w, outputs, output, operand);
   }
   free(w.moved);
   free(w.keeper);
+  free(w.uses);
   free(operand);
   if (status != SCL_OK) scl_lowered_end(out);
   return status;

@@ -18,9 +18,11 @@ typedef struct {
 
 /* The numbers of rows (at least), of columns and of vectors b (at most) with which products X b and
  * X' r of data may share a kernel; no columns: none do. With `fused` rows any X b of one vector is
- * computed in the kernel that uses it. */
+ * computed in the kernel that uses it. `factors`: a factor of all terms is taken out of a sum,
+ * where an operation on a single number costs little. */
 typedef struct {
   size_t rows, columns, vectors, fused;
+  bool factors;
 } scl_pass_limits;
 
 scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_pass_limits pass,

@@ -91,3 +91,28 @@ test_that("so does a Stan program, by loop, vector statement or density of a lin
     expect_match(shown, "kernels?, 0 calls", all = FALSE, label = form)
   })
 })
+
+test_that("a factor of all terms is taken out of sums, of X' r too", {
+  set.seed(39)
+  for (k in seq_len(20)) {
+    n <- sample(300, 1L) + 1L
+    x <- matrix(rnorm(3 * n), n)
+    y <- rnorm(n)
+    b <- rnorm(3)
+    f <- cl_gradient(function(b, s, t) {
+      z <- (y - c(x %*% b)) / s
+      sum(z^2) + sum(y * t) + sum(z * t) + sum(t / z) + sum(z * 2)
+    })
+    each_engine({
+      z <- c(y - x %*% b) / 1.7
+      got <- f(b = b, s = 1.7, t = -0.6)
+      dz <- 2 * z - 0.6 + 0.6 / z^2 + 2
+      scale <- sum(abs(dz)) + sum(0.6 / abs(z))
+      expect_lt(abs(got - (sum(z^2) - 0.6 * sum(y + z + 1 / z) + 2 * sum(z))), 1e-12 * scale)
+      slope <- attr(got, "gradient")
+      expect_lt(max(abs(slope$b + colSums(x * dz) / 1.7)), 1e-11 * scale)
+      expect_lt(abs(slope$s + sum(dz * z) / 1.7), 1e-11 * scale)
+      expect_lt(abs(slope$t - sum(y + z + 1 / z)), 1e-11 * scale)
+    })
+  }
+})

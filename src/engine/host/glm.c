@@ -2,6 +2,7 @@
  * linear predictors and the gradients. Large work is divided into parts, which depend on its size
  * only and not on the number of threads. */
 #include "engine/host/host.h"
+#include "engine/host/thin.h"
 #include "engine/host/wide.h"
 
 #include <math.h>
@@ -22,14 +23,9 @@ enum {
 #define LINK_COST 25 /* of a predictor, in elements */
 #define ROUND 2e8    /* elements between two checks for interrupts */
 
-/* Neighbouring rows as a vector, wherever they are. */
 #if defined(__GNUC__)
-#define LANES 4
-typedef double lanes __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 #define INLINED static inline __attribute__((always_inline))
 #else
-#define LANES 1
-typedef double lanes;
 #define INLINED static inline
 #endif
 
@@ -119,78 +115,12 @@ INLINED void link_rows(worker *w, int family, bool weighted, size_t m, size_t fi
   if (kind != SCL_GLM_CUTS && pass->aux_sums > 0) add(w->sums + pass->vectors + m, d_aux);
 }
 
-/* eta += X beta, four columns at a time. */
-INLINED void add_columns(const double *x, size_t ld, size_t rows, size_t p, const double *beta,
-                         double *eta) {
-  for (size_t j = 0; j < p; j += 4) {
-    const double *column[4];
-    double weight[4];
-    size_t i = 0;
-    for (size_t k = 0; k < 4; k++) {
-      column[k] = x + (j + k < p ? j + k : j) * ld;
-      weight[k] = j + k < p ? beta[j + k] : 0.0;
-    }
-    if (j + 4 <= p) {
-      for (; i + LANES <= rows; i += LANES) {
-        *(lanes *)(eta + i) += *(const lanes *)(column[0] + i) * weight[0] +
-                               *(const lanes *)(column[1] + i) * weight[1] +
-                               *(const lanes *)(column[2] + i) * weight[2] +
-                               *(const lanes *)(column[3] + i) * weight[3];
-      }
-    }
-    for (; i < rows; i++) {
-      for (size_t k = 0; k < 4 && j + k < p; k++) eta[i] += column[k][i] * weight[k];
-    }
-  }
-}
-
-/* d_beta += X' residual, four columns at a time. */
-INLINED void add_dots(const double *x, size_t ld, size_t rows, size_t p, const double *residual,
-                      double *d_beta) {
-  for (size_t j = 0; j < p; j += 4) {
-    size_t columns = p - j < 4 ? p - j : 4, whole = rows / LANES * LANES;
-    lanes sum[4];
-    memset(sum, 0, sizeof sum);
-    if (columns == 4) {
-      const double *c = x + j * ld;
-      for (size_t i = 0; i < whole; i += LANES) {
-        const lanes r = *(const lanes *)(residual + i);
-        sum[0] += *(const lanes *)(c + i) * r;
-        sum[1] += *(const lanes *)(c + ld + i) * r;
-        sum[2] += *(const lanes *)(c + 2 * ld + i) * r;
-        sum[3] += *(const lanes *)(c + 3 * ld + i) * r;
-      }
-    } else {
-      for (size_t k = 0; k < columns; k++) {
-        for (size_t i = 0; i < whole; i += LANES)
-          sum[k] += *(const lanes *)(x + (j + k) * ld + i) * *(const lanes *)(residual + i);
-      }
-    }
-    for (size_t k = 0; k < columns; k++) {
-      double dot = 0.0;
-      for (size_t l = 0; l < LANES; l++) dot += ((const double *)&sum[k])[l];
-      for (size_t i = whole; i < rows; i++) dot += x[(j + k) * ld + i] * residual[i];
-      d_beta[j + k] += dot;
-    }
-  }
-}
-
 static void link_plain(worker *w, size_t m, size_t first, size_t at, size_t rows) {
   link_rows(w, (int)w->pass->family, false, m, first, at, rows);
 }
 
 static void link_weighted(worker *w, size_t m, size_t first, size_t at, size_t rows) {
   link_rows(w, (int)w->pass->family, true, m, first, at, rows);
-}
-
-/* One of the two, for one predictor. */
-static void multiply_plain(bool transposed, const double *x, size_t ld, size_t rows, size_t p,
-                           const double *beta, double *eta, double *d_beta) {
-  if (transposed) {
-    add_dots(x, ld, rows, p, eta, d_beta);
-  } else {
-    add_columns(x, ld, rows, p, beta, eta);
-  }
 }
 
 #ifdef SCL_WIDE
@@ -208,18 +138,8 @@ SCL_WIDE __attribute__((flatten)) static void link_wide(worker *w, size_t m, siz
   }
 }
 
-SCL_WIDE static void multiply_wide(bool transposed, const double *x, size_t ld, size_t rows,
-                                   size_t p, const double *beta, double *eta, double *d_beta) {
-  if (transposed) {
-    add_dots(x, ld, rows, p, eta, d_beta);
-  } else {
-    add_columns(x, ld, rows, p, beta, eta);
-  }
-}
-
 #else
 #define link_wide link_plain
-#define multiply_wide multiply_plain
 #endif
 
 /* The same for all predictors by BLAS. */
@@ -246,9 +166,12 @@ static void multiply(worker *w, bool transposed, size_t first, size_t rows) {
     return;
   }
   for (size_t v = 0; v < w->predictors; v++) {
-    (w->wide ? multiply_wide : multiply_plain)(transposed, w->x + first, w->pass->x.ld, rows, w->p,
-                                               w->beta + v * w->p, w->eta + v * w->step,
-                                               w->d_beta + v * w->p);
+    double *eta = w->eta + v * w->step;
+    if (transposed) {
+      scl_host_add_dots(rows, w->p, w->x + first, w->pass->x.ld, eta, w->d_beta + v * w->p);
+    } else {
+      scl_host_add_columns(rows, w->p, w->x + first, w->pass->x.ld, w->beta + v * w->p, eta);
+    }
   }
 }
 

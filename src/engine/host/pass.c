@@ -5,16 +5,17 @@
 #include "engine/host/thin.h"
 
 enum {
-  CACHED = 256 * 1024 / sizeof(double), /* numbers of X in a block: some second-level cache */
-  LEAST_ROWS = 64,                      /* of a block: its columns need a minimal length */
-  TILE = 16384,                         /* rows where X is not read twice */
-  DEAR = 4                              /* the work of a function, in additions, at least */
+  CACHED = 40 * 1024 /
+           sizeof(double), /* numbers of X in a block: some first-level caches, if it can be */
+  MOST_COLUMNS = 512,
+  LEAST_ROWS = 64, /* of a block: its columns need a minimal length */
+  TILE = 16384,    /* rows where X is not read twice */
+  DEAR = 4         /* the work of a function, in additions, at least */
 };
 
-/* A product that no pass could have is faster by BLAS. */
 size_t scl_host_pass_columns(scl_context *ctx) {
   (void)ctx;
-  return CACHED / LEAST_ROWS;
+  return MOST_COLUMNS;
 }
 
 size_t scl_run_block_rows(const scl_plan *p) {

@@ -31,98 +31,115 @@ static void dots_plain(size_t n, size_t columns, const double *x, size_t ld, con
 
 #ifdef SCL_WIDE
 
-/* Four columns at a time, so that sums are read and written less often. */
-SCL_WIDE static void add_wide(size_t n, size_t columns, const double *x, size_t ld,
-                              const double *weight, double *to) {
-  size_t l = 0;
-  for (; l + 4 <= columns; l += 4) {
-    const double *a = x + l * ld, *b = a + ld, *c = b + ld, *d = c + ld;
-    const double u = weight[l], v = weight[l + 1], w = weight[l + 2], z = weight[l + 3];
-    size_t k = 0;
-    for (; k + SCL_WIDE_LANES <= n; k += SCL_WIDE_LANES) {
-      const scl_wide sum = *(scl_wide *)(to + k) + *(const scl_wide *)(a + k) * u;
-      *(scl_wide *)(to + k) =
-          ((sum + *(const scl_wide *)(b + k) * v) + *(const scl_wide *)(c + k) * w) +
-          *(const scl_wide *)(d + k) * z;
-    }
-    for (; k < n; k++) to[k] = (((to[k] + a[k] * u) + b[k] * v) + c[k] * w) + d[k] * z;
-  }
-  for (; l < columns; l++) {
-    const double *a = x + l * ld, u = weight[l];
-    size_t k = 0;
-    for (; k + SCL_WIDE_LANES <= n; k += SCL_WIDE_LANES)
-      *(scl_wide *)(to + k) += *(const scl_wide *)(a + k) * u;
-    for (; k < n; k++) to[k] += a[k] * u;
-  }
-}
+/* Eight columns at a time, so that sums are read and written less often and additions to eight sums
+ * hide each other's latency; what is left one by one. */
+enum { SIDE = 8, LEFT_SIDE = 4 };
+#ifdef __clang__
+#define UNROLLED
+#else
+#define UNROLLED _Pragma("GCC unroll 8")
+#endif
 
-/* Four sums side by side hide the latency of an addition: of four columns, or of one. */
-SCL_WIDE static void dots_wide(size_t n, size_t columns, const double *x, size_t ld,
-                               const double *r, double *to) {
-  enum { W = SCL_WIDE_LANES };
-  size_t l = 0;
-  for (; l + 4 <= columns; l += 4) {
-    const double *a = x + l * ld, *b = a + ld, *c = b + ld, *d = c + ld;
-    scl_wide sa = {0.0}, sb = {0.0}, sc = {0.0}, sd = {0.0};
-    size_t k = 0;
-    for (; k + W <= n; k += W) {
-      const scl_wide v = *(const scl_wide *)(r + k);
-      sa += *(const scl_wide *)(a + k) * v;
-      sb += *(const scl_wide *)(b + k) * v;
-      sc += *(const scl_wide *)(c + k) * v;
-      sd += *(const scl_wide *)(d + k) * v;
-    }
-    double sum[4] = {(sa[0] + sa[1]) + (sa[2] + sa[3]), (sb[0] + sb[1]) + (sb[2] + sb[3]),
-                     (sc[0] + sc[1]) + (sc[2] + sc[3]), (sd[0] + sd[1]) + (sd[2] + sd[3])};
-    for (; k < n; k++) {
-      sum[0] += a[k] * r[k];
-      sum[1] += b[k] * r[k];
-      sum[2] += c[k] * r[k];
-      sum[3] += d[k] * r[k];
-    }
-    for (size_t i = 0; i < 4; i++) to[l + i] += sum[i];
+#define DEFINE_PRODUCTS(width, target, lanes)                                                      \
+  target static void add_##width(size_t n, size_t columns, const double *x, size_t ld,             \
+                                 const double *weight, double *to) {                               \
+    enum { W = sizeof(lanes) / sizeof(double) };                                                   \
+    size_t l = 0;                                                                                  \
+    for (; l + SIDE <= columns; l += SIDE) {                                                       \
+      const double *a = x + l * ld;                                                                \
+      double w[SIDE]; /* else read again after each store */                                       \
+      UNROLLED for (size_t c = 0; c < SIDE; c++) w[c] = weight[l + c];                             \
+      size_t k = 0;                                                                                \
+      for (; k + W <= n; k += W) {                                                                 \
+        lanes sum = *(const lanes *)(to + k);                                                      \
+        UNROLLED for (size_t c = 0; c < SIDE; c++) {                                               \
+          sum += *(const lanes *)(a + c * ld + k) * w[c];                                          \
+        }                                                                                          \
+        *(lanes *)(to + k) = sum;                                                                  \
+      }                                                                                            \
+      for (; k < n; k++) {                                                                         \
+        for (size_t c = 0; c < SIDE; c++) to[k] += a[c * ld + k] * w[c];                           \
+      }                                                                                            \
+    }                                                                                              \
+    for (; l < columns; l++) {                                                                     \
+      const double *a = x + l * ld, u = weight[l];                                                 \
+      size_t k = 0;                                                                                \
+      for (; k + W <= n; k += W) *(lanes *)(to + k) += *(const lanes *)(a + k) * u;                \
+      for (; k < n; k++) to[k] += a[k] * u;                                                        \
+    }                                                                                              \
+  }                                                                                                \
+  target static void dots_##width(size_t n, size_t columns, const double *x, size_t ld,            \
+                                  const double *r, double *to) {                                   \
+    enum { W = sizeof(lanes) / sizeof(double) };                                                   \
+    const size_t whole = n / W * W;                                                                \
+    size_t l = 0;                                                                                  \
+    for (; l + SIDE <= columns; l += SIDE) {                                                       \
+      const double *a = x + l * ld;                                                                \
+      lanes sum[SIDE] = {{0.0}};                                                                   \
+      for (size_t k = 0; k < whole; k += W) {                                                      \
+        const lanes v = *(const lanes *)(r + k);                                                   \
+        UNROLLED for (size_t c = 0; c < SIDE; c++) sum[c] += *(const lanes *)(a + c * ld + k) * v; \
+      }                                                                                            \
+      for (size_t c = 0; c < SIDE; c++) {                                                          \
+        double all = 0.0;                                                                          \
+        UNROLLED for (size_t i = 0; i < W; i++) all += sum[c][i];                                  \
+        for (size_t k = whole; k < n; k++) all += a[c * ld + k] * r[k];                            \
+        to[l + c] += all;                                                                          \
+      }                                                                                            \
+    }                                                                                              \
+    for (; l < columns; l++) {                                                                     \
+      const double *a = x + l * ld;                                                                \
+      lanes sum[LEFT_SIDE] = {{0.0}};                                                              \
+      double all = 0.0;                                                                            \
+      size_t k = 0;                                                                                \
+      for (; k + LEFT_SIDE * W <= n; k += LEFT_SIDE * W) {                                         \
+        UNROLLED for (size_t c = 0; c < LEFT_SIDE; c++) {                                          \
+          sum[c] += *(const lanes *)(a + k + c * W) * *(const lanes *)(r + k + c * W);             \
+        }                                                                                          \
+      }                                                                                            \
+      for (; k < whole; k += W) sum[0] += *(const lanes *)(a + k) * *(const lanes *)(r + k);       \
+      const lanes total = (sum[0] + sum[1]) + (sum[2] + sum[3]);                                   \
+      UNROLLED for (size_t i = 0; i < W; i++) all += total[i];                                     \
+      for (; k < n; k++) all += a[k] * r[k];                                                       \
+      to[l] += all;                                                                                \
+    }                                                                                              \
   }
-  for (; l < columns; l++) {
-    const double *a = x + l * ld;
-    scl_wide s[4] = {{0.0}, {0.0}, {0.0}, {0.0}};
-    size_t k = 0;
-    for (; k + 4 * W <= n; k += 4 * W) {
-      s[0] += *(const scl_wide *)(a + k) * *(const scl_wide *)(r + k);
-      s[1] += *(const scl_wide *)(a + k + W) * *(const scl_wide *)(r + k + W);
-      s[2] += *(const scl_wide *)(a + k + 2 * W) * *(const scl_wide *)(r + k + 2 * W);
-      s[3] += *(const scl_wide *)(a + k + 3 * W) * *(const scl_wide *)(r + k + 3 * W);
-    }
-    for (; k + W <= n; k += W) s[0] += *(const scl_wide *)(a + k) * *(const scl_wide *)(r + k);
-    const scl_wide all = (s[0] + s[1]) + (s[2] + s[3]);
-    double sum = (all[0] + all[1]) + (all[2] + all[3]);
-    for (; k < n; k++) sum += a[k] * r[k];
-    to[l] += sum;
-  }
-}
 
-void scl_host_add_columns(size_t n, size_t columns, const double *x, size_t ld,
-                          const double *weight, double *to) {
-  (scl_host_has_wide() ? add_wide : add_plain)(n, columns, x, ld, weight, to);
-}
+typedef double widest __attribute__((vector_size(64), aligned(8), may_alias));
+#define WIDEST __attribute__((target("avx512f,prefer-vector-width=512")))
 
-void scl_host_add_dots(size_t n, size_t columns, const double *x, size_t ld, const double *r,
-                       double *to) {
-  (scl_host_has_wide() ? dots_wide : dots_plain)(n, columns, x, ld, r, to);
+DEFINE_PRODUCTS(wide, SCL_WIDE, scl_wide)
+DEFINE_PRODUCTS(widest, WIDEST, widest)
+
+static bool has_widest(void) {
+  return scl_host_has_wide() && __builtin_cpu_supports("avx512f");
 }
 
 #else
+#define add_wide add_plain
+#define dots_wide dots_plain
+#define add_widest add_plain
+#define dots_widest dots_plain
+
+static bool has_widest(void) {
+  return false;
+}
+
+#endif
 
 void scl_host_add_columns(size_t n, size_t columns, const double *x, size_t ld,
                           const double *weight, double *to) {
-  add_plain(n, columns, x, ld, weight, to);
+  (has_widest()          ? add_widest
+   : scl_host_has_wide() ? add_wide
+                         : add_plain)(n, columns, x, ld, weight, to);
 }
 
 void scl_host_add_dots(size_t n, size_t columns, const double *x, size_t ld, const double *r,
                        double *to) {
-  dots_plain(n, columns, x, ld, r, to);
+  (has_widest()          ? dots_widest
+   : scl_host_has_wide() ? dots_wide
+                         : dots_plain)(n, columns, x, ld, r, to);
 }
-
-#endif
 
 bool scl_host_is_thin(scl_block a) {
   return a.nrow * a.ncol <= MOST_ELEMENTS;
