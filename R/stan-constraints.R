@@ -55,7 +55,9 @@ st_range <- function(x, lower, upper) {
   if (none(lower)) return(list(upper - exp(x), sum(x)))
   width <- upper - lower
   scale <- if (length(width) == 1L) length(x) * log(width) else sum(log(width))
-  list(lower + width * cl_inv_logit(x), sum(-cl_log1p_exp(x) - cl_log1p_exp(-x)) + scale)
+  share <- if (is_traced(x)) cl_inv_logit(x) else stats::plogis(x) # of any number of dimensions
+  x <- if (is_traced(x)) x else as.vector(x)
+  list(lower + width * share, sum(-cl_log1p_exp(x) - cl_log1p_exp(-x)) + scale)
 }
 
 # One array element.

@@ -114,8 +114,33 @@ stan_numeric_bounds <- function(d, n, cx, home) {
   cbind(rep(of[1L], n), rep(of[2L], n))
 }
 
+# The parameters of the vectors in columns of u, if each number is a function of one of the vector
+# and of data; else NULL.
+stan_parameter_draws <- function(state, u) {
+  cx <- state$model$code$cx
+  bound <- function(e, none, n) {
+    if (is.null(e)) return(none)
+    value <- tryCatch(eval(stan_expr(e, cx), state$home), error = function(e) NULL)
+    if (is.numeric(value) && length(value) %in% c(1L, n)) value
+  }
+  parts <- lapply(state$parameters, function(p) {
+    n <- length(p$index)
+    if (!p$spec$kind %in% c("none", "range") || !is.null(p$whole)) return(NULL)
+    x <- u[p$index[as.vector(st_arrange(seq_len(n), p$spec$outer, p$spec$inner))], , drop = FALSE]
+    if (p$spec$kind == "none" || n == 0L) return(x)
+    lower <- bound(p$d$constraint$lower, -Inf, n)
+    upper <- bound(p$d$constraint$upper, Inf, n)
+    if (!is.null(lower) && !is.null(upper)) st_range(x, as.vector(lower), as.vector(upper))[[1L]]
+  })
+  if (!any(vapply(parts, is.null, NA))) do.call(rbind, parts)
+}
+
 # The numbers of draws in columns, for unconstrained vectors in columns.
 stan_draw_values <- function(state, u, random, all, rows) {
+  parameters <- stan_parameter_draws(state, u)
+  code <- state$model$code
+  if (all && length(code$plain_transformed) + length(code$outputs) == 0L) all <- FALSE
+  if (!all && !is.null(parameters)) return(parameters)
   f <- stan_output_function(state, all)
   if (all && !is.null(random)) {
     ensure_generator()

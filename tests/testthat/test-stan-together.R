@@ -122,3 +122,35 @@ test_that("a differential equation is solved by the compiled function", {
     model { k ~ exponential(1); }")
   expect_equal(values["y[2,1]", ], exp(-values["k", ]), tolerance = 1e-6)
 })
+
+# Each draw by itself.
+draw_by_draw <- function(b, u) {
+  f <- stan_output_function(environment(b)$state)
+  unname(apply(u, 2L, function(x) as.double(unlist(f(x)))))
+}
+
+test_that("parameters that are functions of single numbers are found for all draws at once", {
+  declared <- c("real a; vector<lower=-1>[2] v; matrix<upper=2>[2, 3] m;",
+                "array[2, 3] real<lower=low, upper=high> r; real b;",
+                "array[3] vector<lower=low>[2] w; vector<lower=lows>[2] y; array[2] matrix<lower=0, upper=1>[2, 2] q;",
+                "row_vector[3] x; vector<lower=0>[0] none;")
+  given <- list(low = -2, high = 3, lows = c(-1, 4))
+  for (d in declared) {
+    b <- cl_stan(code = sprintf("data { real low; real high; vector[2] lows; }
+                                 parameters { %s } model { }", d))(given)
+    state <- environment(b)$state
+    u <- matrix(sin(seq_len(30 * state$dimension)), state$dimension)
+    expect_false(is.null(stan_parameter_draws(state, u)), label = d)
+    drawn <- attr(suppressMessages(as_density(b)), "own")$drawn
+    expect_equal(unname(drawn$values(u, NULL)), draw_by_draw(b, u), tolerance = 1e-15, label = d)
+  }
+  for (d in c("real<lower=0> a; real<lower=a> b;", "simplex[3] p;",
+              "real<offset=2, multiplier=3> a; ordered[2] o;")) {
+    b <- cl_stan(code = sprintf("parameters { %s } model { }", d))(list())
+    state <- environment(b)$state
+    u <- matrix(sin(seq_len(30 * state$dimension)), state$dimension)
+    expect_null(stan_parameter_draws(state, u), label = d)
+    drawn <- attr(suppressMessages(as_density(b)), "own")$drawn
+    expect_equal(unname(drawn$values(u, NULL)), draw_by_draw(b, u), label = d)
+  }
+})
