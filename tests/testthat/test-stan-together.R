@@ -132,7 +132,8 @@ draw_by_draw <- function(b, u) {
 test_that("parameters that are functions of single numbers are found for all draws at once", {
   declared <- c("real a; vector<lower=-1>[2] v; matrix<upper=2>[2, 3] m;",
                 "array[2, 3] real<lower=low, upper=high> r; real b;",
-                "array[3] vector<lower=low>[2] w; vector<lower=lows>[2] y; array[2] matrix<lower=0, upper=1>[2, 2] q;",
+                "array[3] vector<lower=low>[2] w; vector<lower=lows>[2] y;",
+                "array[2] matrix<lower=0, upper=1>[2, 2] q;",
                 "row_vector[3] x; vector<lower=0>[0] none;")
   given <- list(low = -2, high = 3, lows = c(-1, 4))
   for (d in declared) {

@@ -13,6 +13,7 @@
 enum {
   MOST_ROWS = 16384,
   CHUNK = 1 << 15,
+  LINE = 8,    /* numbers of a line of the cache */
   FEW_ROWS = 3 /* which are computed one by one, more quickly than by a loop */
 };
 
@@ -332,10 +333,11 @@ static void add_output(making *m, const scl_output *o) {
 static void add_plan(struct scl_ready_plan *r, const scl_plan *p) {
   making m = {.p = p, .r = r, .stride = scl_min(p->m, scl_run_block_rows(p))};
   const size_t loops = (size_t)p->body + p->outputs;
-  m.block = take_numbers(r, (size_t)scl_give_slots(p, m.slot) * m.stride);
+  m.block = take_numbers(r, (size_t)scl_give_slots(p, m.slot) * m.stride + LINE);
   m.blocks = take(r, sizeof *m.blocks);
   scl_host_loop *loop = take(r, loops * sizeof *loop);
   if (r->failed) return;
+  while ((uintptr_t)m.block % (LINE * sizeof(double)) != 0) m.block++; /* vectors in one line */
   m.blocks->rows = p->m;
   m.blocks->block = m.stride;
   m.blocks->loop = loop;
