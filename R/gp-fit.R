@@ -175,7 +175,7 @@ run_steps <- function(trials, points, count) {
   list(points = do.call(rbind, lapply(found[order], `[[`, "par")), values = values[order])
 }
 
-best_of <- function(found, count, least = 0.3) {
+best_of <- function(found, count, least) {
   found$points[apart_rows(found$points, seq_along(found$values), count, least), , drop = FALSE]
 }
 
@@ -187,17 +187,20 @@ search_trials <- function(space, levels, starts, run, trials) {
   few <- !is.null(target$problem$noise_kernel) # its likelihood is slow
   wide <- starts * if (few) 2L else 1L + sum(space$free)
   if (isTRUE(rough$problem$toeplitz)) return(toeplitz_trials(space, rough, starts, trials))
-  points <- search_screen(space, rough, if (starts > 1L) wide else 1L, trials)
+  effort <- search_effort$usual
+  points <- search_screen(space, rough, if (starts > 1L) wide else 1L, trials, effort$screen_apart)
   if (starts == 1L) return(list(from = points[1L, ]))
   steps <- function(points, count) run_steps(trials, points, count)
-  effort <- search_effort$usual
   first <- steps(points, effort$start_steps)
-  first <- steps(best_of(first, if (few) starts else 2L * starts, 0.1), effort$middle_steps)
-  best <- steps(best_of(first, if (few) 2L else effort$last_points), effort$last_steps)
+  first <- steps(best_of(first, if (few) starts else 2L * starts, effort$start_apart),
+                 effort$middle_steps)
+  best <- steps(best_of(first, if (few) 2L else effort$last_points, effort$last_apart),
+                effort$last_steps)
   inputs <- if (!few) search_inputs(space, starts, rough$n)
   if (!is.null(inputs)) {
     others <- steps(inputs, effort$inputs_steps)
-    others <- steps(best_of(others, max(3L, nrow(inputs) %/% 3L), 0.1), effort$inputs_last_steps)
+    others <- steps(best_of(others, max(3L, nrow(inputs) %/% 3L), effort$start_apart),
+                    effort$inputs_last_steps)
     if (others$values[1L] < best$values[1L]) best <- others
   }
   for (again in 1:3) {
@@ -205,8 +208,8 @@ search_trials <- function(space, levels, starts, run, trials) {
     if (is.null(around)) break
     if (few) around <- around[seq(again, nrow(around), by = 4L), , drop = FALSE]
     near <- order_finite(trials$screen(around))
-    others <- steps(around[apart_rows(around, near, effort$around_points), , drop = FALSE],
-                    effort$around_steps)
+    apart <- apart_rows(around, near, effort$around_points, effort$screen_apart)
+    others <- steps(around[apart, , drop = FALSE], effort$around_steps)
     if (others$values[1L] > best$values[1L] - 1e-3 / rough$n) break
     best <- steps(others$points[1L, , drop = FALSE], effort$last_steps)
   }
@@ -249,7 +252,7 @@ finer_start <- function(space, levels, from, known, run) {
 
 # The first `count` of the rows `order` that are not near an earlier one; near ones if there are no
 # others.
-apart_rows <- function(points, order, count, least = 1.2) {
+apart_rows <- function(points, order, count, least) {
   apart <- integer()
   distance <- rep(Inf, nrow(points)) # from the nearest of them
   for (i in order) {
@@ -348,7 +351,7 @@ search_result <- function(space, target, best, at, subsets = list()) {
 
 # The best `count` of twice as many points, always including the user's. Points near a better one
 # are used only if there are no others, because they would lead to the same maximum.
-search_screen <- function(space, target, count, trials, least = 1.2) {
+search_screen <- function(space, target, count, trials, least) {
   points <- search_design(space, max(8L, 2L * count))
   values <- trials$screen(points)
   if (all(is.infinite(values))) stop(target$fault())

@@ -12,14 +12,22 @@
 # Of the usual schedule, `start_steps` is the only number that matters there: 3 fits miss it with 2
 # steps, 1 with 4 and none with 8; each other number, halved or doubled, leaves that 1. Of the one
 # for Toeplitz matrices, 7 miss it with half of `period_points`, 6 and 5 with half and twice
-# `start_steps`, and 1 with twice `period_points` or either change of `points`.
+# `start_steps`, and 1 with twice `period_points` or either change of `points`. The distances
+# (`apart`) have joined the list since, and are not in these counts.
+#
+# A point that is nearer to a better one than a distance does not continue (apart_rows()). Most
+# parameters are logarithms there. Points that are screened keep a factor of 3 between them
+# (`screen_apart`; 1.6 for Toeplitz matrices, as periods are close to each other), which spreads few
+# starts over a range. After some steps, points within 10% of each other (`start_apart`) have met,
+# and one of them is enough; before the few long searches, points within 35% (`last_apart`).
 search_effort <- list(
   usual = list(start_steps = 4L, middle_steps = 6L, last_points = 3L, last_steps = 30L,
                around_points = 3L, around_steps = 15L, inputs_steps = 40L,
-               inputs_last_steps = 100L),
+               inputs_last_steps = 100L, screen_apart = 1.2, start_apart = 0.1, last_apart = 0.3),
   toeplitz = list(points = 40L, period_points = 320L, start_steps = 8L, middle = 0.3,
                   middle_steps = 25L, last = 0.075, last_steps = 80L, around_points = 20L,
-                  around_steps = 10L, around_last_points = 5L))
+                  around_steps = 10L, around_last_points = 5L, screen_apart = 0.5,
+                  start_apart = 0.1))
 
 # Rows of a subset that finds the region of an optimum: it shows lengthscales down to some hundredth
 # of the range, and its likelihood takes a few milliseconds.

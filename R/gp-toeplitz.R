@@ -72,18 +72,19 @@ toeplitz_trials <- function(space, target, starts, trials) {
   effort <- search_effort$toeplitz
   period <- any(space$role[space$free] == "period")
   wide <- max(starts, if (period) effort$period_points else effort$points)
-  points <- search_screen(fast, target, wide, trials, 0.5)
+  points <- search_screen(fast, target, wide, trials, effort$screen_apart)
   first <- steps(points, effort$start_steps)
-  first <- steps(best_of(first, ceiling(effort$middle * wide), 0.1), effort$middle_steps)
-  best <- steps(best_of(first, ceiling(effort$last * wide), 0.1), effort$last_steps)
+  some <- function(found, count) best_of(found, ceiling(count), effort$start_apart)
+  first <- steps(some(first, effort$middle * wide), effort$middle_steps)
+  best <- steps(some(first, effort$last * wide), effort$last_steps)
   for (again in 1:3) {
     at <- best$points[1L, ]
     around <- rbind(search_around(fast, at, again), toeplitz_periods(fast, at, t))
     if (is.null(around)) break
     near <- order_finite(trials$screen(around))
-    others <- steps(around[apart_rows(around, near, effort$around_points, 0.1), , drop = FALSE],
-                    effort$around_steps)
-    others <- steps(best_of(others, effort$around_last_points, 0.1), effort$last_steps)
+    apart <- apart_rows(around, near, effort$around_points, effort$start_apart)
+    others <- steps(around[apart, , drop = FALSE], effort$around_steps)
+    others <- steps(some(others, effort$around_last_points), effort$last_steps)
     if (others$values[1L] > best$values[1L] - 1e-3 / target$n) break
     best <- others
   }
@@ -104,7 +105,9 @@ toeplitz_space <- function(space, t) {
 }
 
 # Points with all periods that n values in equal steps can distinguish, with the other parameters
-# unchanged, and with a sharper, steadier or smaller periodic part.
+# unchanged, and with a periodic part that is sharper (its lengthscale 0.5 or 0.15: a few harmonics,
+# or many), steadier (it keeps its shape for e times as long) or smaller (by e or e^1.5): the optimum
+# for a spike that repeats is far from that for a sine wave.
 toeplitz_periods <- function(space, at, t) {
   n <- length(t)
   roles <- space$role[space$free]
