@@ -155,21 +155,24 @@ operator_method <- function(op) {
   eval(substitute(function(e1, e2) .Call(r_lazy_apply, op, e1, e2), list(op = op)))
 }
 
-operator_signatures <- list(c("clMatrix", "clMatrix"), c("clMatrix", "ANY"), c("ANY", "clMatrix"))
+# Of methods of two operands, for a clMatrix on either side or on both.
+pair_signatures <- list(c("clMatrix", "ANY"), c("ANY", "clMatrix"), c("clMatrix", "clMatrix"))
 
 for (name in names(operators)) {
-  for (classes in operator_signatures) setMethod(name, classes, operator_method(operators[[name]]))
+  for (classes in pair_signatures) setMethod(name, classes, operator_method(operators[[name]]))
 }
 rm(name, classes)
 
-# For the help page.
+# For help pages: methods of these generics with each of the signatures.
+method_aliases <- function(generics, signatures = pair_signatures) {
+  classes <- vapply(signatures, paste, "", collapse = ",")
+  paste0("@aliases ", outer(generics, classes, paste, sep = ","), "-method")
+}
+
 operator_aliases <- function() {
-  pairs <- vapply(operator_signatures, paste, "", collapse = ",")
-  names <- outer(c(names(operators)), pairs, paste, sep = ",")
-  names <- c(names, "-,clMatrix,missing", "+,clMatrix,missing", "!,clMatrix",
-             outer(c("round", "signif"), c("clAnything,clMatrix", "clMatrix,clMatrix"), paste,
-                   sep = ","))
-  paste0("@aliases ", names, "-method")
+  c(method_aliases(names(operators)), method_aliases(c("-", "+"), list("clMatrix,missing")),
+    method_aliases("!", list("clMatrix")),
+    method_aliases(c("round", "signif"), list("clAnything,clMatrix", "clMatrix,clMatrix")))
 }
 
 setMethod("-", signature("clMatrix", "missing"),

@@ -110,33 +110,18 @@ join_names <- function(x, size_x, y, size_y) {
 }
 
 #' @rdname clMatrix-index
+#' @eval method_aliases(c("cbind2", "rbind2"), c(pair_signatures, list("clMatrix,missing")))
 #' @export
 setMethod("cbind2", signature("clMatrix", "ANY"), function(x, y, ...) bind_two(x, y, TRUE))
 
 #' @rdname clMatrix-index
 #' @export
-setMethod("cbind2", signature("ANY", "clMatrix"), function(x, y, ...) bind_two(x, y, TRUE))
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("cbind2", signature("clMatrix", "clMatrix"), function(x, y, ...) bind_two(x, y, TRUE))
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("cbind2", signature("clMatrix", "missing"), function(x, y, ...) x)
-
-#' @rdname clMatrix-index
-#' @export
 setMethod("rbind2", signature("clMatrix", "ANY"), function(x, y, ...) bind_two(x, y, FALSE))
 
-#' @rdname clMatrix-index
-#' @export
-setMethod("rbind2", signature("ANY", "clMatrix"), function(x, y, ...) bind_two(x, y, FALSE))
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("rbind2", signature("clMatrix", "clMatrix"), function(x, y, ...) bind_two(x, y, FALSE))
-
-#' @rdname clMatrix-index
-#' @export
+for (classes in pair_signatures[-1L]) {
+  setMethod("cbind2", classes, function(x, y, ...) bind_two(x, y, TRUE))
+  setMethod("rbind2", classes, function(x, y, ...) bind_two(x, y, FALSE))
+}
+rm(classes)
+setMethod("cbind2", signature("clMatrix", "missing"), function(x, y, ...) x)
 setMethod("rbind2", signature("clMatrix", "missing"), function(x, y, ...) x)

@@ -18,7 +18,8 @@
 #' Wichura, M. J. (1988) Algorithm AS 241: The percentage points of the normal distribution.
 #' *Applied Statistics* 37, 477-484.
 #' @name clMatrix-distributions
-#' @eval distribution_aliases()
+#' @eval method_aliases(c("dnorm", "pnorm", "qnorm", "plogis"), cl_signatures(3L))
+#' @eval method_aliases(c("lbeta", "choose", "lchoose", "atan2"))
 #' @importFrom stats dnorm pnorm qnorm plogis
 #' @rawNamespace exportMethods(dnorm, pnorm, qnorm, plogis, lbeta, choose, lchoose, atan2)
 #' @examples
@@ -110,21 +111,10 @@ for (classes in cl_signatures(3L)) {
   setMethod("qnorm", classes, qnorm_cl)
   setMethod("plogis", classes, plogis_cl)
 }
-for (classes in cl_signatures(2L)) {
+for (classes in pair_signatures) {
   setMethod("lbeta", classes, function(a, b) lazy_op("lbeta", a = a, b = b))
   setMethod("choose", classes, function(n, k) lazy_op("choose", n = n, k = k))
   setMethod("lchoose", classes, function(n, k) lazy_op("lchoose", n = n, k = k))
   setMethod("atan2", classes, function(y, x) lazy_op("atan2", y = y, x = x))
 }
 rm(classes)
-
-# For the help page.
-distribution_aliases <- function() {
-  alias <- function(names, count) {
-    classes <- vapply(cl_signatures(count), paste, "", collapse = ",")
-    outer(names, classes, paste, sep = ",")
-  }
-  names <- c(alias(c("dnorm", "pnorm", "qnorm", "plogis"), 3L),
-             alias(c("lbeta", "choose", "lchoose", "atan2"), 2L))
-  paste0("@aliases ", names, "-method")
-}

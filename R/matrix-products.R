@@ -57,22 +57,23 @@ cl_crossprod <- function(x, y = NULL) {
   if (is_sparse(x) && !is_cl(y)) {
     return(as.matrix(if (is.null(y)) Matrix::crossprod(x) else Matrix::crossprod(x, y)))
   }
-  pair <- product_operands(x, y, "x", "y", "crossprod")
-  dim <- product_dim(pair, 2L, 2L, 1L, 1L, "x", "y")
-  where <- product_where(pair, dim)
-  value(call_on(where, r_op, "matmul", list(x = pair$x, y = pair$y), c(TRUE, FALSE)), NULL,
-        product_names(x, 2L, if (is.null(y)) x else y, 2L))
+  product_along(x, y, 2L, "crossprod")
 }
 
 #' @rdname cl_matmul
 #' @export
 cl_tcrossprod <- function(x, y = NULL) {
   if (is_small(x, y) && (is.null(y) || dim(x)[2L] == dim(y)[2L])) return(tcrossprod(x, y))
-  pair <- product_operands(x, y, "x", "y", "tcrossprod")
-  dim <- product_dim(pair, 1L, 1L, 2L, 2L, "x", "y")
-  where <- product_where(pair, dim)
-  value(call_on(where, r_op, "matmul", list(x = pair$x, y = pair$y), c(FALSE, TRUE)), NULL,
-        product_names(x, 1L, if (is.null(y)) x else y, 1L))
+  product_along(x, y, 1L, "tcrossprod")
+}
+
+# The product with this side of both, 1 or 2, as the sides of the result; y may be NULL, for x.
+product_along <- function(x, y, side, kind) {
+  pair <- product_operands(x, y, "x", "y", kind)
+  where <- product_where(pair, product_dim(pair, side, side, 3L - side, 3L - side, "x", "y"))
+  form <- c(side == 2L, side == 1L)
+  value(call_on(where, r_op, "matmul", list(x = pair$x, y = pair$y), form), NULL,
+        product_names(x, side, if (is.null(y)) x else y, side))
 }
 
 # Whether base R is to compute with these, as the checks take longer than the work: plain matrices
@@ -167,18 +168,6 @@ side_or_empty <- function(names, side) {
 
 # ---- methods of base R's functions --------------------------------------------------------------
 
-#' @rdname cl_matmul
-#' @export
-setMethod("%*%", signature("clMatrix", "ANY"), function(x, y) cl_matmul(x, y))
-
-#' @rdname cl_matmul
-#' @export
-setMethod("%*%", signature("ANY", "clMatrix"), function(x, y) cl_matmul(x, y))
-
-#' @rdname cl_matmul
-#' @export
-setMethod("%*%", signature("clMatrix", "clMatrix"), function(x, y) cl_matmul(x, y))
-
 # The formals of some generics differ between versions of R ("..." came with 4.4.0): a method takes
 # those of the running version.
 with_formals_of <- function(generic, definition) {
@@ -198,26 +187,22 @@ tcrossprod_method <- with_formals_of("tcrossprod", function() {
 })
 
 #' @rdname cl_matmul
+#' @eval method_aliases(c("%*%", "crossprod", "tcrossprod"))
+#' @export
+setMethod("%*%", signature("clMatrix", "ANY"), function(x, y) cl_matmul(x, y))
+
+#' @rdname cl_matmul
 #' @param ... Not used.
 #' @export
 setMethod("crossprod", signature("clMatrix", "ANY"), crossprod_method)
 
 #' @rdname cl_matmul
 #' @export
-setMethod("crossprod", signature("ANY", "clMatrix"), crossprod_method)
-
-#' @rdname cl_matmul
-#' @export
-setMethod("crossprod", signature("clMatrix", "clMatrix"), crossprod_method)
-
-#' @rdname cl_matmul
-#' @export
 setMethod("tcrossprod", signature("clMatrix", "ANY"), tcrossprod_method)
 
-#' @rdname cl_matmul
-#' @export
-setMethod("tcrossprod", signature("ANY", "clMatrix"), tcrossprod_method)
-
-#' @rdname cl_matmul
-#' @export
-setMethod("tcrossprod", signature("clMatrix", "clMatrix"), tcrossprod_method)
+for (classes in pair_signatures[-1L]) {
+  setMethod("%*%", classes, function(x, y) cl_matmul(x, y))
+  setMethod("crossprod", classes, crossprod_method)
+  setMethod("tcrossprod", classes, tcrossprod_method)
+}
+rm(classes)

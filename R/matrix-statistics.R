@@ -47,7 +47,7 @@
 #'
 #' \S4method{cor}{clMatrix,ANY}(x, y = NULL, use = "everything",
 #'   method = c("pearson", "kendall", "spearman"))
-#' @eval moment_aliases()
+#' @eval method_aliases(c("var", "cov", "cor"))
 #' @importFrom stats var cov cor
 #' @rawNamespace exportMethods(var, cov, cor)
 #' @examples
@@ -303,19 +303,11 @@ correlations <- function(x, y) {
   value(.Call(r_op, "copy_as", list(r@handle), 4L, NULL), NULL, r@Dimnames)
 }
 
-# For the help page.
-moment_aliases <- function() {
-  pairs <- vapply(moment_signatures, paste, "", collapse = ",")
-  paste0("@aliases ", outer(c("var", "cov", "cor"), pairs, paste, sep = ","), "-method")
-}
-
-moment_signatures <- list(c("clMatrix", "ANY"), c("ANY", "clMatrix"), c("clMatrix", "clMatrix"))
-
 setGeneric("var")
 setGeneric("cov")
 setGeneric("cor")
 
-for (classes in moment_signatures) {
+for (classes in pair_signatures) {
   setMethod("var", classes, function(x, y = NULL, na.rm = FALSE, use) {
     if (missing(use)) use <- if (check_flag(na.rm, "na.rm")) "na.or.complete" else "everything"
     moments("var", x, y, use)

@@ -175,6 +175,7 @@ forwardsolve_method <- with_formals_of("forwardsolve", function() {
 })
 
 #' @rdname cl_tri_solve
+#' @eval method_aliases(c("backsolve", "forwardsolve"))
 #' @param k The order of the leading part of the matrix that is used.
 #' @param upper.tri Whether the upper triangle is used.
 #' @param ... Not used.
@@ -183,20 +184,10 @@ setMethod("backsolve", signature("clMatrix", "ANY"), backsolve_method)
 
 #' @rdname cl_tri_solve
 #' @export
-setMethod("backsolve", signature("ANY", "clMatrix"), backsolve_method)
-
-#' @rdname cl_tri_solve
-#' @export
-setMethod("backsolve", signature("clMatrix", "clMatrix"), backsolve_method)
-
-#' @rdname cl_tri_solve
-#' @export
 setMethod("forwardsolve", signature("clMatrix", "ANY"), forwardsolve_method)
 
-#' @rdname cl_tri_solve
-#' @export
-setMethod("forwardsolve", signature("ANY", "clMatrix"), forwardsolve_method)
-
-#' @rdname cl_tri_solve
-#' @export
-setMethod("forwardsolve", signature("clMatrix", "clMatrix"), forwardsolve_method)
+for (classes in pair_signatures[-1L]) {
+  setMethod("backsolve", classes, backsolve_method)
+  setMethod("forwardsolve", classes, forwardsolve_method)
+}
+rm(classes)

@@ -21,9 +21,6 @@ size_t scl_sparse_factor_count(const scl_sparse_factor *f) {
 double scl_sparse_factor_size(const scl_sparse_factor *f) {
   return (double)f->size;
 }
-double scl_sparse_factor_work(const scl_sparse_factor *f) {
-  return f->work;
-}
 
 /* ---- dense parts ---------------------------------------------------------------------------- */
 

@@ -34,7 +34,6 @@ void scl_sparse_factor_release(scl_sparse_factor *f); /* accepts NULL */
 size_t scl_sparse_factor_order(const scl_sparse_factor *f); /* rows */
 size_t scl_sparse_factor_count(const scl_sparse_factor *f); /* numbers of the matrix given */
 double scl_sparse_factor_size(const scl_sparse_factor *f);  /* numbers of the factor */
-double scl_sparse_factor_work(const scl_sparse_factor *f);  /* operations to compute it */
 
 /* The factor of the matrix x, in the order of `row`, with `shift` added to its diagonal.
  * SCL_E_NOT_PD with the 1-based column at which it was found. */

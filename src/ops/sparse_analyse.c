@@ -181,7 +181,6 @@ static void link_nodes(analysis *a) {
     s->panel = panel;
     at += r;
     panel += m * s->columns;
-    f->work += (double)s->columns * (double)m * (double)m;
     for (uint32_t i = s->child; i != NONE; i = f->node[i].next) {
       stack -= (size_t)f->node[i].rows * f->node[i].rows;
     }

@@ -25,7 +25,6 @@ typedef struct {
 
 struct scl_sparse_factor {
   size_t n, count, nodes, size, stack, inverse_stack;
-  double work;
   uint32_t *order; /* the column of the matrix at each place of the factor */
   scl_supernode *node;
   uint32_t *row;    /* rows behind the own ones */
