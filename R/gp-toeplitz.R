@@ -105,9 +105,9 @@ toeplitz_space <- function(space, t) {
 }
 
 # Points with all periods that n values in equal steps can distinguish, with the other parameters
-# unchanged, and with a periodic part that is sharper (its lengthscale 0.5 or 0.15: a few harmonics,
-# or many), steadier (it keeps its shape for e times as long) or smaller (by e or e^1.5): the optimum
-# for a spike that repeats is far from that for a sine wave.
+# unchanged, and with a periodic part that is sharper (its lengthscale 0.5 or 0.15: a few
+# harmonics, or many), steadier (it keeps its shape for e times as long) or smaller (by e or e^1.5):
+# the optimum for a spike that repeats is far from that for a sine wave.
 toeplitz_periods <- function(space, at, t) {
   n <- length(t)
   roles <- space$role[space$free]
