@@ -110,6 +110,47 @@ lane_short_circuit <- function(e, lx) {
             lapply(names, as.name)))
 }
 
+# segment(x, i, n): vectors of one size in each group of lanes. The sizes are found before the loop,
+# from data.
+lane_segment <- function(e, lx) {
+  args <- e$args
+  usual <- !lane_depends(args[[1L]], lx) && lane_of_data(args[[3L]], lx)
+  if (is.null(lx$groups) || !usual) no_lanes()
+  size <- lane_full(lane_expr(args[[3L]], lx), lx)
+  lx$groups <- unique(c(lx$groups, list(size)))
+  call("stan_lane_segment", stan_expr(args[[1L]], lx$cx),
+       lane_full(lane_expr(args[[2L]], lx), lx), size)
+}
+
+# Whether an expression is made of data and the loop's variable.
+lane_of_data <- function(e, lx) {
+  if (!is.list(e)) return(TRUE)
+  if (identical(e$kind, "call")) return(FALSE)
+  if (identical(e$kind, "var") && e$name != lx$var) {
+    if (e$name %in% c(lx$locals, lx$sums, names(lx$written))) return(FALSE)
+    return(e$block %in% c("data", "transformed data", "transformed_data"))
+  }
+  parts <- if (is.null(names(e))) e else e[setdiff(names(e), c("kind", "type", "line"))]
+  all(vapply(parts, lane_of_data, NA, lx))
+}
+
+# The code of a size that is the same in all lanes, such as rows(x) of a vector x of the body.
+lane_size <- function(e, lx) {
+  if (!lane_depends(e, lx)) return(stan_expr(e, lx$cx))
+  same <- function(code) {
+    if (is.name(code) && as.character(code) %in% c(lx$var, lx$locals, names(lx$written))) {
+      no_lanes()
+    }
+    if (!is.call(code)) return(code)
+    if (length(code) == 2L && is.name(code[[2L]]) && as.character(code[[2L]]) %in% lx$rows &&
+          as.character(code[[1L]])[1L] %in% c("s.rows", "s.size", "s.num_elements")) {
+      return(call("ncol", code[[2L]]))
+    }
+    as.call(lapply(code, same))
+  }
+  same(stan_expr(e, lx$cx))
+}
+
 # The code of the number of lanes. In a function that works for any number of them there is none.
 lane_count <- function(lx) {
   if (!nzchar(lx$var)) no_lanes()
@@ -170,6 +211,7 @@ lane_call <- function(e, lx) {
     code <- as.call(c(list(symbol), lapply(e$args, lane_row, lx)))
     return(if (row$density) call("rowSums", code) else code)
   }
+  if (name == "segment") return(lane_segment(e, lx))
   if (!all(vapply(e$args, is_lane_row, NA))) {
     if (name %in% c("categorical_lpmf", "categorical_logit_lpmf") &&
           is_scalar_type(e$args[[1L]]$type) && is_lane_row(e$args[[2L]])) {

@@ -10,7 +10,7 @@
 #
 # A context `lx` is an environment with `cx`, `var`, `locals` (variables of the body), `rows` (those
 # of them that are vectors), `written` (variables from outside and the place of the loop's
-# variable), `sums`.
+# variable), `sums`, and `groups`: codes of sizes of which each group of lanes has its own.
 
 no_lanes <- function() {
   stop(structure(list(message = "", call = NULL),
@@ -33,9 +33,17 @@ stan_lanes <- function(s, cx) {
     uses <- lane_uses(body, assigned)
     lx$sums <- lane_sums(body, uses, assigned)
     lx$written <- lane_places(uses[setdiff(names(uses), lx$sums)], s$var)
+    lx$groups <- list()
     code <- lane_statements(body, lx)
+    if (length(lx$groups) > 0L && length(private) > 0L) no_lanes()
     var <- as.name(s$var)
-    list(call("<-", var, call("stan_count", stan_expr(s$lower, cx), stan_expr(s$upper, cx))),
+    all <- call("stan_count", stan_expr(s$lower, cx), stan_expr(s$upper, cx))
+    if (length(lx$groups) > 0L) {
+      sizes <- as.call(c(list(quote(list)), lx$groups))
+      return(list(call("<-", var, all),
+                  call("for", var, call("stan_lane_groups", var, sizes), stan_braces(code))))
+    }
+    list(call("<-", var, all),
          call("if", call(">", call("length", var), 0),
               stan_braces(c(lane_private_before(private, lx), code,
                             lane_private_after(private, lx)))))
@@ -100,14 +108,10 @@ lane_declaration <- function(s, lx) {
   lx$locals <- union(lx$locals, s$name)
   if (rank == 1L) {
     lx$rows <- union(lx$rows, s$name)
-    if (lane_depends(s$sizes[[1L]], lx)) no_lanes()
-    if (is.null(s$init)) {
-      return(list(call("<-", name, call("stan_empty", lane_count(lx),
-                                        stan_expr(s$sizes[[1L]], lx$cx)))))
-    }
+    size <- lane_size(s$sizes[[1L]], lx)
+    if (is.null(s$init)) return(list(call("<-", name, call("stan_empty", lane_count(lx), size))))
     if (!lane_depends(s$init, lx)) no_lanes()
-    return(list(call("<-", name, call("stan_lane_sized", lane_expr(s$init, lx),
-                                      stan_expr(s$sizes[[1L]], lx$cx)))))
+    return(list(call("<-", name, call("stan_lane_sized", lane_expr(s$init, lx), size))))
   }
   if (is.null(s$init)) return(list(call("<-", name, NaN)))
   list(call("<-", name, lane_expr(s$init, lx)))
@@ -155,6 +159,9 @@ lane_indices <- function(flat, lx) {
 # A branch for the lanes in which a condition on data holds.
 lane_if <- function(s, lx) {
   if (!lane_known(s$test, lx)) no_lanes()
+  groups <- lx$groups
+  on.exit(lx$groups <- groups)
+  lx$groups <- NULL # sizes of all lanes cannot be asked for there
   changed <- intersect(lane_assigned_locals(c(stan_body(s$yes), if (!is.null(s$no))
     stan_body(s$no))), lx$locals)
   if (!lane_depends(s$test, lx)) {

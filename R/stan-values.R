@@ -409,6 +409,20 @@ stan_lane_put <- function(x, value, ...) {
   stan_place(x, at, value)
 }
 
+# The lanes by sizes that differ between them, a list.
+stan_lane_groups <- function(lanes, sizes) {
+  if (length(lanes) == 0L) return(list())
+  unname(split(lanes, do.call(paste, sizes)))
+}
+
+# segment(x, i, n) of all lanes, which have one n.
+stan_lane_segment <- function(x, i, n) {
+  at <- outer(i, seq_len(n[1L]) - 1, `+`)
+  out <- at < 1 | at > length(x)
+  if (any(out)) stan_outside(substitute(x), at[out][1L], length(x))
+  stan_elements(x, as.vector(at), dim(at))
+}
+
 # Vectors of all lanes, if they have the declared size.
 stan_lane_sized <- function(x, size) {
   stan_same_shape(ncol(x), size)
