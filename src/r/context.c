@@ -67,6 +67,10 @@ static void begin_opening(int where) {
   take_opened();
 }
 
+bool r_is_opening(void) {
+  return opening.team != NULL;
+}
+
 /* Whether the devices are listed (-1), or this one has been opened or cannot be. Does not wait: a
  * thread begins with what is missing. */
 SEXP r_device_ready(SEXP where) {

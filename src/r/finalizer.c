@@ -15,8 +15,10 @@ void r_finalized(void) {
   finalizers--;
 }
 
+/* Whether the code must stay when the package is unloaded. Where a thread still lists or opens
+ * devices, a driver is beginning its own threads, and an unloaded library ended the process. */
 SEXP r_in_use(void) {
-  return Rf_ScalarLogical(finalizers > 0);
+  return Rf_ScalarLogical(finalizers > 0 || r_is_opening());
 }
 
 static void finalize_text(SEXP owner) {

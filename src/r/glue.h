@@ -18,6 +18,7 @@
 /* The context of `where`; a device context is opened at its first use and kept. Borrowed. */
 scl_status r_context(int where, scl_context **out);
 void r_contexts_release(void); /* at unload */
+bool r_is_opening(void);       /* a thread that lists or opens devices has not been awaited */
 
 /* ---- matrix handles (r/handle.c) ------------------------------------------------------------ */
 void r_handle_init(void);
