@@ -30,6 +30,8 @@ constraints <- list(
        "is not a covariance matrix"),
   list("array[2] cov_matrix[2] x = {[[v[1], 1], [1, 2]], [[2, v[2]], [v[2], 2]]};", c(2, 1, 0),
        c(2, 3, 0), "is not a covariance matrix at [2]"),
+  list("array[2] cov_matrix[2] x = {[[v[1], 1], [1, 2]], [[2, 1], [1, 2]]};", c(2, 1, 0),
+       c(0.2, 1, 0), "is not a covariance matrix at [1]"),
   list("column_stochastic_matrix[3, 2] x = [v', [0.2, 0.3, 0.5]]';", c(0.1, 0.1, 0.8),
        c(0.1, 0.1, 0.9), "is not column stochastic"),
   list("row_stochastic_matrix[2, 3] x = [v', [0.2, 0.3, 0.5]];", c(0.1, 0.1, 0.8),

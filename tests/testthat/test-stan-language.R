@@ -88,6 +88,8 @@ test_that("loops, of which some are computed at once", {
   check("int n = 0; while (1) { n += 1; if (n > N) break; y[n] ~ normal(a[g[n]], s); }", plain)
   check("for (n in 1:(2 * N)) { if (n > N) continue; y[n] ~ normal(a[g[n]], s); }", plain)
   check("for (v in y) v ~ normal(a[1], s);", function(p) sum(dnorm(y, p$a[1], p$s, log = TRUE)))
+  check("for (n in 1:N) target += dot_product(x[n], a[1:2]) * n;",
+        function(p) sum(1:6 * (p$a[1] + y * p$a[2])))
   check("for (n in 1:N) target += s;", function(p) 6 * p$s)
   check("for (i in 1:3) for (j in 1:i) target += a[j] * i;",
         function(p) 6 * p$a[1] + 5 * p$a[2] + 3 * p$a[3])
