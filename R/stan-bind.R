@@ -165,8 +165,9 @@ stan_vector_function <- function(state, code, jacobian = TRUE) {
   as.function(c(alist(.u = ), body), envir = state$traced)
 }
 
-# Where the density is unbounded, points are rejected, as starts are in Stan.
-st_bounded <- function(value) cl_ifelse(value < Inf, value, NaN)
+# Where the density is unbounded, points are rejected, as starts are in Stan. As a term, it leaves
+# the gradient without a factor that is known only when all rows have been read.
+st_bounded <- function(value) value + cl_ifelse(value < Inf, 0, NaN)
 
 stan_named_function <- function(state, code) {
   names <- vapply(state$parameters, `[[`, "", "name")

@@ -87,8 +87,9 @@ test_that("so does a Stan program, by loop, vector statement or density of a lin
     value <- f(a = 0.3, b = c(0.5, -0.4, 0.2))
     expect_equal(as.numeric(value), sum(dbinom(data$y, 1, p, log = TRUE)), tolerance = 1e-12)
     expect_equal(attr(value, "gradient")$b, c(crossprod(data$X, data$y - p)), tolerance = 1e-10)
-    shown <- capture.output(print(environment(f)$state$namedFALSE))
-    expect_match(shown, "kernels?, 0 calls", all = FALSE, label = form)
+    expect_identical(calls_of(environment(f)$state$namedFALSE), 0L, label = form)
+    f$unconstrained(c(0.3, 0.5, -0.4, 0.2), jacobian = TRUE) # of samplers
+    expect_identical(calls_of(environment(f)$state$vectorTRUEFALSE), 0L, label = form)
   })
 })
 
