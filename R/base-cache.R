@@ -61,8 +61,8 @@ cl_cache <- function(on = NULL) {
   invisible(cache_report())
 }
 
-cache_word_file <- function() file.path(tools::R_user_dir("statcl", "config"), "cache")
-cache_folder <- function() tools::R_user_dir("statcl", "cache")
+cache_word_file <- function() file.path(user_folder("config"), "cache")
+cache_folder <- function() user_folder("cache")
 in_check <- function() nzchar(Sys.getenv("_R_CHECK_PACKAGE_NAME_"))
 
 cache_report <- function() {

@@ -146,7 +146,15 @@ shipped_table <- function(file = system.file("tuning.csv", package = "statcl")) 
 
 # ---- saved --------------------------------------------------------------------------------------
 
-tuning_file <- function() file.path(tools::R_user_dir("statcl", "config"), "tuning.csv")
+# The folder of tools::R_user_dir(). To load 'tools' takes longer than a small call.
+user_folder <- function(kind) {
+  if (!Sys.info()[["sysname"]] %in% c("Linux", "FreeBSD")) return(tools::R_user_dir("statcl", kind))
+  set <- Sys.getenv(sprintf(c("R_USER_%s_DIR", "XDG_%s_HOME"), toupper(kind)))
+  home <- file.path(normalizePath("~"), c(config = ".config", cache = ".cache")[[kind]])
+  file.path(c(set[nzchar(set)], home)[1L], "R", "statcl")
+}
+
+tuning_file <- function() file.path(user_folder("config"), "tuning.csv")
 
 no_tuning <- data.frame(device = character(), driver = character(), source = character(),
                         host = character(), name = character(), value = numeric(),

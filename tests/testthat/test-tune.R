@@ -104,7 +104,7 @@ test_that("every operation can be measured, and chooses by the unit of its thres
   space <- known
   space$maps <- list() # functions that cl_map() knows do not ask
   seen <- numeric()
-  note <- function(op, size, ...) { seen[[op]] <<- size; -1L }
+  note <- function(op, size, ...) { seen[[op]] <<- work_size(size); -1L }
   expect_setequal(names(tasks), threshold_table$op)
   for (op in setdiff(names(tasks), "program")) { # test-engine-choice.R has that one
     task <- tasks[[op]]
@@ -320,4 +320,22 @@ test_that("a flipped bit of the file is found, and a link is not replaced", {
   expect_identical(Sys.readlink(link), file)
   expect_identical(read_raw(file), bytes)
   expect_length(list.files(dirname(link), "^tuning.*part$"), 0L)
+})
+
+test_that("the folders of a user are those of R", {
+  settings <- c("R_USER_CONFIG_DIR", "XDG_CONFIG_HOME", "R_USER_CACHE_DIR", "XDG_CACHE_HOME")
+  old <- Sys.getenv(settings, NA)
+  on.exit({
+    Sys.unsetenv(settings)
+    do.call(Sys.setenv, as.list(old[!is.na(old)]))
+  })
+  Sys.unsetenv(settings)
+  for (set in c(list(character()), as.list(settings), list(settings[3:4]))) {
+    if (length(set) > 0L) {
+      do.call(Sys.setenv, stats::setNames(as.list(file.path(tempdir(), set)), set))
+    }
+    for (kind in c("config", "cache")) {
+      expect_identical(user_folder(kind), tools::R_user_dir("statcl", kind))
+    }
+  }
 })

@@ -106,7 +106,11 @@ enum { SIDE = 8, LEFT_SIDE = 4 };
   }
 
 typedef double widest __attribute__((vector_size(64), aligned(8), may_alias));
+#ifdef __clang__
+#define WIDEST __attribute__((target("avx512f"), min_vector_width(512)))
+#else
 #define WIDEST __attribute__((target("avx512f,prefer-vector-width=512")))
+#endif
 
 DEFINE_PRODUCTS(wide, SCL_WIDE, scl_wide)
 DEFINE_PRODUCTS(widest, WIDEST, widest)
