@@ -34,7 +34,7 @@ host_seconds <- list(
   tri_inverse = function(n, m) m * n^3 / 6, covariance = function(n, m) 2e-8 * n^2,
   arith = function(n, m) 1e-8 * n, glm = function(n, m) 5e-8 * n,
   glm_wide = function(n, m) 1e-9 * n, glm_fit = function(n, m) 1e-8 * n,
-  likelihood = function(n, m) 1e-9 * n, gp = function(n, m) m * n^3 + 2e-8 * n^2,
+  likelihood = function(n, m) 2.5e-10 * n, gp = function(n, m) m * n^3 + 2e-8 * n^2,
   batch = function(n, m) 1e-9 * n)
 
 # Seconds of a multiplication in R's BLAS, measured once.

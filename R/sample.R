@@ -276,6 +276,8 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
     control$start <- check_choice(init, start_words[-1L], "init")
     init <- known_parameters(log_density, transform)
   }
+  evaluations <- points_per_draw * chains * (control$warmup + control$iter)
+  settle_likelihoods(log_density, evaluations) # the starts are evaluated where chains will be
   begin <- place_starts(control$start, log_density, init, transform, jitter, seed,
                         control$check_gradient)
   job <- new_job(log_density, begin$init, transform, chains, control, begin$jitter, seed,
@@ -287,8 +289,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
     abort_argument("pooled", "pooled = TRUE needs workers = 1")
   }
   job$devices <- check_shared_devices(devices, workers)
-  job$evaluations <- points_per_draw * chains * (control$warmup + control$iter)
-  settle_likelihoods(log_density, job$evaluations)
+  job$evaluations <- evaluations
   job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed)
   if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
                                                                envir = job$checkpoint)
@@ -445,7 +446,7 @@ points_per_draw <- 15
 # Takes likelihoods to the device if that pays for all evaluations of a sampler: chains stay where
 # they begin.
 settle_likelihoods <- function(f, evaluations) {
-  settle <- if (inherits(f, "cl_likelihood") && is.list(environment(f)$engine))
+  settle <- if (inherits(f, "cl_likelihood") && is.environment(environment(f)$engine))
     environment(f)$engine$settle
   if (is.function(settle)) settle(evaluations) # others are refused later
   if (inherits(f, "cl_log_posterior")) {

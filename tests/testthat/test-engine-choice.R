@@ -70,6 +70,22 @@ test_that("the number of evaluations to come decides on a build", {
   })
 })
 
+test_that("a sampler's evaluations of a likelihood count", {
+  with_thresholds(c(likelihood = 10), {
+    make <- function() cl_likelihood("bernoulli_logit", rep(0:1, 50), matrix(sin(1:300), 100))
+    engine <- environment(make())$engine
+    expect_identical(as.integer(engine$at), -1L)
+    f <- make()
+    session$owed$likelihood <- 0
+    settle_likelihoods(f, 10)
+    expect_identical(session$owed$likelihood, 0)
+    settle_likelihoods(f, 1e6) # the next evaluation asks for kernels
+    expect_gte(session$owed$likelihood, build_begins * build_cost("likelihood"))
+    settle_likelihoods(f, 1e10) # this waits for them
+    expect_identical(as.integer(environment(f)$engine$at), test_device())
+  })
+})
+
 test_that("a forced engine is used at once", {
   f <- log_density(10L)
   on_device(f(a = 0.1, s = 0.2))
