@@ -49,7 +49,10 @@ dim.cl_draw <- function(x) dim(x$at)
 `[[.cl_draw` <- function(x, ...) x[...]
 
 #' @export
-as.vector.cl_draw <- function(x, mode = "any") new_draw(x$home, as.vector(x$at), x$put)
+as.vector.cl_draw <- function(x, mode = "any") {
+  if (!mode %in% c("any", "numeric", "double")) return(as.vector(drawn(x), mode))
+  new_draw(x$home, as.vector(x$at), x$put)
+}
 
 #' @export
 as.double.cl_draw <- function(x, ...) as.double(drawn(x))
