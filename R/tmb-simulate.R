@@ -20,11 +20,11 @@
 #'
 #' @param object A result of [cl_tmb()].
 #' @param nsim The number of simulations.
-#' @param seed The state of the random numbers before, as in [simulate()].
+#' @param seed A seed, as in [simulate()]; `NULL`: random numbers go on from their current state.
 #' @param par The parameters, as in `obj$par`; by default those with the lowest value so far.
 #' @param obj A result of [cl_tmb()].
 #' @param observation The name of observations marked with `OBS()`; by default the only ones.
-#' @param method The method.
+#' @param method `"fullGaussian"` or `"cdf"`, see below.
 #' @param discrete Whether the observations are counts, for the method `"cdf"`.
 #' @param ... Must be empty.
 #' @return `simulate()`: for `nsim = 1` a list of the observations and random effects drawn, by

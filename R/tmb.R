@@ -17,9 +17,10 @@
 #' @section Random effects:
 #' The parameters named in `random` are integrated out by Laplace's approximation: an inner Newton
 #' iteration finds their mode. The Hessian of the random effects is sparse, of any pattern, which is
-#' found in the record: a series of 100,000 states, effects of areas with their neighbours, crossed
-#' effects. Its elements and the gradient are exact, by third derivatives, the selected inverse and
-#' the implicit function theorem; the pattern of the Cholesky factor is analysed once.
+#' found from the recorded operations: a series of 100,000 states, effects of areas with their
+#' neighbours, crossed effects. Its elements and the gradient are exact, by third derivatives, the
+#' selected inverse and the implicit function theorem; the pattern of the Cholesky factor is
+#' analysed once.
 #'
 #' Where an operation has no rule for sparse derivatives, such as `chol()` of a matrix that depends
 #' on random effects, [cl_scan()] or `prod()`, effects that do not interact form dense blocks of up

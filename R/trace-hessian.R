@@ -9,9 +9,9 @@
 #' first call. A column of the Hessian then takes a small multiple of the time of a gradient. A
 #' product with one direction does not form the matrix.
 #'
-#' With `sparse = TRUE` the pattern of the Hessian is found in the record, and its elements are
-#' computed there, not by columns: for functions of very many parameters, of which each interacts
-#' with few others.
+#' With `sparse = TRUE` the pattern of the Hessian is found from the recorded operations, and only
+#' its elements are computed: for functions of very many parameters, each of which interacts with
+#' few others.
 #'
 #' @param f A function as for [cl_gradient()], or a result of `cl_gradient()`, whose data it then
 #'   shares, including later changes by `update()`.
