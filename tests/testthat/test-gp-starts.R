@@ -63,10 +63,11 @@ test_that("optima of many inputs are found, and bounds do not bind on smooth fun
     y <- wing_weight(x)
     fit <- cl_gp(x, y, fixed = c(noise = 1e-4 * sd(y)), method = "ml")
     expect_gt(fit$logLik, -123.2) # the best of 200 restarts; elsewhere -124.70
-    # inputs without effect are at a bound, and the others have standard errors
+    # inputs without effect are at a bound, and the others have standard errors; with less noise the
+    # second derivatives, from differences, are hardly more than their rounding
     y <- sin(3 * x[, 1]) + x[, 2]^2
     x <- x[, 1:6]
-    fit <- cl_gp(x, y, fixed = c(noise = 1e-3 * sd(y)), method = "ml")
+    fit <- cl_gp(x, y, fixed = c(noise = 1e-2 * sd(y)), method = "ml")
     expect_true(all(paste0("lengthscale.", 3:6) %in% fit$at_bound))
     expect_false(anyNA(sqrt(diag(vcov(fit)))[c("lengthscale.1", "lengthscale.2")]))
   })
