@@ -109,6 +109,7 @@ marked_objective <- function(o, theta, observation, more, mark, random) {
   parameters <- tmb_parameters(o$layout, active)
   nll <- o$nll
   names <- names(more)
+  .observe <- NULL # of the masks below
   f <- function(p) {
     .observe(p[names])
     nll(p[setdiff(names(p), names)])
