@@ -278,19 +278,17 @@ movable <- function(place, make, take) {
     to <- if (moves) -1L else as.integer(where)
     hold(make(to), to)
   }
-  on_host <- function(evaluate) {
+  op <- NULL
+  spend_spare <- function(evaluate) {
     start <- as.numeric(Sys.time())
     value <- evaluate()
-    spend(as.numeric(Sys.time()) - start)
-    value
-  }
-  op <- NULL
-  spend <- function(seconds) {
+    seconds <- as.numeric(Sys.time()) - start
     spare <<- spare - seconds
     session$owed[[op]] <- sum(session$owed[[op]], seconds)
+    value
   }
   run <- function(evaluate) {
-    if (spare > 0 && session$engine == "auto" && !is_asked_for(op)) return(on_host(evaluate))
+    if (spare > 0 && session$engine == "auto" && !is_asked_for(op)) return(spend_spare(evaluate))
     where <- place()
     if (!is.null(attr(where, "op"))) op <<- attr(where, "op")
     value <- on_engine(where, function(where) {

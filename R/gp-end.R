@@ -9,13 +9,16 @@ inside_edge <- function(space, target, at, done) {
   if (!any(long)) return(NULL)
   screen <- function(by) vapply(by, function(by) target$screen(at + by * long), 0)
   if (done && target$settles(at)) return(NULL)
-  rounding <- target$n * diff(range(screen(1e-12 * (-2:2))))
+  rounding <- target$n * rounding_of(screen)
   if (!done && rounding < 1e-7 && all(is.finite(screen(c(0.01, 0.05, 0.2, 0.5))))) return(NULL)
   for (by in c(0, 0.002 * 2^(0:7))) {
     if (target$settles(at - by * long)) return(at - by * long)
   }
   NULL
 }
+
+# The spread of f(0), a function of vectors, where it should be one number.
+rounding_of <- function(f) diff(range(f(1e-12 * (-2:2))))
 
 edge_message <- "ended where the covariance matrix becomes singular to rounding"
 
@@ -31,8 +34,8 @@ without_effect <- function(space, target, at, bounds) {
 # A slope by which a twentieth of a unit changes the objective by less than its rounding does, which
 # is large where the covariance matrix is nearly singular.
 flat_slope <- function(target, at) {
-  values <- vapply(1 + 1e-12 * (-2:2), function(by) target$value(by * at), 0)
-  if (all(is.finite(values))) max(1e-2, 20 * diff(range(values))) else 1e-2
+  rounding <- rounding_of(function(by) vapply(1 + by, function(by) target$value(by * at), 0))
+  if (is.finite(rounding)) max(1e-2, 20 * rounding) else 1e-2
 }
 
 search_result <- function(space, target, best, at, subsets = list()) {

@@ -143,11 +143,9 @@ stan_parameter_code <- function(parameters, cx) {
   }))
 }
 
-# Definitions of the functions that change the target.
-stan_inner_functions <- function(code) {
-  lapply(names(code$inner_functions), function(name) {
-    call("<-", as.name(name), code$inner_functions[[name]])
-  })
+# Definitions of the functions that change the target; `as`: in which form.
+stan_inner_functions <- function(code, as = code$inner_functions) {
+  lapply(names(code$inner_functions), function(name) call("<-", as.name(name), as[[name]]))
 }
 
 stan_density_body <- function(code, first, result) {

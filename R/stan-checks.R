@@ -124,9 +124,7 @@ stan_plain_density <- function(state) {
   if (!is.null(state$plain_density)) return(state$plain_density)
   code <- state$model$code
   model <- stan_statements(state$model$program$model, code$cx)
-  define <- lapply(names(code$inner_functions), function(name) {
-    call("<-", as.name(name), code$plain_functions[[name]])
-  })
+  define <- stan_inner_functions(code, code$plain_functions)
   whole <- Filter(Negate(is.null), lapply(state$parameters, `[[`, "whole"))
   body <- stan_braces(c(list(quote(.target <- 0), quote(.jacobian <- 0)), define, whole,
                         code$plain_transformed, model, list(quote(.target))))

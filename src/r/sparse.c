@@ -117,30 +117,32 @@ done:
   return r_return(status, result);
 }
 
-SEXP r_sparse_adjoint(SEXP program, SEXP x, SEXP weights) {
+typedef scl_status sparse_gradient(scl_sparse_program *p, const double *x, const double *by,
+                                   double *to);
+
+/* A gradient by all parameters at x, for `by`: `count` numbers named `what`. */
+static SEXP run_gradient(sparse_gradient *run, SEXP program, SEXP x, SEXP by, const char *what,
+                         size_t count) {
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)parameters_of(program)));
   void *p = NULL;
   scl_status status;
   SCL_GO(get_object(&sparse_kind, program, &p));
   SCL_GO(require_numbers(x, "x", parameters_of(program)));
-  SCL_GO(require_numbers(weights, "weights", numbers_of(program)));
-  SCL_GO(scl_sparse_program_adjoint(p, REAL_RO(x), REAL_RO(weights), REAL(result)));
+  SCL_GO(require_numbers(by, what, count));
+  SCL_GO(run(p, REAL_RO(x), REAL_RO(by), REAL(result)));
 done:
   UNPROTECT(1);
   return r_return(status, result);
 }
 
+SEXP r_sparse_adjoint(SEXP program, SEXP x, SEXP weights) {
+  return run_gradient(scl_sparse_program_adjoint, program, x, weights, "weights",
+                      numbers_of(program));
+}
+
 SEXP r_sparse_along(SEXP program, SEXP x, SEXP direction) {
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)parameters_of(program)));
-  void *p = NULL;
-  scl_status status;
-  SCL_GO(get_object(&sparse_kind, program, &p));
-  SCL_GO(require_numbers(x, "x", parameters_of(program)));
-  SCL_GO(require_numbers(direction, "direction", parameters_of(program)));
-  SCL_GO(scl_sparse_program_along(p, REAL_RO(x), REAL_RO(direction), REAL(result)));
-done:
-  UNPROTECT(1);
-  return r_return(status, result);
+  return run_gradient(scl_sparse_program_along, program, x, direction, "direction",
+                      parameters_of(program));
 }
 
 SEXP r_sparse_is_live(SEXP handle) {
