@@ -95,7 +95,8 @@ static int placed(int id, const pairs *p, int first, int last, const int *copied
   return id;
 }
 
-/* A copy of the nodes, but of those that would be the same. */
+/* A copy of the nodes, also of those that would be the same: loops are rolled where their
+ * iterations have the same nodes, and those that the formula records have all of them. */
 static SEXP copy_nodes(r_tape *t, SEXP pattern, const pairs *p) {
   const int first = INTEGER_RO(VECTOR_ELT(pattern, FIRST))[0];
   const int last = INTEGER_RO(VECTOR_ELT(pattern, LAST))[0];
@@ -104,17 +105,11 @@ static SEXP copy_nodes(r_tape *t, SEXP pattern, const pairs *p) {
     SEXP old = node(t, id), from = VECTOR_ELT(old, 2);
     const int count = (int)XLENGTH(from);
     SEXP args = PROTECT(Rf_allocVector(INTSXP, count));
-    bool same = true;
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < count; k++)
       INTEGER(args)[k] = placed(INTEGER_RO(from)[k], p, first, last, copied);
-      same = same && INTEGER(args)[k] == INTEGER_RO(from)[k];
-    }
-    copied[id - first] = id;
-    if (!same) {
-      copied[id - first] = r_tape_add(
-          t, CHAR(STRING_ELT(VECTOR_ELT(old, 0), 0)), CHAR(STRING_ELT(VECTOR_ELT(old, 1), 0)), args,
-          VECTOR_ELT(old, 3), Rf_asReal(VECTOR_ELT(old, 4)), INTEGER_RO(t->size)[id - 1]);
-    }
+    copied[id - first] = r_tape_add(
+        t, CHAR(STRING_ELT(VECTOR_ELT(old, 0), 0)), CHAR(STRING_ELT(VECTOR_ELT(old, 1), 0)), args,
+        VECTOR_ELT(old, 3), Rf_asReal(VECTOR_ELT(old, 4)), INTEGER_RO(t->size)[id - 1]);
     UNPROTECT(1);
   }
   const int result = placed(INTEGER_RO(VECTOR_ELT(pattern, RESULT))[0], p, first, last, copied);
