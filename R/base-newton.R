@@ -1,6 +1,6 @@
 # Newton's method for a mode: the search of all Laplace approximations and of all generalised linear
 # models. What differs between them, the solution of Newton's equations, comes in functions: by
-# blocks of random effects (tmb-laplace.R, mixed-laplace.R), by the covariance matrix of a latent
+# blocks of random effects (laplace-mode.R, mixed-laplace.R), by the covariance matrix of a latent
 # process or Vecchia's approximation of it (gp-response-laplace.R, gp-response-vecchia.R), for the
 # process of the noise, on which observations depend jointly (gp-noise.R), by the information of all
 # parameters (glm-newton.R), and by weighted least squares in memory or by blocks of rows

@@ -1,5 +1,5 @@
 # cl_tmb(): objectives written for RTMB. The objective becomes a cl_gradient() of its parameters
-# with the names of R/tmb-names.R; random effects are integrated out in R/tmb-laplace.R.
+# with the names of R/tmb-names.R; random effects are integrated out in R/laplace-mode.R.
 
 #' Objectives written for RTMB
 #'

@@ -6,7 +6,7 @@ block_sizes <- function(obj) {
   unlist(lapply(statcl:::tmb_blocks(o)$of, function(at) rep(nrow(at), ncol(at))))
 }
 
-# Without a sparse Hessian (R/tmb-sparse.R).
+# Without a sparse Hessian (R/laplace-sparse.R).
 by_blocks <- function(...) {
   obj <- cl_tmb(...)
   o <- environment(obj$fn)$o

@@ -3,7 +3,7 @@
 
 state_of <- function(obj) environment(obj$fn)$o
 
-# The same objective by dense blocks (R/tmb-blocks.R).
+# The same objective by dense blocks (R/laplace-blocks.R).
 by_blocks <- function(...) {
   obj <- cl_tmb(...)
   o <- state_of(obj)

@@ -1,5 +1,5 @@
-# Laplace's approximation for cl_tmb(), which integrates out the random effects u. With the mode
-# u(theta) of the joint negative log likelihood f, and its Hessian H there,
+# Laplace's approximation, which integrates out the random effects u. With the mode u(theta) of the
+# joint negative log likelihood f, and its Hessian H there,
 #   L(theta) = f(theta, u) + log(det(H)) / 2 - q log(2 pi) / 2.
 
 # The compiled program of the objective, compiled again if shapes or the process have changed.
@@ -66,7 +66,7 @@ difference_hessian <- function(o, z, by, rows) {
 }
 
 # The mode of the random effects given theta: list(z, value, slope, step), where step$factor is the
-# factor of H (R/tmb-sparse.R); NULL if there is no mode.
+# factor of H (R/laplace-sparse.R); NULL if there is no mode.
 tmb_mode <- function(o, theta) {
   now <- tmb_ready(o)$known[[1L]]
   key <- list(theta, now$nodes, now$data)

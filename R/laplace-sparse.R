@@ -3,7 +3,7 @@
 # factor (src/ops/sparse.h) is analysed once a pattern and holds one matrix at a time.
 
 # An environment with the compiled second derivatives and the factor; NULL if an operation has no
-# rule for them: then blocks are used (R/tmb-blocks.R). It belongs to the current program, which
+# rule for them: then blocks are used (R/laplace-blocks.R). It belongs to the current program, which
 # update() may change.
 tmb_sparse <- function(o) {
   state <- tmb_ready(o)
@@ -95,4 +95,38 @@ current_factor <- function(factor) {
     s$serial <- factor$serial
   }
   s$factor
+}
+
+# ---- with the parameters -------------------------------------------------------------------------
+
+# With H the Hessian of the random effects and C its columns by theta:
+# H      C
+# C'     cov^-1 + C' H^-1 C
+joint_precision <- function(o, theta, cov) {
+  fixed <- safe_inverse(cov)
+  if (length(o$random) == 0L) return(structure(fixed, dimnames = list(o$names, o$names)))
+  mode <- require_mode(o, theta, "par")
+  cross <- tmb_hessian(o, mode$z, o$fixed, o$random)
+  fixed <- fixed + crossprod(cross, effects_solve(o, mode$step$factor, cross))
+  s <- tmb_sparse(o)
+  h <- if (is.null(s)) as.vector(tmb_hessian(o, mode$z, o$random, o$random)) else mode$step$factor$h
+  row <- if (is.null(s)) rep(seq_along(o$random), length(o$random)) else s$row + 1L
+  column <- if (is.null(s)) rep(seq_along(o$random), each = length(o$random)) else s$column + 1L
+  q <- length(o$random)
+  p <- length(o$fixed)
+  low <- row >= column
+  at <- rbind(cbind(row, column)[low, ], cbind(q + rep(seq_len(p), each = q), rep(seq_len(q), p)),
+              q + which(lower.tri(fixed, TRUE), arr.ind = TRUE))
+  values <- c(h[low], cross, fixed[lower.tri(fixed, TRUE)])
+  place <- c(o$random, o$fixed) # of each row
+  i <- pmax(place[at[, 1L]], place[at[, 2L]])
+  j <- pmin(place[at[, 1L]], place[at[, 2L]])
+  names <- list(o$names, o$names)
+  if (requireNamespace("Matrix", quietly = TRUE)) {
+    return(Matrix::sparseMatrix(i, j, x = values, dims = rep(p + q, 2L), symmetric = TRUE,
+                                dimnames = names))
+  }
+  dense <- matrix(0, p + q, p + q, dimnames = names)
+  dense[cbind(i, j)] <- dense[cbind(j, i)] <- values
+  dense
 }

@@ -1,7 +1,7 @@
 # The Hessian of the random effects in dense blocks, where there is no sparse one
-# (R/tmb-sparse.R). Effects without a common operation in the record (src/program/blocks.c) have no
-# second derivatives with each other. Such a matrix is a list of arrays n x n x count, one for each
-# size n of blocks.
+# (R/laplace-sparse.R). Effects without a common operation in the record (src/program/blocks.c) have
+# no second derivatives with each other. Such a matrix is a list of arrays n x n x count, one for
+# each size n of blocks.
 
 # list(of: for each size the effects of its blocks, n x count, numbered among the random effects;
 # most: the largest size). It belongs to the current program, which update() may change.
