@@ -157,7 +157,11 @@ new_stan_density <- function(state) {
       abort_argument("u", sprintf("'u' must be a vector of length %d", as.integer(state$dimension)))
     }
     u <- as.double(u)
-    value <- stan_caught(stan_vector_density(state, jacobian, drop)(.u = u), state$model)
+    density <- stan_vector_density(state, jacobian, drop)
+    # A compiled program runs no statement of the model, so no error of it has a line.
+    value <- if (has_plain_program(environment(density))) density(u) else {
+      stan_caught(density(u), state$model)
+    }
     attr(value, "gradient") <- unlist(attr(value, "gradient"), use.names = FALSE)
     stan_judged(state, function() stan_plain_parameters(state)(u), value)
   }

@@ -151,7 +151,7 @@ refuse_further <- function(state, ...) {
 
 # The value at the arguments of a call of the model, given its frame and the number of arguments.
 run_gradient <- function(state, frame, count) {
-  all_given <- count == length(state$names) && !state$variadic
+  all_given <- count == length(state$names) && (!state$variadic || is_only_vector(state, frame))
   # The usual case: there is a program for parameters of these lengths and dimensions.
   if (all_given && has_plain_program(state)) {
     values <- mget(state$names, envir = frame)
@@ -164,6 +164,12 @@ run_gradient <- function(state, frame, count) {
     return(structure(state$constant, gradient = lapply(point$values, function(v) v * 0)))
   }
   .Call(r_program_evaluate, state$program, point$values, NULL)
+}
+
+# Whether the call gives the only parameter of f, as a vector and not as one list of parameters.
+is_only_vector <- function(state, frame) {
+  length(state$names) == 1L && !eval(state$tests[[1L]], frame) &&
+    is.numeric(get(state$names, envir = frame))
 }
 
 has_plain_program <- function(state) {
