@@ -28,6 +28,10 @@ typedef struct {
 void scl_device_set_kernels(const char *folder);
 scl_status scl_device_set_packed_kernels(const char *text);
 
+/* Products in double precision by 8-bit integers: 1, wherever they can be; 0, nowhere; -1, where
+ * the device's tuning says so and they are expected to be faster. */
+void scl_device_emulate(int mode);
+
 /* Folder for a driver's compiled kernels (used by POCL, unless POCL_CACHE_DIR is set already);
  * copied. Must be set before the first list, by the thread that changes the environment: a thread
  * that lists the devices then changes none of it. */

@@ -161,6 +161,45 @@ MMA_COLLECTIVE void mma_8_to(const mma_lane lane, double to[4], const double fro
 
 #endif
 
+/* Word `word` of 8, each of four k, of a row of A or, with 2 as `from`, a column of B. */
+MMA_INLINE uint mma_word(const mma_lane lane, const int row, const int word, const int from) {
+  const int upper = word >> 2;
+  const double pair = mma_get(lane, 3 * (4 * (row & 7) + (word & 3)) + (from == 2 ? 2 : upper));
+  const uint2 words = as_uint2(pair);
+  return (from == 2 ? upper : row >> 3) ? words.y : words.x;
+}
+
+MMA_INLINE int mma_sum_bytes(const mma_lane lane, int sum, const int row, const int column) {
+  for (int word = 0; word < 8 && lane.active; word++) {
+    const int4 a = convert_int4(as_char4(mma_word(lane, row, word, 0)));
+    const int4 b = convert_int4(as_char4(mma_word(lane, column, word, 2)));
+    const int4 ab = a * b;
+    sum += ab.x + ab.y + ab.z + ab.w;
+  }
+  return sum;
+}
+
+MMA_COLLECTIVE void mma_bytes(const mma_lane lane, int c[4], const uint a[4], const uint b[2]) {
+  mma_put(lane, 3 * lane.lane, as_double((uint2)(a[0], a[1])));
+  mma_put(lane, 3 * lane.lane + 1, as_double((uint2)(a[2], a[3])));
+  mma_put(lane, 3 * lane.lane + 2, as_double((uint2)(b[0], b[1])));
+  MMA_LOCKSTEP();
+  for (int q = 0; q < 4; q++)
+    c[q] = mma_sum_bytes(lane, c[q], lane.quad + (q >> 1) * 8, 2 * lane.member + (q & 1));
+  MMA_LOCKSTEP();
+}
+
+MMA_COLLECTIVE void mma_load_rows(const mma_lane lane, uint to[4], __local const real *base,
+                                  const int bytes) {
+  mma_put(lane, lane.lane, (double)bytes);
+  MMA_LOCKSTEP();
+  for (int i = 0; i < 4; i++) {
+    const int row = (int)mma_get(lane, 8 * i + lane.quad);
+    to[i] = lane.active ? ((__local const uint *)base)[row / 4 + lane.member] : 0;
+  }
+  MMA_LOCKSTEP();
+}
+
 /* ---- exchange within a warp ------------------------------------------------------------------ */
 
 MMA_COLLECTIVE void mma_warp_sync(const mma_lane lane) {

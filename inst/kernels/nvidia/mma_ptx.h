@@ -63,6 +63,26 @@ MMA_COLLECTIVE void mma_8_to(const mma_lane lane, double to[4], const double fro
 
 #endif
 
+/* c += a b for 8-bit integers: A is 16 x 32, B 32 x 8. Words 0 and 1 of A are rows quad and
+ * quad + 8 at k = 4 member to 4 member + 3, words 2 and 3 the same 16 further on; B's likewise, at
+ * column quad. C as that of the products above. */
+MMA_COLLECTIVE void mma_bytes(const mma_lane lane, int c[4], const uint a[4], const uint b[2]) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* Four blocks of 8 rows of 16 bytes: lane 8 i + r says where row r of block i starts, and gets word
+ * `member` of row `quad` of each block. */
+MMA_COLLECTIVE void mma_load_rows(const mma_lane lane, uint to[4], __local const real *base,
+                                  const int bytes) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"((uint)(ulong)base + (uint)bytes)
+               : "memory");
+}
+
 /* ---- exchange within a warp ------------------------------------------------------------------ */
 
 /* Makes the stores of the lanes of a warp visible to the others. */

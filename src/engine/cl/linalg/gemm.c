@@ -361,6 +361,11 @@ static bool pays_to_transpose_b(scl_cl_op *op, const scl_cl_product *p) {
 }
 
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
+  const scl_cl_tile tile = preferred_tile(op, p);
+  bool done;
+  SCL_TRY(scl_cl_integers_in(op, p, tile >= SCL_CL_TILE_MMA_TINY ? expected_time(op, p, tile) : 0.0,
+                             &done));
+  if (done) return SCL_OK;
   if (pays_to_transpose_b(op, p)) return product_of_transposed(op, p, false);
   return product_by_tiles(op, p);
 }

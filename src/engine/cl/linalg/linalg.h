@@ -92,6 +92,27 @@ scl_status scl_cl_gram_in(scl_cl_op *op, double alpha, scl_block x, scl_block w,
 scl_status scl_cl_gram_launch(scl_cl_op *op, double alpha, scl_block x, scl_block w, scl_block c);
 size_t scl_cl_gram_columns(scl_cl_program which);
 
+/* A product by 8-bit integers (engine/cl/linalg/integers.c), where that is wanted or expected to be
+ * faster; `by_tiles`: the microseconds by tiles of matrix instructions, or 0. If not *done, nothing
+ * has been written: an element of an operand is not finite, or there is no memory. */
+scl_status scl_cl_integers_in(scl_cl_op *op, const scl_cl_product *product, double by_tiles,
+                              bool *done);
+/* The same with this number of moduli and plain 8-bit arithmetic or not, up to a step: for tests
+ * and for the time that each step takes. */
+typedef enum {
+  SCL_CL_INTEGERS_MEASURE = 0,
+  SCL_CL_INTEGERS_SPLIT,
+  SCL_CL_INTEGERS_MULTIPLY,
+  SCL_CL_INTEGERS_JOIN
+} scl_cl_integers_step;
+typedef struct {
+  int moduli;
+  bool plain;
+  scl_cl_integers_step last;
+} scl_cl_integers_form;
+scl_status scl_cl_integers_steps_in(scl_cl_op *op, const scl_cl_product *product,
+                                    scl_cl_integers_form form, bool *done);
+
 /* Whether pairs of neighbours in a column lie on 16-byte boundaries. */
 static inline bool scl_cl_aligned(scl_block b) {
   return b.offset % 2 == 0 && b.ld % 2 == 0;

@@ -11,6 +11,7 @@
 typedef scl_status scl_cl_trial_function(scl_cl_context *cl, scl_cl_program which, bool *right);
 
 scl_cl_trial_function scl_cl_trial_gemm, scl_cl_trial_gemm_pair; /* linalg/gemm_trial.c */
+scl_cl_trial_function scl_cl_trial_integers;                     /* linalg/integers_trial.c */
 scl_cl_trial_function scl_cl_trial_gram;                         /* linalg/gram_trial.c */
 scl_cl_trial_function scl_cl_trial_cholesky;                     /* linalg/cholesky_trial.c */
 scl_cl_trial_function scl_cl_trial_triangular;                   /* linalg/triangular_trial.c */

@@ -49,6 +49,10 @@ bool scl_cl_may_try_large_mma(scl_cl_context *cl) {
   return cl->info.capability < 120 && scl_cl_may_try_mma(cl) && !cl->small_mma;
 }
 
+bool scl_cl_may_try_bytes(scl_cl_context *cl) {
+  return !is_set("STATCL_VARIANT", "portable") && (cl->emulated_mma || cl->info.capability >= 80);
+}
+
 /* ---- trials ---------------------------------------------------------------------------------- */
 static scl_status refuse(scl_cl_trial *trial, const char *reason) {
   const size_t bytes = strlen(reason) + 1;
@@ -83,7 +87,8 @@ static scl_status run_trial(scl_cl_context *cl, scl_cl_program which) {
 scl_status scl_cl_try_program(scl_cl_context *cl, scl_cl_program which, bool *usable) {
   const scl_cl_trial *trial = &cl->trial[which];
   *usable = false;
-  if (!scl_cl_may_try_mma(cl)) return SCL_OK;
+  if (which == SCL_CL_PROGRAM_integers_mma ? !scl_cl_may_try_bytes(cl) : !scl_cl_may_try_mma(cl))
+    return SCL_OK;
   if (trial->state == SCL_CL_UNTRIED) {
     const scl_status status = run_trial(cl, which);
     *usable = status == SCL_E_BUILDING; /* the likely answer: its other kernels are asked for too */

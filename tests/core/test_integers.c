@@ -1,0 +1,240 @@
+/* Products by 8-bit integers (engine/cl/linalg/integers.c) against sums in long double: every
+ * element within a bound by the norms of its row and column, for plain arithmetic and, where there
+ * are any, matrix instructions. */
+#include <stdio.h>
+
+#include "base/device.h"
+#include "linalg.h"
+#include "engine/cl/linalg/linalg.h"
+
+#include "kernels/include/integers.h"
+
+#define LENGTH(x) (sizeof(x) / sizeof *(x))
+
+typedef struct {
+  size_t m, n, k;
+  double alpha, beta;
+  bool trans_a, trans_b;
+  scl_region region;
+  int spread; /* rows and columns are multiplied by powers of two up to this one, and its inverse */
+  scl_view view_a, view_b;
+} integers_case;
+
+static double *spread_rows(const integers_case *t, size_t rows, bool trans, size_t seed,
+                           scl_view view) {
+  double *x = test_alloc(rows * t->k * sizeof *x);
+  for (size_t k = 0; k < t->k; k++) {
+    for (size_t i = 0; i < rows; i++) {
+      const int power =
+          t->spread == 0 ? 0 : (int)((i * 37 + seed) % (2 * (size_t)t->spread + 1)) - t->spread;
+      const bool zero = (scl_view_is_lower(view) && i < k) || (scl_view_is_upper(view) && i > k);
+      x[trans ? k + i * t->k : i + k * rows] = zero ? 0.0 : ldexp(test_random(), power);
+    }
+  }
+  return x;
+}
+
+typedef struct {
+  long double sum, a, b; /* and both norms */
+} element;
+
+static element expected(const integers_case *t, const double *a, const double *b, size_t i,
+                        size_t j) {
+  element e = {0, 0, 0};
+  for (size_t k = 0; k < t->k; k++) {
+    const long double x = t->trans_a ? a[k + i * t->k] : a[i + k * t->m];
+    const long double y = t->trans_b ? b[j + k * t->n] : b[k + j * t->k];
+    e.sum += x * y;
+    e.a += x * x;
+    e.b += y * y;
+  }
+  e.a = sqrtl(e.a);
+  e.b = sqrtl(e.b);
+  return e;
+}
+
+/* Half a unit for each element of row and column, of which the other's sum of magnitudes is at most
+ * sqrt(k) norms; scaled norms are at least half of the limit. Then the roundings of the result. */
+static long double bound_of(const integers_case *t, int moduli, element e, double old) {
+  static const int modulus[] = {INTEGERS_MODULI_TABLE};
+  long double bits = 0, size = fabsl(t->alpha) * e.a * e.b;
+  for (int i = 0; i < moduli; i++) bits += log2l(modulus[i]);
+  return 2.1L * sqrtl(t->k) * powl(2, 0.5L - bits / 2) * size +
+         4 * TEST_EPS * (fabsl(t->alpha * e.sum) + (t->beta != 0 ? fabsl(t->beta * old) : 0)) +
+         t->k * 0x1p-63L * size + 0x1p-1074L;
+}
+
+static size_t count_wrong(const integers_case *t, int moduli, const double *a, const double *b,
+                          const double *c, const double *got) {
+  size_t wrong = 0;
+  for (size_t j = 0; j < t->n; j++) {
+    for (size_t i = 0; i < t->m; i++) {
+      const size_t at = i + j * t->m;
+      if (t->region == SCL_LOWER_HALF && i < j) {
+        wrong += c[at] != got[at];
+        continue;
+      }
+      const bool mirror = t->region == SCL_MIRRORED && i < j;
+      const element e = expected(t, a, b, mirror ? j : i, mirror ? i : j);
+      const double old = c[mirror ? j + i * t->m : at];
+      const long double want = t->alpha * e.sum + (t->beta != 0 ? (long double)t->beta * old : 0);
+      if (fabsl(e.sum) > 0x1.fp1023L) continue; /* beyond double precision */
+      wrong += !(fabsl(got[at] - want) <= bound_of(t, moduli, e, old));
+    }
+  }
+  return wrong;
+}
+
+static scl_cl_product product_of(const integers_case *t, scl_block a, scl_block b, scl_block c) {
+  return (scl_cl_product){.alpha = t->alpha,
+                          .beta = t->beta,
+                          .trans_a = t->trans_a ? SCL_TRANS : SCL_NO_TRANS,
+                          .trans_b = t->trans_b ? SCL_TRANS : SCL_NO_TRANS,
+                          .view_a = t->trans_a ? scl_view_transposed(t->view_a) : t->view_a,
+                          .view_b = t->trans_b ? scl_view_transposed(t->view_b) : t->view_b,
+                          .region = t->region,
+                          .a = a,
+                          .b = b,
+                          .c = c,
+                          .batch = 1};
+}
+
+static bool multiply(scl_context *ctx, const scl_cl_product *p, scl_cl_integers_form form) {
+  scl_cl_op op;
+  bool done = false;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, p->a.buffer);
+  scl_cl_op_reads(&op, p->b.buffer);
+  scl_cl_op_writes(&op, p->c.buffer);
+  scl_status status = scl_cl_op_order(&op, -1);
+  if (status == SCL_OK) status = scl_cl_integers_steps_in(&op, p, form, &done);
+  CHECK_OK(scl_cl_op_end(&op, status));
+  return done;
+}
+
+static void check_case(scl_context *ctx, const integers_case *t, scl_cl_integers_form form) {
+  double *a = spread_rows(t, t->m, t->trans_a, 5, t->view_a);
+  double *b = spread_rows(t, t->n, !t->trans_b, 11, scl_view_transposed(t->view_b));
+  double *c = test_alloc(t->m * t->n * sizeof *c), *got = test_alloc(t->m * t->n * sizeof *got);
+  test_fill(c, t->m * t->n);
+  test_framed da = test_put(ctx, t->trans_a ? t->k : t->m, t->trans_a ? t->m : t->k, a);
+  test_framed db = test_put(ctx, t->trans_b ? t->n : t->k, t->trans_b ? t->k : t->n, b);
+  test_framed dc = test_put(ctx, t->m, t->n, c);
+  const scl_cl_product p = product_of(t, da.block, db.block, dc.block);
+  CHECK(multiply(ctx, &p, form));
+  test_get(dc, got);
+  test_drop(da), test_drop(db);
+  const size_t wrong = count_wrong(t, form.moduli, a, b, c, got);
+  CHECK(wrong == 0);
+  if (wrong > 0)
+    printf("       %zu x %zu x %zu, op %d %d, region %d, %d moduli%s: %zu\n", t->m, t->n, t->k,
+           t->trans_a, t->trans_b, (int)t->region, form.moduli, form.plain ? "" : ", instructions",
+           wrong);
+  free(a), free(b), free(c), free(got);
+}
+
+static void check_shapes(scl_context *ctx, scl_cl_integers_form form) {
+  static const size_t shapes[][3] = {{1, 1, 1},      {2, 3, 2},     {3, 17, 63},  {17, 2, 65},
+                                     {63, 65, 127},  {65, 63, 3},   {129, 1, 17}, {1, 127, 129},
+                                     {255, 129, 33}, {257, 130, 64}};
+  for (size_t s = 0; s < (test_small() ? 3 : LENGTH(shapes)); s++) {
+    integers_case t = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .alpha = 1};
+    form.moduli = INTEGERS_FEWEST + (int)s % 3;
+    t.trans_a = s & 1;
+    t.trans_b = s & 2;
+    check_case(ctx, &t, form);
+    t.trans_a = !t.trans_a;
+    t.alpha = -0.7;
+    t.beta = 1.3;
+    t.spread = s % 3 == 2 ? 990 : 20;
+    check_case(ctx, &t, form);
+  }
+}
+
+static void check_regions(scl_context *ctx, scl_cl_integers_form form) {
+  static const size_t shapes[][3] = {{5, 5, 9}, {300, 300, 40}, {290, 130, 33}};
+  for (size_t s = 0; s < (test_small() ? 1 : LENGTH(shapes)); s++) {
+    integers_case t = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .alpha = 1};
+    t.region = SCL_LOWER_HALF;
+    t.beta = -1;
+    check_case(ctx, &t, form);
+    if (t.m != t.n) continue;
+    t.region = SCL_MIRRORED;
+    check_case(ctx, &t, form);
+    t.k = t.m;
+    t.region = SCL_ALL;
+    for (int v = 0; v < 4; v++) {
+      t.view_a = v & 1 ? SCL_LOWER : SCL_UPPER;
+      t.view_b = v & 2 ? SCL_LOWER : SCL_UPPER;
+      t.trans_b = v == 3;
+      check_case(ctx, &t, form);
+    }
+  }
+}
+
+/* Through the table of the engine, as all operations take it. With an element that is not finite
+ * the product is the native one. */
+static void check_operation(scl_context *ctx, double special) {
+  enum { N = 40 };
+  double *a = test_alloc(N * N * sizeof *a), *c[2];
+  test_fill(a, N * N);
+  a[N + 3] = special;
+  for (int integers = 0; integers < 2; integers++) {
+    c[integers] = test_alloc(N * N * sizeof **c);
+    test_framed da = test_put(ctx, N, N, a), dc = test_put(ctx, N, N, NULL);
+    scl_device_emulate(integers);
+    CHECK_OK(ctx->engine->gemm(ctx, 1, SCL_NO_TRANS, da.block, SCL_GENERAL, SCL_TRANS, da.block,
+                               SCL_GENERAL, 0, dc.block, SCL_ALL));
+    scl_device_emulate(-1);
+    test_get(dc, c[integers]);
+    test_drop(da);
+  }
+  size_t same = 0;
+  for (size_t e = 0; e < N * N; e++) {
+    same += memcmp(&c[0][e], &c[1][e], sizeof **c) == 0;
+    if (isfinite(special)) CHECK_NEAR(c[1][e], c[0][e], 64 * TEST_EPS);
+  }
+  CHECK(isfinite(special) ? same < N * N : same == N * N);
+  free(a), free(c[0]), free(c[1]);
+}
+
+/* The tables of integers.h, by remainders of their numbers: P has each modulus as a factor, the
+ * weights are P / modulus. */
+static void check_tables(void) {
+  static const int modulus[] = {INTEGERS_MODULI_TABLE};
+  static const int inverse[][INTEGERS_MOST] = {INTEGERS_INVERSE_TABLE};
+  static const int weight[][INTEGERS_MOST][4] = {INTEGERS_WEIGHT_TABLE};
+  static const int64_t product[][4] = {INTEGERS_PRODUCT_TABLE};
+  for (int s = INTEGERS_FEWEST; s <= INTEGERS_MOST; s++) {
+    for (int i = 0; i < s; i++) {
+      const int *w = weight[s - INTEGERS_FEWEST][i];
+      int64_t rest = 0;
+      for (int part = 0; part < 4; part++) {
+        rest += (int64_t)w[part] * modulus[i] - product[s - INTEGERS_FEWEST][part];
+        CHECK(part == 3 ? rest == 0 : rest % (1 << 30) == 0);
+        rest /= 1 << 30;
+      }
+      for (int j = 0; j < s; j++) {
+        int64_t residue = 0;
+        for (int part = 3; part >= 0; part--)
+          residue = (residue * (1 << 30) + w[part]) % modulus[j];
+        residue *= inverse[s - INTEGERS_FEWEST][i];
+        CHECK(i == j ? (residue - 1) % modulus[j] == 0 : residue % modulus[j] == 0);
+      }
+    }
+  }
+}
+
+void test_integers(scl_context *ctx) {
+  check_tables();
+  if (scl_context_is_host(ctx)) return;
+  check_operation(ctx, 0.5);
+  check_operation(ctx, NAN);
+  check_operation(ctx, -INFINITY);
+  for (int plain = 1; plain >= 0; plain--) {
+    const scl_cl_integers_form form = {INTEGERS_FEWEST, plain, SCL_CL_INTEGERS_JOIN};
+    if (!plain && !scl_cl_may_try_bytes((scl_cl_context *)ctx)) continue;
+    check_shapes(ctx, form);
+    check_regions(ctx, form);
+  }
+}
