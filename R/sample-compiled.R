@@ -92,8 +92,40 @@ likelihood_target <- function(f, layout, u, batch) {
   rest <- if (length(others) + length(layout$blocks) > 0L) {
     trace_program(lapply(others, plain_term, names), layout, u, overrides, -1L)
   }
-  list(program = rest$program, likelihood = state$handle, at = at, rows = NROW(state$x),
-       state = state, rest = rest)
+  list(program = rest$program, likelihood = state$handle, at = at,
+       priors = if (!is.null(rest)) prior_slopes(rest, u), rows = NROW(state$x), state = state,
+       rest = rest)
+}
+
+# Priors that the steps of trajectories on a device can follow (kernels/include/leapfrog.h): those
+# of independent parameters x with the derivative (m - x) / (a + b (x - m)^2), as of sums of normal
+# densities (b = 0), or of one of Student's t. A row m, a, b for each, from derivatives at some
+# points; at each point of a trajectory the core compares them with the program. NULL: there are
+# others.
+prior_slopes <- function(rest, u) {
+  slope <- function(x) .Call(r_target_run, rest, x)[-1L]
+  off <- c(-4, -1.5, -0.5, 1, 2.5, 7)
+  at <- vapply(off, function(d) slope(u + d), u)
+  dim(at) <- c(length(u), length(off))
+  if (!all(is.finite(at))) return(NULL)
+  size <- do.call(pmax, asplit(abs(at), 2L))
+  same <- function(x, y, size) isTRUE(all(abs(x - y) <= 1e-9 * pmax(size, abs(y))))
+  all <- vapply(seq_along(u), function(i) {
+    g <- at[i, ]
+    if (all(g == 0)) return(c(0, Inf, 0))
+    a <- -diff(range(off)) / (g[length(g)] - g[1L])
+    if (same(g[1L] + (off[1L] - off) / a, g, size[i])) return(c(u[i] + off[1L] + a * g[1L], a, 0))
+    # off = m - g (a + b m^2) + 2 b m g off - b g off^2
+    k <- tryCatch(qr.solve(cbind(1, -g, g * off, -g * off^2), off), error = function(e) NULL)
+    if (is.null(k)) rep(NaN, 3L) else c(u[i] + k[1L], k[2L] - k[4L] * k[1L]^2, k[4L])
+  }, numeric(3L))
+  fits <- function(x) {
+    off <- x - all[1L, ]
+    same(-off / (all[2L, ] + all[3L, ] * off^2), slope(x), size)
+  }
+  near <- all[1L, ] + sqrt(abs(all[2L, ]))
+  near[is.infinite(near)] <- u[is.infinite(near)]
+  if (fits(u + 3 * sin(seq_along(u)^2)) && fits(near)) t(all)
 }
 
 # Positions of alpha, beta and sigma or phi in the unconstrained vector; NULL if one of them is

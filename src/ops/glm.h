@@ -95,11 +95,15 @@ double scl_glm_walk_wait(const scl_glm *glm);
  * there it continues from a second start, the other end of its trajectory. A momentum is that of
  * half a step before its position. For each point, and in it for each chain, `record` gets 2 d + 1
  * numbers: the log density, its gradient, and (not for the last point) the next position.
- */
+ *
+ * A prior of each parameter x may change the steps, if its derivative is (m - x) / (a + b (x -
+ * m)^2), as of a normal (b = 0) or Student's t density. Then it is in all gradients but the last
+ * point's, and in no density. */
 typedef struct {
   size_t points, vectors; /* points: 2 to scl_glm_walk_most() */
   const double *start;    /* d x vectors: position, momentum, step; and those of the second start */
   const size_t *turn;     /* of each chain: the point of the second start; `points`: none */
+  const double *priors;   /* d x 3: m, a (infinite: a flat prior) and b; NULL: all are flat */
   double *record;
 } scl_glm_walk_task;
 /* Waits. valid[v]: of how many points of chain v, from the first on, value and gradient are what

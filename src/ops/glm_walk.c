@@ -51,6 +51,17 @@ static void read_record(size_t d, size_t vectors, const double *from, bool last,
 
 /* ---- the request --------------------------------------------------------------------------- */
 
+/* Parameters of the pass and the numbers of the walk, in the order of leapfrog.h. */
+static void write_walk(size_t d, const scl_glm_walk_task *w, double *to) {
+  const size_t numbers = w->vectors * d;
+  *to++ = 0.0;
+  for (size_t k = 0; k < 6; k++, to += numbers)
+    to_device(d, w->vectors, w->start + k * numbers, to);
+  for (size_t v = 0; v < w->vectors; v++) *to++ = (double)w->turn[v];
+  for (size_t k = 0; k < 3 * d; k++)
+    to[k] = w->priors != NULL ? w->priors[k] : k / d == 1 ? INFINITY : 0.0;
+}
+
 /* -infinity is a density, with any gradient. */
 static bool is_number(const double *record, size_t d) {
   const double value = record[0];
@@ -94,10 +105,7 @@ scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid)
                        .state = &o->state};
   const size_t given = 1 + numbers + scl_glm_walk_numbers(&pass);
   SCL_TRY(scl_glm_reserve(o, given + w->vectors * (1 + d) + scl_glm_record_numbers(&pass)));
-  o->memory[0] = 0.0;
-  for (size_t k = 0; k < 6; k++)
-    to_device(d, w->vectors, w->start + k * numbers, o->memory + 1 + k * numbers);
-  for (size_t v = 0; v < w->vectors; v++) o->memory[1 + 6 * numbers + v] = (double)w->turn[v];
+  write_walk(d, w, o->memory);
   pass.parameters = o->memory;
   pass.results = o->memory + given;
   const scl_status status = ctx->engine->glm(ctx, &pass);

@@ -176,7 +176,7 @@ typedef struct {
 
 /* `at` of a likelihood: dimension, place and count of alpha, beta and the auxiliary parameter,
  * whether the vector has its logarithm. */
-static scl_status get_likelihood(SEXP handle, SEXP at, r_target *out) {
+static scl_status get_likelihood(SEXP handle, SEXP at, SEXP priors, r_target *out) {
   scl_likelihood_target *l = &out->likelihood;
   if (TYPEOF(at) != INTSXP || XLENGTH(at) != 2 + 2 * SCL_TARGET_PARTS) return bad_chain();
   const int *number = INTEGER_RO(at);
@@ -184,6 +184,7 @@ static scl_status get_likelihood(SEXP handle, SEXP at, r_target *out) {
   if (l->glm == NULL) return scl_fail(SCL_E_STALE, "the likelihood was made in another session");
   l->program = out->program;
   l->dimension = (size_t)number[0];
+  l->priors = r_is_double(priors, 3 * l->dimension) ? REAL_RO(priors) : NULL;
   for (int k = 0; k < SCL_TARGET_PARTS; k++) {
     l->at[k] = (size_t)number[1 + 2 * k];
     l->count[k] = (size_t)number[2 + 2 * k];
@@ -198,13 +199,14 @@ static scl_status get_likelihood(SEXP handle, SEXP at, r_target *out) {
   return SCL_OK;
 }
 
-/* list(program, likelihood, at): one of the first two may be NULL. */
+/* list(program, likelihood, at, priors): one of the first two may be NULL; the last is that of
+ * scl_likelihood_target, or anything else for none. */
 static scl_status get_target(SEXP x, r_target *out) {
-  if (TYPEOF(x) != VECSXP || XLENGTH(x) < 3) return bad_chain();
+  if (TYPEOF(x) != VECSXP || XLENGTH(x) < 4) return bad_chain();
   *out = (r_target){.program = NULL};
   if (VECTOR_ELT(x, 0) != R_NilValue) SCL_TRY(r_program_get(VECTOR_ELT(x, 0), &out->program));
   if (VECTOR_ELT(x, 1) != R_NilValue) {
-    return get_likelihood(VECTOR_ELT(x, 1), VECTOR_ELT(x, 2), out);
+    return get_likelihood(VECTOR_ELT(x, 1), VECTOR_ELT(x, 2), VECTOR_ELT(x, 3), out);
   }
   if (out->program == NULL) return bad_chain();
   out->target = scl_target_program(out->program);

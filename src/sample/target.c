@@ -131,9 +131,10 @@ static scl_status end_likelihood(void *self, int slot, const double *x, size_t v
 }
 
 /* Between vectors in the order of the parameters and of the likelihood, alpha before beta. An alpha
- * that is no parameter is 0. */
-static void to_likelihood(const scl_likelihood_target *l, const double *from, double *to) {
-  *to = l->count[SCL_TARGET_ALPHA] > 0 ? from[l->at[SCL_TARGET_ALPHA]] : 0.0;
+ * that is no parameter is `absent`. */
+static void to_likelihood(const scl_likelihood_target *l, double absent, const double *from,
+                          double *to) {
+  *to = l->count[SCL_TARGET_ALPHA] > 0 ? from[l->at[SCL_TARGET_ALPHA]] : absent;
   memcpy(to + 1, from + l->at[SCL_TARGET_BETA], l->count[SCL_TARGET_BETA] * sizeof *to);
 }
 
@@ -143,31 +144,73 @@ static void from_likelihood(const scl_likelihood_target *l, const double *from, 
 }
 
 /* Positions of all chains, momenta, steps, and those of the second start. */
-enum { START_PARTS = 6 };
+enum { START_PARTS = 6, PRIOR_PARTS = 3 };
 
 static void start_likelihood(const scl_likelihood_target *l, const scl_walk *w, double *to) {
   const size_t columns = START_PARTS * w->vectors, d = 1 + l->count[SCL_TARGET_BETA];
-  for (size_t v = 0; v < columns; v++) to_likelihood(l, w->start + v * l->dimension, to + v * d);
+  for (size_t v = 0; v < columns; v++, to += d)
+    to_likelihood(l, 0.0, w->start + v * l->dimension, to);
+  for (size_t k = 0; k < PRIOR_PARTS && l->priors != NULL; k++, to += d)
+    to_likelihood(l, k == 1 ? INFINITY : 0.0, l->priors + k * l->dimension, to);
+}
+
+/* Adds the program's value at x, and unless the step was made with it its gradient, to those of the
+ * likelihood. `fits`: it is a number, and the step had the program's gradient. */
+static scl_status add_priors(const scl_likelihood_target *l, const double *x, bool stepped,
+                             double *sum, double *room, bool *fits) {
+  const size_t d = l->dimension;
+  *fits = true;
+  if (l->program == NULL) return SCL_OK;
+  SCL_TRY(scl_program_run(l->program, x, true, room));
+  sum[0] += room[0];
+  for (size_t k = 0; k < d; k++) {
+    const double off = x[k] - l->priors[k], g = room[1 + k];
+    const double step = -off / (l->priors[d + k] + l->priors[2 * d + k] * off * off);
+    *fits = *fits && fabs(step - g) <= 1e-9 * (1.0 + fabs(g));
+    if (!stepped) sum[1 + k] += g;
+  }
+  *fits = *fits && sum[0] < INFINITY;
+  return SCL_OK;
+}
+
+/* The `valid` points of a chain in the order of the parameters, up to one that does not fit. */
+static scl_status read_points(const scl_likelihood_target *l, const scl_walk *w, size_t chain,
+                              const double *record, double *room, size_t *valid) {
+  const size_t d = l->dimension, own = 1 + l->count[SCL_TARGET_BETA];
+  const double *x = w->start + chain * d;
+  for (size_t k = 0; k < *valid; k++) {
+    const size_t i = k * w->vectors + chain;
+    const double *from = record + i * (2 * own + 1);
+    double *to = w->record + i * (2 * d + 1);
+    const bool last = k + 1 == w->points;
+    bool fits;
+    *to = *from;
+    from_likelihood(l, from + 1, to + 1);
+    if (!last) from_likelihood(l, from + 1 + own, to + 1 + d);
+    SCL_TRY(add_priors(l, x, !last, to, room, &fits));
+    if (!fits) *valid = k;
+    x = to + 1 + d;
+  }
+  return SCL_OK;
 }
 
 static scl_status walk_likelihood(void *self, const scl_walk *w, size_t *valid) {
   const scl_likelihood_target *l = self;
-  const size_t d = 1 + l->count[SCL_TARGET_BETA], row = 2 * d + 1, all = w->points * w->vectors;
-  const size_t numbers = START_PARTS * d * w->vectors + all * row;
+  const size_t d = 1 + l->count[SCL_TARGET_BETA], start = START_PARTS * d * w->vectors;
+  const size_t records = w->points * w->vectors * (2 * d + 1);
+  const size_t numbers = start + PRIOR_PARTS * d + records + 1 + l->dimension;
   double *memory = malloc(numbers * sizeof *memory);
   if (memory == NULL) return scl_fail_memory(numbers * sizeof *memory, 0, "a chain");
   start_likelihood(l, w, memory);
-  const scl_glm_walk_task task = {w->points, w->vectors, memory, w->turn,
-                                  memory + START_PARTS * d * w->vectors};
-  const scl_status status = scl_glm_walk(l->glm, &task, valid);
-  for (size_t i = 0; status == SCL_OK && i < all; i++) {
-    const double *from = task.record + i * row;
-    double *to = w->record + i * (2 * l->dimension + 1);
-    if (i / w->vectors >= valid[i % w->vectors]) continue;
-    *to = *from;
-    from_likelihood(l, from + 1, to + 1);
-    if (i + w->vectors < all) from_likelihood(l, from + 1 + d, to + 1 + l->dimension);
-  }
+  const scl_glm_walk_task task = {w->points,
+                                  w->vectors,
+                                  memory,
+                                  w->turn,
+                                  l->priors != NULL ? memory + start : NULL,
+                                  memory + start + PRIOR_PARTS * d};
+  scl_status status = scl_glm_walk(l->glm, &task, valid);
+  for (size_t v = 0; status == SCL_OK && v < w->vectors; v++)
+    status = read_points(l, w, v, task.record, task.record + records, &valid[v]);
   free(memory);
   return status;
 }
@@ -179,7 +222,7 @@ enum { OVERLAP_CHAINS = 32, OVERLAP_ELEMENTS = 1 << 25 };
 scl_target scl_target_likelihood(scl_likelihood_target *l) {
   scl_target target = {.dimension = l->dimension, .run = run_likelihood, .self = l};
   const size_t *n = l->count;
-  const bool alone = l->program == NULL && n[SCL_TARGET_AUX] == 0 &&
+  const bool alone = (l->program == NULL || l->priors != NULL) && n[SCL_TARGET_AUX] == 0 &&
                      n[SCL_TARGET_ALPHA] + n[SCL_TARGET_BETA] == l->dimension;
   target.most = alone ? scl_glm_walk_most(l->glm) : 1;
   if (target.most > 1) {

@@ -49,6 +49,10 @@ typedef struct {
   size_t dimension;
   size_t at[SCL_TARGET_PARTS], count[SCL_TARGET_PARTS]; /* numbers in the vector; 0: none */
   bool log_aux;                                         /* the vector has its logarithm */
+  /* NULL; or dimension x 3: m, a and b of ops/glm.h, if the program is a sum of such priors of
+   * alpha and beta. Trajectories follow them; values and gradients are those of the program, and a
+   * point counts only if it agrees. Borrowed. */
+  const double *priors;
 } scl_likelihood_target;
 scl_target scl_target_likelihood(scl_likelihood_target *l);
 

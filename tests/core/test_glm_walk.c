@@ -43,22 +43,39 @@ static void step_on(const double *slope, const double *step, size_t d, double *a
   }
 }
 
-/* Value and gradient are those of one evaluation at the position. */
-static void check_point(scl_glm *glm, size_t p, const double *at, const double *got) {
+/* The derivative by each parameter of a flat, a normal, or a Cauchy prior, in turn. */
+static double prior_slope(size_t k, double x) {
+  const double z = (x - 0.3) / 0.5;
+  return k % 3 == 0 ? 0.0 : k % 3 == 1 ? -z / 0.5 : -2.0 * z / (1.0 + z * z) / 0.5;
+}
+
+/* The same as a walk takes it. */
+static void write_priors(size_t d, double *to) {
+  for (size_t k = 0; k < d; k++) {
+    to[k] = k % 3 == 0 ? 0.0 : 0.3;
+    to[d + k] = k % 3 == 0 ? INFINITY : k % 3 == 1 ? 0.25 : 0.125;
+    to[2 * d + k] = k % 3 == 2 ? 0.5 : 0.0;
+  }
+}
+
+/* Value and gradient are those of one evaluation at the position, the latter with the priors'. */
+static void check_point(scl_glm *glm, size_t p, const double *at, const double *got, bool priors) {
   double value, d_alpha, d_beta[MOST];
   const scl_glm_parameters parameters = at_vectors(at, at + 1, 1, p);
   const scl_glm_results results = {.value = &value, .d_alpha = &d_alpha, .d_beta = d_beta};
   CHECK_OK(scl_glm_evaluate(glm, &parameters, SCL_GLM_ALPHA | SCL_GLM_BETA, &results));
   CHECK_NEAR(got[0], value, 1e-10 * fabs(value));
-  CHECK_NEAR(got[1], d_alpha, 1e-10 * N);
-  for (size_t j = 0; j < p; j++) CHECK_NEAR(got[2 + j], d_beta[j], 1e-10 * N);
+  CHECK_NEAR(got[1], d_alpha + (priors ? prior_slope(0, at[0]) : 0.0), 1e-10 * N);
+  for (size_t j = 1; j <= p; j++) {
+    CHECK_NEAR(got[1 + j], d_beta[j - 1] + (priors ? prior_slope(j, at[j]) : 0.0), 1e-10 * N);
+  }
 }
 
 /* Points of several chains, a leapfrog step apart but where a chain turns, evaluated together by
  * this layout: positions are those of the same steps made here, bit for bit. */
-static void check_walk(scl_context *ctx, size_t p, size_t vectors) {
+static void check_walk(scl_context *ctx, size_t p, size_t vectors, bool priors) {
   const size_t d = 1 + p, row = 2 * d + 1, part = vectors * d;
-  double start[6 * VECTORS * MOST], record[POINTS * VECTORS * (2 * MOST + 1)];
+  double start[6 * VECTORS * MOST], prior[3 * MOST], record[POINTS * VECTORS * (2 * MOST + 1)];
   size_t valid[VECTORS], turn[VECTORS];
   scl_glm *glm = make_glm(ctx, p);
   if (glm == NULL) return;
@@ -68,7 +85,8 @@ static void check_walk(scl_context *ctx, size_t p, size_t vectors) {
     start[5 * part + k] = -start[2 * part + k];
   }
   for (size_t v = 0; v < vectors; v++) turn[v] = vectors == 1 ? POINTS : 1 + v % POINTS;
-  const scl_glm_walk_task task = {POINTS, vectors, start, turn, record};
+  write_priors(d, prior);
+  const scl_glm_walk_task task = {POINTS, vectors, start, turn, priors ? prior : NULL, record};
   CHECK_OK(scl_glm_walk(glm, &task, valid));
   for (size_t v = 0; v < vectors; v++) {
     double at[MOST], momentum[MOST], step[MOST];
@@ -84,7 +102,7 @@ static void check_walk(scl_context *ctx, size_t p, size_t vectors) {
         step_on(got - vectors * row + 1, step, d, at, momentum);
       }
       if (k > 0) CHECK(memcmp(at, got - vectors * row + 1 + d, d * sizeof *at) == 0);
-      check_point(glm, p, at, got);
+      check_point(glm, p, at, got, priors && k + 1 < POINTS);
     }
   }
   scl_glm_release(glm);
@@ -131,12 +149,14 @@ void test_glm_walk(scl_context *ctx) {
   const char *names[] = {NULL, "10f", "10", "32", "10x4f", "10x2", "16m8", "split"};
   for (size_t i = 0; i < sizeof names / sizeof *names && !scl_context_is_host(ctx); i++) {
     scl_cl_glm_force(names[i]);
-    check_walk(ctx, 9, 1);
-    check_walk(ctx, 0, 1);
-    check_walk(ctx, 30, 1);
-    check_walk(ctx, 9, 4);
-    check_walk(ctx, 0, 2);
-    check_walk(ctx, 9, VECTORS);
+    for (int priors = 0; priors < 2; priors++) {
+      check_walk(ctx, 9, 1, priors);
+      check_walk(ctx, 0, 1, priors);
+      check_walk(ctx, 30, 1, priors);
+      check_walk(ctx, 9, 4, priors);
+      check_walk(ctx, 0, 2, priors);
+      check_walk(ctx, 9, VECTORS, priors);
+    }
   }
   scl_cl_glm_force(NULL);
   check_slots(ctx, 3);

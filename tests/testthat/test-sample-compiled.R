@@ -324,17 +324,24 @@ test_that("many chains in lockstep, whose own work threads share, draw as each b
   })
 })
 
-test_that("points evaluated in advance on a device change no draw", {
+# As the value of STATCL_AHEAD is one of these in turn.
+by_points <- function(points, code) {
   old <- Sys.getenv("STATCL_AHEAD", NA)
   on.exit(if (is.na(old)) Sys.unsetenv("STATCL_AHEAD") else Sys.setenv(STATCL_AHEAD = old))
+  lapply(points, function(p) {
+    Sys.setenv(STATCL_AHEAD = p)
+    code()
+  })
+}
+
+test_that("points evaluated in advance on a device change no draw", {
   set.seed(12)
   n <- 61
   x <- matrix(rnorm(3 * n), n)
   y <- as.numeric(runif(n) < plogis(x[, 1]))
   counts <- rpois(n, 2)
   expect_equal_ways <- function(f, init, ...) {
-    fits <- lapply(c("1", "2", "5", ""), function(points) {
-      Sys.setenv(STATCL_AHEAD = points)
+    fits <- by_points(c("1", "2", "5", ""), function() {
       quiet_sample(f, init, chains = 1, warmup = 60, iter = 30, seed = 3, ...)
     })
     for (fit in fits[-1L]) {
@@ -360,4 +367,79 @@ test_that("points evaluated in advance on a device change no draw", {
     expect_equal_ways(edge, list(z = c(0.1, 0.2)))
     expect_no_leak(expect_equal_ways(f, list(alpha = 0, beta = numeric(3))))
   })
+})
+
+test_that("points evaluated in advance follow the priors", {
+  set.seed(14)
+  n <- 61
+  x <- matrix(rnorm(2 * n), n)
+  y <- as.numeric(runif(n) < plogis(x[, 1]))
+  init <- list(beta = numeric(2), alpha = 0)
+  each_engine({
+    f <- cl_likelihood("bernoulli_logit", y, x)
+    for (posterior in list(
+      cl_log_posterior(f, ~ dnorm(alpha, 1, 0.3, log = TRUE), ~ -(beta / c(0.1, 2))^2 / 2),
+      cl_log_posterior(f, ~ prior_student_t(4, 1, 0.2)(beta), ~ dnorm(beta, 0, 1, log = TRUE)),
+      cl_log_posterior(f, ~ dcauchy(beta, c(-1, 1), 0.2, log = TRUE),
+                       ~ dt(alpha, 3, log = TRUE)))) {
+      for (chains in c(1, 3)) {
+        fits <- by_points(c("1", "5", ""), function() {
+          quiet_sample(posterior, init, chains = chains, warmup = 0, iter = 8, step_size = 0.2,
+                       seed = 3, batch = chains > 1)
+        })
+        for (fit in fits[-1L]) {
+          expect_close(fit$draws[1L, , ], fits[[1L]]$draws[1L, , ], tol = 1e-12)
+          expect_close(fit$draws, fits[[1L]]$draws, tol = 1e-9)
+          expect_identical(fit$evaluations, fits[[1L]]$evaluations)
+        }
+      }
+    }
+  })
+})
+
+test_that("posterior moments with priors are those of a sum over a grid", {
+  set.seed(15)
+  x <- rnorm(20)
+  y <- rpois(20, exp(0.5 + 0.4 * x))
+  at <- expand.grid(alpha = seq(-1.5, 2, length.out = 301), beta = seq(-1, 1.5, length.out = 301))
+  density <- dnorm(at$alpha, -0.5, 0.2, log = TRUE) + dt((at$beta - 1) / 0.1, 4, log = TRUE)
+  for (i in seq_along(y)) {
+    density <- density + dpois(y[i], exp(at$alpha + at$beta * x[i]), log = TRUE)
+  }
+  weight <- exp(density - max(density))
+  mean_of <- function(v) sum(weight * v) / sum(weight)
+  each_engine({
+    posterior <- cl_log_posterior(cl_likelihood("poisson_log", y, matrix(x)),
+                                  ~ dnorm(alpha, -0.5, 0.2, log = TRUE),
+                                  ~ dt((beta - 1) / 0.1, 4, log = TRUE))
+    draws <- as.matrix(quiet_sample(posterior, list(alpha = 0, beta = 0), chains = 4, warmup = 300,
+                                    iter = full_or_quick(2000, 500), seed = 1, batch = TRUE))
+    for (k in 1:2) {
+      mean <- mean_of(at[[k]])
+      sd <- sqrt(mean_of((at[[k]] - mean)^2))
+      off <- sqrt(nrow(draws) / 4) # standard errors, were every fourth draw independent
+      expect_lt(abs(mean(draws[, k]) - mean), 4 * sd / off)
+      expect_lt(abs(sd(draws[, k]) - sd), 4 * sd / off)
+    }
+  })
+})
+
+test_that("priors that trajectories can follow are found from their derivatives", {
+  u <- c(0.1, -3, 40)
+  found <- function(...) {
+    layout <- parameter_layout(list(b = u), NULL)
+    terms <- lapply(list(...), plain_term, "b")
+    prior_slopes(trace_program(terms, layout, u, list(), -1L), u)
+  }
+  s <- c(0.3, 1, 200)
+  expect_close(found(~ dnorm(b, 2, s, log = TRUE)), cbind(2, s^2, 0), tol = 1e-12)
+  expect_close(found(~ -(b / s)^2 / 2, ~ dnorm(b, 0, s, log = TRUE)), cbind(0, s^2 / 2, 0),
+               tol = 1e-12)
+  t4 <- found(~ dt((b - 1) / s, 4, log = TRUE))
+  expect_close(t4, cbind(1, 4 * s^2 / 5, 1 / 5), tol = 1e-9)
+  expect_identical(found(~ 0 * b), cbind(c(0, 0, 0), Inf, 0))
+  expect_null(found(~ dlogis(b, log = TRUE)))
+  expect_null(found(~ dnorm(b[1:2], b[2:3], log = TRUE)))
+  expect_null(found(~ dgamma(b, 2, log = TRUE)))
+  expect_null(found(~ -abs(b)))
 })

@@ -6,7 +6,9 @@
  *
  * A chain may continue from a second start, in the other direction of time, at the point whose
  * number is its turn. From `q` on there are, n numbers each: q, p, e; q, p and e of the second
- * start; and the chains' turns. `result` has the densities, and behind them the gradients.
+ * start; then the chains' turns; then m, a and b of each parameter's prior, whose derivative
+ * (m - q) / (a + b (q - m)^2) is added to the gradient: b is 0 of a normal one, a infinite of a
+ * flat one. `result` has the densities, and behind them the gradients, without priors.
  *
  * Every operation is rounded by itself, in the order of the host (sample/state.h): both give the
  * same bits, on which only the speed of the host depends. */
@@ -32,11 +34,17 @@ SCL_INLINE real leapfrog_plus(real a, real b) {
 }
 #endif
 
-/* Number i, of the chain `vector`, on the way to the point number `point`. */
-SCL_INLINE void leapfrog(const int vectors, const int n, const int i, const int vector,
-                         const int point, volatile __global const real *result, __global real *q,
+/* Alphas come first, one for each chain, then the `count` coefficients of each. Number i, on the
+ * way to the point number `point`. */
+SCL_INLINE void leapfrog(const int vectors, const int count, const int i, const int point,
+                         volatile __global const real *result, __global real *q,
                          __global real *record) {
-  const real g = result[vectors + i], e = q[2 * n + i];
+  const int d = 1 + count, n = vectors * d;
+  const int vector = i < vectors ? i : (i - vectors) / count;
+  const int parameter = i < vectors ? 0 : 1 + (i - vectors) % count;
+  __global const real *prior = q + 6 * n + vectors + parameter;
+  const real off = q[i] - prior[0], e = q[2 * n + i];
+  const real g = leapfrog_plus(result[vectors + i], -off / (prior[d] + prior[2 * d] * off * off));
   const real change = leapfrog_times(leapfrog_times(0.5, e), g);
   real p = leapfrog_plus(leapfrog_plus(q[n + i], change), change);
   real next = leapfrog_plus(q[i], leapfrog_times(e, p));
@@ -50,9 +58,4 @@ SCL_INLINE void leapfrog(const int vectors, const int n, const int i, const int 
   record[vectors + n + i] = next;
   q[n + i] = p;
   q[i] = next;
-}
-
-/* The chain of number i: alphas come first, one for each chain, then the p coefficients of each. */
-SCL_INLINE int leapfrog_vector(const int vectors, const int p, const int i) {
-  return i < vectors ? i : (i - vectors) / p;
 }

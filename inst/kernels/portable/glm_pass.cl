@@ -313,8 +313,7 @@ SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last
   const int numbers = record >= 0 ? vectors * (1 + p) : 0;
   barrier(CLK_GLOBAL_MEM_FENCE);
   for (int i = item; i < numbers; i += GLM_ITEMS) {
-    leapfrog(vectors, numbers, i, leapfrog_vector(vectors, p, i), point, results, alpha,
-             work + record);
+    leapfrog(vectors, p, i, point, results, alpha, work + record);
   }
   if (item == 0) *done = 0;
 }

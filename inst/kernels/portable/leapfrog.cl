@@ -2,9 +2,7 @@
  * work-item a number. */
 __kernel void leapfrog_step(const int vectors, const int p, const int point, __global real *work,
                             const long result, const long q, const long record) {
-  const int i = get_global_id(0), n = vectors * (1 + p);
-  if (i < n) {
-    leapfrog(vectors, n, i, leapfrog_vector(vectors, p, i), point, work + result, work + q,
-             work + record);
-  }
+  const int i = get_global_id(0);
+  if (i < vectors * (1 + p))
+    leapfrog(vectors, p, i, point, work + result, work + q, work + record);
 }

@@ -70,7 +70,8 @@ static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {
 /* Numbers of a walk behind the parameters, of one of its records, and of all of them behind the
  * results. */
 static inline size_t scl_glm_walk_numbers(const scl_glm_pass *pass) {
-  return pass->points > 0 ? pass->vectors * (5 * (1 + pass->x.ncol) + 1) : 0;
+  const size_t d = 1 + pass->x.ncol;
+  return pass->points > 0 ? pass->vectors * (5 * d + 1) + 3 * d : 0;
 }
 static inline size_t scl_glm_record_size(const scl_glm_pass *pass) {
   return pass->vectors * (2 * (1 + pass->x.ncol) + 1);
