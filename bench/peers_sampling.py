@@ -1,21 +1,20 @@
-"""Logistic regression by Hamiltonian Monte Carlo, as lines "peer,operation,size,ms,rate,unit"; nothing
-without torch or without a CUDA device. STATCL_BENCH_SHAPES and STATCL_BENCH_STEPS as in sampling.R.
+"""Logistic regression by Hamiltonian Monte Carlo, as lines "peer,operation,size,ms,rate,unit".
+STATCL_BENCH_SHAPES and STATCL_BENCH_STEPS as in sampling.R.
 
-By hand in PyTorch, with the sizes and steps of the rows `hmc` of sampling.R: milliseconds for a
-gradient of one chain. Positions and momenta stay on the device for a trajectory of 10 steps; the log
-density is read at its end. Four chains are four columns of one matrix.
+By NumPyro, if it is there and JAX has a GPU, or the environment variable JAX_PLATFORMS is set: rows
+`run`, milliseconds of a whole run of 500 + 500 iterations in double precision with flat priors,
+chains vectorised, up to 1e7 numbers; rows `ess`, the same divided by the effective draws of the
+parameter that has fewest. The second run counts: the first compiles.
 
-By NumPyro, if it is there: rows `run`, milliseconds of a whole run of 500 + 500 iterations in double
-precision with flat priors, chains vectorised, up to 1e7 numbers. The second run counts: the first
-compiles.
+By hand in PyTorch, if it is there with a CUDA device, with the sizes and steps of the rows `hmc` of
+sampling.R: milliseconds for a gradient of one chain. Positions and momenta stay on the device for a
+trajectory of 10 steps; the log density is read at its end. Four chains are four columns of one matrix.
 """
 import os
 import time
 
 import peers
 
-torch = peers.torch_on_cuda()
-device = "cuda"
 steps = int(float(os.environ.get("STATCL_BENCH_STEPS", "100")))
 whole_runs = os.environ.get("STATCL_BENCH_NUTS", "1") != "0"
 shapes = os.environ.get("STATCL_BENCH_SHAPES", "1e4x10,1e5x10,1e6x10,1e6x100").split(",")
@@ -67,9 +66,12 @@ def numpyro_runs():
         import numpyro
     except ImportError:
         return
+    if jax.default_backend() == "cpu" and "JAX_PLATFORMS" not in os.environ:
+        return
     numpyro.enable_x64()
     import jax.numpy as jnp
     import numpyro.distributions as dist
+    from numpyro.diagnostics import effective_sample_size
     from numpyro.infer import MCMC, NUTS
 
     def model(x, y):
@@ -94,9 +96,17 @@ def numpyro_runs():
                 sampler.run(jax.random.PRNGKey(key), x, y, init_params=start_at)
                 jax.block_until_ready(sampler.get_samples())
                 ms = 1000 * (time.perf_counter() - start)
+            draws = sampler.get_samples(group_by_chain=True).values()
+            ess = min(float(effective_sample_size(jax.device_get(v)).min()) for v in draws)
             peers.report("NumPyro", name_of("run", chains), f"{n}x{k}", ms)
+            peers.report("NumPyro", name_of("ess", chains), f"{n}x{k}", ms / ess,
+                         1000 * ess / ms, "draws/s")
 
 
+if whole_runs:
+    numpyro_runs()
+torch = peers.torch_on_cuda()
+device = "cuda"
 for n, k in shapes:
     x = torch.randn(n, k, device=device)
     y = (torch.rand(n, device=device) < torch.sigmoid(3 * x[:, 0] - 2 * x[:, 1] + 1)).double()
@@ -109,5 +119,3 @@ for n, k in shapes:
         ms = 1000 * (time.perf_counter() - start) / count
         peers.report("torch", name_of("hmc", chains), f"{n}x{k}", ms)
     del x, y
-if whole_runs:
-    numpyro_runs()

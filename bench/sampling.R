@@ -4,8 +4,10 @@
 # chain, everything included; rows `hmc` make the same number of steps on each engine, so that "R
 # host ms", the host engine's time for a gradient, and PyTorch's (peers_sampling.py) can be held
 # against it. Rows `run` are whole runs of cl_sample(), the second of two, next to NumPyro's second
-# run of the same experiment; on a GPU, up to 1e6 numbers, also of 64 chains, which should take less
-# than three times as long as 4. Lines with their gradients, and that ratio, go between.
+# run of the same experiment, and rows `ess` the milliseconds of these runs for an effective draw of
+# the parameter that has fewest; on a GPU, up to 1e6 numbers, also of 64 chains, which should take
+# less than three times as long as 4. Lines with their gradients, and that ratio, go between. Rows
+# `prior` are rows `nuts` with a normal prior of the intercept and Student's t of the others.
 #
 # STATCL_BENCH_SHAPES="1e6x100,1e4x10" takes other sizes, STATCL_BENCH_STEPS=200 more steps for
 # the rows `hmc` (the host makes as many of them as take it a second), STATCL_BENCH_NUTS=0 leaves
@@ -57,23 +59,33 @@ nuts_run <- function(f, k, chains) {
 }
 
 # The second of two runs.
-whole_run <- function(f, n, k, chains) {
+second_run <- function(f, k, chains) {
   nuts_run(f, k, chains)
-  run <- timed(nuts_run(f, k, chains))
-  name <- sprintf("%d_chain%s", chains, if (chains > 1) "s" else "")
-  gradient_row(paste0("nuts_", name), n, k, per_gradient(run$fit, run$seconds))
-  run_row(paste0("run_", name), n, k, run$seconds)
+  timed(nuts_run(f, k, chains))
+}
+
+chains_of <- function(kind, chains) {
+  sprintf("%s_%d_chain%s", kind, chains, if (chains > 1) "s" else "")
+}
+
+whole_run <- function(f, n, k, chains) {
+  run <- second_run(f, k, chains)
   table <- summary(run$fit)
+  ess <- min(table$ess_bulk)
+  gradient_row(chains_of("nuts", chains), n, k, per_gradient(run$fit, run$seconds))
+  run_row(chains_of("run", chains), n, k, run$seconds)
+  run_row(chains_of("ess", chains), n, k, run$seconds / ess,
+          sprintf("%.0f effective draws/s", ess / run$seconds))
   cat(sprintf("<!-- %dx%d, %d chain%s: %.2f s, %.0f gradients, rhat <= %.3f, ess >= %.0f -->\n",
               n, k, chains, if (chains > 1) "s" else "", run$seconds, sum(run$fit$evaluations),
-              max(table$rhat), min(table$ess_bulk)))
+              max(table$rhat), ess))
   run$seconds
 }
 
-run_row <- function(operation, n, k, seconds) {
+run_row <- function(operation, n, k, seconds, rate = "") {
   size <- sprintf("%dx%d", n, k)
   add_row(data.frame(operation = operation, size = size, device_ms = NA_real_,
-                     wall_ms = 1000 * seconds, rate = "", peer_ms = peer_ms(operation, size),
+                     wall_ms = 1000 * seconds, rate = rate, peer_ms = peer_ms(operation, size),
                      host_ms = NA_real_, floor_ms = NA_real_, stringsAsFactors = FALSE), "wall")
 }
 
@@ -92,12 +104,15 @@ for (shape in shapes) {
   data <- experiment_data(n, k)
   on_device <- cl_likelihood("bernoulli_logit", data$y, data$x)
   on_host <- with_cl(cl_likelihood("bernoulli_logit", data$y, data$x), engine = "host")
+  with_prior <- cl_log_posterior(on_device, ~ dnorm(alpha, 0, 5, log = TRUE),
+                                 ~ dt(beta / 2.5, 4, log = TRUE))
   for (chains in c(1, 4)) {
-    name <- sprintf("hmc_%d_chain%s", chains, if (chains > 1) "s" else "")
     host <- if (chains == 1 || n * k <= 1e7) hmc_ms(on_host, n, k, chains) else NA_real_
-    gradient_row(name, n, k, hmc_ms(on_device, n, k, chains), host)
+    gradient_row(chains_of("hmc", chains), n, k, hmc_ms(on_device, n, k, chains), host)
     if (!whole_runs) next
     run <- whole_run(on_device, n, k, chains)
+    prior <- second_run(with_prior, k, chains)
+    gradient_row(chains_of("prior", chains), n, k, per_gradient(prior$fit, prior$seconds))
   }
   if (whole_runs && bench$gpu && n * k <= 1e6) {
     cat(sprintf("<!-- %dx%d: 64 chains take %.2f times as long as 4 -->\n", n, k,
