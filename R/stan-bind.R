@@ -203,6 +203,7 @@ stan_compiled <- function(f, point, model) {
   }, error = function(e) stan_caught(stan_quietly(do.call(g, point)), model))
   if (!needs_values) return(g)
   stan_say_retraced()
+  body(f) <- call("stan_rejecting", body(f))
   g <- cl_gradient(f, retrace = TRUE)
   environment(g)$warned <- names(point) # a program may use parameters under a condition
   g
@@ -216,6 +217,12 @@ stan_quietly <- function(code) {
   }
   withCallingHandlers(code, statcl_message = function(m) invokeRestart("muffleMessage"),
                       statcl_warning_unused = function(w) invokeRestart("muffleWarning"))
+}
+
+# Which statements run depends on the parameters, and so whether one fails: that rejects, as in Stan.
+stan_rejecting <- function(code) {
+  ours <- c("statcl_error", "cl_trace_stop", "cl_stan_fatal")
+  tryCatch(code, error = function(e) if (inherits(e, ours)) stop(e) else -Inf)
 }
 
 stan_say_retraced <- function() {

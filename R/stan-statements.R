@@ -89,12 +89,19 @@ stan_assignment <- function(s, cx) {
                   type = s$lhs$type)
   }
   if (s$lhs$kind == "tuple") {
-    parts <- lapply(seq_along(s$lhs$args), function(k) {
-      stan_assign_to(s$lhs$args[[k]], call("[[", quote(.tuple), as.double(k)), cx)
-    })
-    return(c(list(call("<-", quote(.tuple), stan_expr(s$rhs, cx))), parts))
+    return(c(list(call("<-", quote(.tuple), stan_expr(s$rhs, cx))),
+             stan_unpack(s$lhs, quote(.tuple), cx)))
   }
   list(stan_assign_to(s$lhs, stan_expr(s$rhs, cx), cx))
+}
+
+# Assignments of the parts of a tuple, which may be tuples, to those of a left side.
+stan_unpack <- function(lhs, value, cx) {
+  do.call(c, lapply(seq_along(lhs$args), function(k) {
+    part <- call("[[", value, as.double(k))
+    to <- lhs$args[[k]]
+    if (to$kind == "tuple") stan_unpack(to, part, cx) else list(stan_assign_to(to, part, cx))
+  }))
 }
 
 stan_assign_to <- function(lhs, value, cx) {
@@ -329,13 +336,15 @@ stan_merged <- function(s, cx) {
   setdiff(unique(found), local)
 }
 
-# In a function: `if (c) return a;` and what follows, as a choice between the two results.
+# In a function: `if (c) return a;` and what follows, as a choice between the two results. After
+# `if (c) reject();` the result is NaN where the condition holds.
 stan_early_return <- function(s, rest, cx) {
-  ends <- function(b) {
-    b <- stan_flat(b)
-    length(b) > 0L && b[[length(b)]]$kind == "return" && !is.null(b[[length(b)]]$expr)
-  }
-  if (!ends(s$yes) || isTRUE(cx$lp)) return(NULL)
+  kind_of_last <- function(b) if (length(b) > 0L) b[[length(b)]]$kind else "none"
+  ends <- function(b) kind_of_last(b) == "return" && !is.null(b[[length(b)]]$expr)
+  yes <- stan_flat(s$yes)
+  rejects <- kind_of_last(yes) == "reject" &&
+    all(vapply(yes, `[[`, "", "kind") %in% c("print", "reject"))
+  if (!(ends(yes) || rejects) || isTRUE(cx$lp)) return(NULL)
   no <- c(if (!is.null(s$no)) stan_flat(s$no), rest)
   if (!ends(no)) {
     last <- if (length(no) > 0L) no[[length(no)]]
@@ -345,8 +354,8 @@ stan_early_return <- function(s, rest, cx) {
     call("function", NULL, stan_braces(stan_statements(statements, cx)))
   }
   list(call("<-", quote(.line), as.double(s$line)),
-       call("return", call("stan_branch", stan_test(s$test, cx), as_function(stan_flat(s$yes)),
-                           as_function(no))))
+       call("return", call(if (rejects) "stan_unless" else "stan_branch", stan_test(s$test, cx),
+                           as_function(yes), as_function(no))))
 }
 
 stan_flat <- function(b) {

@@ -13,14 +13,19 @@ live_value <- function(x) {
   value
 }
 
+# Values so far are kept on the tape. While more are added, the list has no other owner, which would
+# have it copied for each.
 live_node <- function(tape, id) {
-  first <- length(tape$values) + 1L
-  if (id >= first) for (k in first:id) {
+  values <- tape$values
+  first <- length(values) + 1L
+  if (id < first) return(values[[id]])
+  tape$values <- NULL
+  on.exit(tape$values <- values)
+  suppressWarnings(for (k in first:id) {
     node <- tape$nodes[[k]]
-    value <- suppressWarnings(live_result(node, tape$values[node[[3L]]], tape))
-    tape$values[[k]] <- as.double(value)
-  }
-  tape$values[[id]]
+    values[[k]] <- as.double(live_result(node, values[node[[3L]]], tape))
+  })
+  values[[id]]
 }
 
 live_result <- function(node, args, tape) {

@@ -210,6 +210,51 @@ test_that("reject and transformed data", {
   expect_false(environment(environment(b)$state$namedFALSE)$retrace)
 })
 
+test_that("functions reject where a condition on parameters holds", {
+  b <- cl_stan(code = "
+    functions {
+      real f(real x) {
+        real y = 2 * x;
+        if (x < 0) reject(\"x is \", x);
+        y += 1;
+        if (x > 100) { reject(\"large\"); }
+        return log(y);
+      }
+      complex g(real x) { if (x > 3) reject(\"g\"); return to_complex(x, 1); }
+      tuple(real, vector) h(vector x) { if (x[1] < 0 || x[2] > 5) reject(\"h\");
+        return (x[1], x .* x); }
+    }
+    parameters { real a; vector[2] v; }
+    model { tuple(real, vector[2]) t = h(v); target += f(a) + abs(g(a)) + t.1 + t.2[2]; }")()
+  check <- function(a, v, rejected = NULL) {
+    found <- b(a = a, v = v)
+    want <- if (is.null(rejected)) log(2 * a + 1) + sqrt(a^2 + 1) + v[1] + v[2]^2 else NaN
+    expect_equal(as.vector(found), want)
+    expect_identical(attr(found, "rejected"), rejected)
+    if (is.null(rejected)) {
+      expect_equal(attr(found, "gradient"), list(a = 2 / (2 * a + 1) + a / sqrt(a^2 + 1),
+                                                 v = c(1, 2 * v[2])))
+    }
+  }
+  check(0.5, c(1, 2))
+  check(-1, c(1, 2), "line 5: reject: x is -1")
+  check(4, c(1, 2), "line 10: reject: g")
+  check(0.5, c(-1, 2), "line 11: reject: h")
+  check(0.5, c(1, 6), "line 11: reject: h")
+  expect_false(environment(environment(b)$state$namedFALSE)$retrace)
+})
+
+test_that("where parameters decide which statements run, one that fails rejects", {
+  b <- suppressMessages(cl_stan(code = "parameters { real<lower=0> a; } model { int n = 0;
+    vector[3] x; real s = 0; while (s < a) { n += 1; x[n] = n; s += x[n]; }
+    target += -a + 0.1 * s; a ~ exponential(1); }")())
+  expect_equal(as.vector(b(a = 2.5)), -2.5 + 0.3 - 2.5)
+  found <- b(a = 7)
+  expect_identical(as.vector(found), -Inf)
+  expect_match(attr(found, "rejected"), "line 2: .*'x' is out of bounds")
+  expect_identical(as.vector(b$unconstrained(log(7))), -Inf)
+})
+
 test_that("print() prints in transformed data, calls of the density and generated quantities", {
   model <- function() cl_stan(code = "functions { real f(real a) { print(\"f \", a); return a; } }
     transformed data { print({1, 2}, \" \", [[1.5, 2], [3, 4]]); }

@@ -22,6 +22,8 @@ test_that("tuples as data, variables, arguments and results", {
         function(p) 17 * p$a + 2 * p$b[2])
   check("real c; vector[2] v; (c, v) = f(a, b); (v[1], c) = (c, a); target += sum(v) + g(t) * c;",
         function(p) p$a^2 + p$a * p$b[2] + 6 * p$a)
+  check("real c; vector[2] v; int i; (i, (c, v)) = (2, (a, b)); target += i * c * v[2];",
+        function(p) 2 * p$a * p$b[2])
   check("tuple(real, tuple(vector[2], real)) u = (a, (b, 1)); u.2.1[2] = 3 * a; u.1 += 1;
     array[2] tuple(real, vector[2]) r; r[1] = (a, b); r[2].2 = 2 * b; r[2].2[1] = a; r[2].1 = 4;
     target += u.1 * sum(u.2.1) + g(r) + g(reverse(r)) + g(r[{2}]) + g(rep_array((a, b), 3));",
