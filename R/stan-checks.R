@@ -110,7 +110,9 @@ st_is_lower <- function(x) {
   if (length(above) == 0L) positive else positive * st_all(x[above] == 0)
 }
 
-st_is_symmetric <- function(x) st_all(abs(x - t(x)) <= 1e-8)
+st_is_symmetric <- function(x) {
+  if (is_traced(x) && known_symmetric(x)) 1 else st_all(abs(x - t(x)) <= 1e-8)
+}
 
 st_is_positive_definite <- function(x) {
   if (!is_traced(x)) return(is_positive_definite(x) + 0)

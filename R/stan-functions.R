@@ -266,6 +266,7 @@ stan_functions <- list(
   add_diag = function(x, d) {
     n <- min(dim(x))
     if (length(d) > 1L) stan_same_count(length(d), n)
+    else if (is_traced(x) || is_traced(d)) return(x + diag(d, nrow(x), ncol(x)))
     at <- seq_len(n) + nrow(x) * (seq_len(n) - 1)
     x[at] <- x[at] + d
     x

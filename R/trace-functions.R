@@ -106,7 +106,7 @@ chol.cl_traced <- function(x, ...) {
   x <- trace_operand(x)
   if (n == 1L) return(matrix_of(sqrt(x), 1L, 1L))
   # The lower factor of the upper triangle, which is what base R reads.
-  lower <- record("chol", "", node_of(t(x)), n, n * n, c(n, n))
+  lower <- record("chol", "", node_of(if (known_symmetric(x)) x else t(x)), n, n * n, c(n, n))
   named(t(lower), labels_of(x))
 }
 
@@ -242,7 +242,11 @@ traced_diag <- function(x, nrow, ncol, names = TRUE) {
     nrow <- ncol
   }
   if (is_traced_sparse(x)) return(sparse_diagonal(x))
-  if (!is.null(dim(x))) return(move(base::diag, list(x), names = names))
+  if (!is.null(dim(x))) {
+    other <- if (is_traced(x) && dim(x)[1L] == dim(x)[2L]) untransposed(x)
+    return(move(base::diag, list(if (is.null(other)) x else named(other, rev(labels_of(x)))),
+                names = names))
+  }
   if (missing(nrow)) nrow <- if (missing(ncol)) length(x) else ncol
   # A diagonal of one number is a mask, which joins the kernel of the expression that it is added
   # to.

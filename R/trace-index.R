@@ -333,8 +333,19 @@ t.cl_traced <- function(x) {
   if (is.null(x$dim)) return(named(reshaped(x, c(1L, x$n)), list(NULL, x$names)))
   if (length(x$dim) != 2L) trace_stop("argument is not a matrix")
   shape <- rev(x$dim)
-  named(if (any(shape == 1L)) reshaped(x, shape) else
-    record("transpose", "", node_of(x), as.double(x$dim), x$n, shape), rev(x$names))
+  result <- if (any(shape == 1L)) reshaped(x, shape) else untransposed(x)
+  if (is.null(result)) {
+    result <- record("transpose", "", node_of(x), as.double(x$dim), x$n, shape)
+  }
+  named(result, rev(x$names))
+}
+
+# The matrix of which x is the transposed one, if it is recorded so.
+untransposed <- function(x) {
+  if (!is.null(x$from)) return(NULL)
+  node <- x$tape$nodes[[x$id]]
+  same <- node[[1L]] == "transpose" && identical(node[[4L]], as.double(rev(x$dim)))
+  if (same && identical(x$tape, tracing$tape)) traced(node[[3L]], x$n, rev(x$dim))
 }
 
 #' @export

@@ -390,11 +390,12 @@ SCL_INLINE real special_choose(real n, real k) {
  * equally near ones the even one, as R since 4.0.0. Numbers that have no more than 15 digits down
  * to there are rounded already. */
 SCL_INLINE real special_round(real x, real b) {
+  if (x == 0.0 || b >= 1e300) return x;
   /* 1e-200 / b is a whole number here, but for rounding. */
   const real more = b > 0.0 && b < 1e-199 ? rint(1e-200 / b) : 1.0;
   const real unit = more > 1.0 ? 1e308 : fabs(b), a = fabs(x);
   const real digits = b > 0.0 ? log10(unit) + log10(more) : -log10(unit);
-  if (x == 0.0 || digits + (logb(a) + 0.5) * 0.30102999566398119521 > 15.0) return x;
+  if (digits + (logb(a) + 0.5) * 0.30102999566398119521 > 15.0) return x;
   const real scaled = b > 0.0 ? a * unit * more : a / unit, whole = floor(scaled);
   const real low = b > 0.0 ? whole / more / unit : whole * unit;
   const real high = b > 0.0 ? ceil(scaled) / more / unit : ceil(scaled) * unit;

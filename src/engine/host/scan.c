@@ -11,6 +11,7 @@
 #include "base/sizes.h"
 #include "base/threads.h"
 #include "engine/host/code.h"
+#include "engine/host/scan_same.h"
 #include "engine/host/scan_single.h"
 #include "engine/host/scan_slots.h"
 #include "engine/plan/scan.h"
@@ -47,6 +48,7 @@ typedef struct {
   int singles[2];      /* how many, and of idle steps, which follow */
   size_t first, lanes; /* sequences */
   size_t t, rows;      /* steps of the tile, counted in the order of computing */
+  size_t same;         /* further steps that are as the tile's only one */
   bool idle;           /* they are idle in all lanes */
   const int *result;   /* their registers of results */
 } thread;
@@ -175,6 +177,7 @@ static void store(const thread *w, int reg, size_t begin, size_t length, size_t 
     double *to = scl_host_at(p->dst) + begin + p->steps * (i + length * (w->first + l));
     if (from.array != NULL) store_steps(w, from.array + l, to);
     for (size_t r = 0; r < w->rows && from.array == NULL; r++) to[time_of(w, r)] = from.number;
+    for (size_t r = 1; r <= w->same; r++) to[time_of(w, r)] = to[time_of(w, 0)];
   }
 }
 
@@ -198,15 +201,16 @@ static void add_sums(const thread *w, const int *reg) {
   for (size_t k = 0; k < sums; k++) {
     const scl_run from = run_of(w, reg[k], 0);
     double *to = w->sums + k * w->lanes;
-    if (w->lanes == 1 && from.array != NULL) {
+    if (w->lanes == 1 && from.array != NULL && w->same == 0) {
       double sum = *to;
       for (size_t r = 0; r < w->rows; r++) sum += from.array[r];
       *to = sum;
       continue;
     }
-    for (size_t r = 0; r < w->rows; r++) {
+    for (size_t r = 0; r < w->rows + w->same; r++) {
+      const size_t row = r < w->rows ? r : 0;
       for (size_t l = 0; l < w->lanes; l++) {
-        to[l] += from.array != NULL ? from.array[r * w->lanes + l] : from.number;
+        to[l] += from.array != NULL ? from.array[row * w->lanes + l] : from.number;
       }
     }
   }
@@ -341,6 +345,17 @@ static int guard_port(const job *j, size_t *element) {
   return is_x ? port : NONE;
 }
 
+/* How many steps after the tile's only one, which is idle, are as it is: it changes no state, and
+ * they have its inputs. */
+static size_t same_steps(const thread *w) {
+  const size_t bytes = w->lanes * sizeof(double);
+  for (int k = 0; k < (int)scl_scan_numbers(&w->j->code->shape, SCL_SCAN_STATE); k++) {
+    const double *state = slot_of(w, k);
+    if (memcmp(state, state + w->lanes, bytes) != 0) return 0;
+  }
+  return scl_scan_same(w->j->pass, w->t, w->first, w->lanes);
+}
+
 static void run_tile(thread *w) {
   const job *j = w->j;
   const scl_scan_shape *s = &j->code->shape;
@@ -355,6 +370,7 @@ static void run_tile(thread *w) {
     }
     set_idle(w, idle);
     if (!idle) run_steps(w);
+    w->same = idle ? same_steps(w) : 0;
   }
   const int *sums = w->result + scl_scan_numbers(s, SCL_SCAN_STATE);
   run_phase(w, SCL_SCAN_AFTER, 0, w->rows * w->lanes);
@@ -365,6 +381,7 @@ static void run_tile(thread *w) {
     double *state = slot_of(w, k);
     memmove(state, state + w->rows * w->lanes, w->lanes * sizeof *state);
   }
+  w->rows += w->same;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -395,6 +412,7 @@ static void cut_tile(thread *w) {
   size_t i;
   const int port = guard_port(w->j, &i);
   w->rows = guarded ? 1 : most;
+  w->same = 0;
   set_idle(w, guarded && (port == NONE || is_idle(w, port, i, 0)));
   while (port != NONE && w->rows < most && is_idle(w, port, i, w->rows) == w->idle) w->rows++;
 }

@@ -1,0 +1,55 @@
+# Which recorded matrices are symmetric whatever the parameters are, so that no evaluation has to
+# look.
+
+known_symmetric <- function(x) {
+  size <- dim(x)
+  if (length(size) != 2L || size[1L] != size[2L]) return(FALSE)
+  n <- size[1L]
+  symmetric <- symmetric_nodes(x$tape, n)
+  if (is.null(x$from)) return(symmetric(x$id))
+  # Elements of several nodes: a pair is one element, or at its own places in a symmetric matrix.
+  from <- matrix(x$from, n, n)
+  index <- matrix(x$index, n, n)
+  pairs <- from == t(from) & index == t(index)
+  if (all(pairs)) return(TRUE)
+  whole <- from[!pairs][1L]
+  all(pairs | from == whole & index == seq_len(n * n)) && x$tape$size[whole] == n * n &&
+    symmetric(whole)
+}
+
+# A function that says whether a node of n x n elements is symmetric.
+symmetric_nodes <- function(tape, n) {
+  found <- new.env(parent = emptyenv())
+  mirrored <- function(values) identical(matrix(values, n), t(matrix(values, n)))
+  diagonal <- function(node) {
+    node[[1L]] == "data" && all(matrix(tape$data[[node[[4L]][1L]]], n)[!diag(TRUE, n)] == 0)
+  }
+  look <- function(node) {
+    args <- node[[3L]]
+    at <- node[[4L]]
+    switch(node[[1L]],
+      data = mirrored(tape$data[[at[1L]]]),
+      apply = all(vapply(args, function(k) tape$size[k] == 1L || symmetric(k), NA)) ||
+        node[[2L]] == "mul" && any(tape$size[args] == n * n &
+                                     vapply(tape$nodes[args], diagonal, NA)),
+      transpose = symmetric(args),
+      matmul = args[1L] == args[2L] && at[4L] != at[5L] || at[4L] == 1 && at[5L] == 0 &&
+        is_form(args[1L], tape$nodes[[args[2L]]]),
+      gather = mirrored(tape$data[[at[1L]]]),
+      FALSE)
+  }
+  # b' (a b) of a symmetric a with as many rows
+  is_form <- function(b, node) {
+    at <- node[[4L]]
+    node[[1L]] == "matmul" && node[[3L]][2L] == b && all(at[4:5] == 0) && at[1L] == n &&
+      at[2L] == n && symmetric(node[[3L]][1L])
+  }
+  symmetric <- function(id) {
+    key <- as.character(id)
+    if (is.null(found[[key]])) {
+      found[[key]] <- tape$size[id] == n * n && look(tape$nodes[[id]])
+    }
+    found[[key]]
+  }
+  symmetric
+}
