@@ -33,11 +33,17 @@ symmetric_nodes <- function(tape, n) {
         node[[2L]] == "mul" && any(tape$size[args] == n * n &
                                      vapply(tape$nodes[args], diagonal, NA)),
       transpose = symmetric(args),
-      matmul = args[1L] == args[2L] && at[4L] != at[5L] || at[4L] == 1 && at[5L] == 0 &&
-        is_form(args[1L], tape$nodes[[args[2L]]]),
+      matmul = is_square(operand(args[1L], at[4L]), operand(args[2L], at[5L])) ||
+        at[4L] == 1 && at[5L] == 0 && is_form(args[1L], tape$nodes[[args[2L]]]),
       gather = mirrored(tape$data[[at[1L]]]),
       FALSE)
   }
+  # list(a matrix, whether it is transposed)
+  operand <- function(id, turned) {
+    node <- tape$nodes[[id]]
+    if (node[[1L]] == "transpose") list(node[[3L]], turned == 0) else list(id, turned == 1)
+  }
+  is_square <- function(a, b) a[[1L]] == b[[1L]] && a[[2L]] != b[[2L]]
   # b' (a b) of a symmetric a with as many rows
   is_form <- function(b, node) {
     at <- node[[4L]]
