@@ -219,7 +219,8 @@ stan_quietly <- function(code) {
                       statcl_warning_unused = function(w) invokeRestart("muffleWarning"))
 }
 
-# Which statements run depends on the parameters, and so whether one fails: that rejects, as in Stan.
+# Which statements run depends on the parameters, and so whether one fails: that rejects, as in
+# Stan.
 stan_rejecting <- function(code) {
   ours <- c("statcl_error", "cl_trace_stop", "cl_stan_fatal")
   tryCatch(code, error = function(e) if (inherits(e, ours)) stop(e) else -Inf)

@@ -119,6 +119,27 @@ st_is_positive_definite <- function(x) {
   st_is_symmetric(x) * (abs(sum(log(diag(chol(x))))) < Inf)
 }
 
+# The result of a function, NaN where a rejection's condition holds: so the density is NaN there. An
+# integer stays one: then the program is recorded again in each evaluation.
+stan_unless <- function(test, reject, result) {
+  if (is_traced(test)) {
+    value <- result()
+    return(if (any_traced_part(value)) stan_lost_where(test, value) else
+      if (test != 0) reject() else value)
+  }
+  if (isTRUE(test != 0)) reject() else result()
+}
+
+any_traced_part <- function(x) {
+  if (is.list(x) && !is_traced(x)) any(vapply(x, any_traced_part, NA)) else is_traced(x)
+}
+
+stan_lost_where <- function(test, x) {
+  if (is_stan_complex(x)) return(stan_both(x, function(x) stan_lost_where(test, x)))
+  if (is.list(x) && !is_traced(x)) return(lapply(x, stan_lost_where, test = test))
+  x + trace_apply("ifelse", test, NaN, 0)
+}
+
 # ---- reasons -------------------------------------------------------------------------------------
 
 # The log density as a plain function of the parameters, which stops where the program rejects them.

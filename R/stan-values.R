@@ -329,27 +329,6 @@ stan_first <- function(...) {
 # stan_either() of the results of functions, which are both called.
 stan_branch <- function(test, yes, no) stan_either(test, yes(), no())
 
-# The result of a function, NaN where a rejection's condition holds: so the density is NaN there. An
-# integer stays one: then the program is recorded again in each evaluation.
-stan_unless <- function(test, reject, result) {
-  if (is_traced(test)) {
-    value <- result()
-    return(if (any_traced_part(value)) stan_lost_where(test, value) else
-      if (test != 0) reject() else value)
-  }
-  if (isTRUE(test != 0)) reject() else result()
-}
-
-any_traced_part <- function(x) {
-  if (is.list(x) && !is_traced(x)) any(vapply(x, any_traced_part, NA)) else is_traced(x)
-}
-
-stan_lost_where <- function(test, x) {
-  if (is_stan_complex(x)) return(stan_both(x, function(x) stan_lost_where(test, x)))
-  if (is.list(x) && !is_traced(x)) return(lapply(x, stan_lost_where, test = test))
-  x + trace_apply("ifelse", test, NaN, 0)
-}
-
 stan_and <- function(a, b) {
   if (!is_traced(a)) return(if (isTRUE(a != 0)) b else FALSE)
   a * b
