@@ -24,6 +24,7 @@
 #endif
 #define INTEGERS_ROWS 16 /* of C, of a work-item of the plain product */
 #define INTEGERS_JOINED 4 /* of C, of a work-item of integers_join */
+#define INTEGERS_SPLIT 128 /* work-items of a group of integers_split */
 
 #define INTEGERS_FEWEST 14 /* moduli */
 #define INTEGERS_MOST 16
@@ -63,6 +64,11 @@ SCL_SAME_LAYOUT(integers_product, 120)
 /* The moduli, the largest numbers up to 256 of which no two have a common factor. */
 #define INTEGERS_MODULI_TABLE                                                                      \
   256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193
+
+/* 2^26 / modulus. */
+#define INTEGERS_SHARE_TABLE                                                                       \
+  262144, 263172, 265252, 267366, 271696, 278460, 280790, 288021, 293052, 295634, 300937,          \
+  309257, 318051, 337230, 340654, 347714
 
 /* For each number of moduli, with their product P: the inverses of P / modulus by the modulus; the
  * P / modulus in four parts of 30 bits, the least first; P likewise. */
@@ -110,14 +116,13 @@ SCL_INLINE int integers_position(const int row) {
 
 __constant int integers_modulus[] = {INTEGERS_MODULI_TABLE};
 
-/* 2^38 / modulus, rounded. */
-SCL_INLINE int integers_reciprocal(const int modulus) {
-  return (int)(((1L << 38) + modulus / 2) / modulus);
-}
-
-/* The residue of least magnitude, for numbers up to 2^30. */
+/* The residue of least magnitude of a number up to 2^30; reciprocal: 2^38 / modulus, rounded. */
 SCL_INLINE int integers_residue(const int x, const int modulus, const int reciprocal) {
   return x - ((mul_hi(x, reciprocal) + 32) >> 6) * modulus;
+}
+
+SCL_INLINE int integers_reciprocal(const int modulus) {
+  return (int)(((1L << 38) + modulus / 2) / modulus);
 }
 
 #endif

@@ -20,6 +20,7 @@
 
 __constant int integers_inverse[][INTEGERS_MOST] = {INTEGERS_INVERSE_TABLE};
 __constant int integers_weight[][INTEGERS_MOST][4] = {INTEGERS_WEIGHT_TABLE};
+__constant int integers_share[] = {INTEGERS_SHARE_TABLE};
 __constant long integers_whole[][4] = {INTEGERS_PRODUCT_TABLE};
 
 #define INTEGERS_MANTISSA 0xfffffffffffffUL
@@ -106,41 +107,90 @@ SCL_INLINE long integers_round(const real x, const int scale) {
   return (long)bits < 0 ? -(long)whole : (long)whole;
 }
 
-/* Packs 16 terms of a row. The whole numbers are taken apart in parts of 21 bits. */
+/* A whole number is taken apart in parts of 13 bits, the highest with its sign. Single precision
+ * holds sums of such parts times residues of powers of 2^13, and their residues, exactly. */
+#define INTEGERS_PARTS 5
+#define INTEGERS_BITS 13
+#define INTEGERS_TO_WHOLE 0x1.8p23f /* added: rounds, and the low bits are the whole number's */
+
+/* The constants of one modulus. */
+typedef struct {
+  float power[INTEGERS_PARTS]; /* residues of 2^(13 part), times the inverse for op(A) */
+  float modulus, reciprocal;
+  float unused;
+} integers_constants;
+
+SCL_INLINE integers_constants integers_constants_of(const int i, const int moduli,
+                                                    const int left) {
+  const int modulus = integers_modulus[i], reciprocal = integers_reciprocal(modulus);
+  int power = left ? integers_inverse[moduli - INTEGERS_FEWEST][i] : 1;
+  integers_constants c;
+  for (int part = 0; part < INTEGERS_PARTS; part++) {
+    c.power[part] = (float)power;
+    power = integers_residue(power << INTEGERS_BITS, modulus, reciprocal);
+  }
+  c.modulus = (float)modulus;
+  c.reciprocal = 1.0f / c.modulus;
+  c.unused = 0.0f;
+  return c;
+}
+
+SCL_INLINE void integers_take_apart(const long whole, float part[INTEGERS_PARTS]) {
+  const int bias = 1 << (INTEGERS_BITS - 1);
+  SCL_UNROLL
+  for (int i = 0; i < INTEGERS_PARTS; i++) {
+    const int last = i == INTEGERS_PARTS - 1;
+    const int bits = (int)(whole >> (INTEGERS_BITS * i));
+    const int above = last ? bits + bias : bits & ((1 << INTEGERS_BITS) - 1);
+    /* the exponent is that of 2^23: no conversion, which is slow on some devices */
+    part[i] = as_float(0x4b000000 | above) - (last ? 0x1p23f + bias : 0x1p23f);
+  }
+}
+
+/* The low byte is the residue. */
+SCL_INLINE uint integers_residue_of(const float part[INTEGERS_PARTS], const integers_constants *c) {
+  float sum = part[0] * c->power[0];
+  SCL_UNROLL
+  for (int i = 1; i < INTEGERS_PARTS; i++) sum = fma(part[i], c->power[i], sum);
+  const float quotient = fma(sum, c->reciprocal, INTEGERS_TO_WHOLE) - INTEGERS_TO_WHOLE;
+  return as_uint(fma(-quotient, c->modulus, sum) + INTEGERS_TO_WHOLE);
+}
+
+/* Packs 16 terms of a row. */
 __kernel void integers_split(__global const real *x, __global const real *norms,
                              __global real *residues, const integers_operand operand) {
+  __local integers_constants constants[INTEGERS_MOST];
   const int row = (int)get_global_id(0), chunk = (int)get_global_id(1);
-  const int depth = chunk * INTEGERS_CHUNK;
+  const int depth = chunk * INTEGERS_CHUNK, item = (int)get_local_id(0);
   const int position = operand.left ? integers_position(row) : row;
   const long at = ((position / INTEGERS_PANEL * (long)operand.chunks + chunk) * INTEGERS_PANEL +
                    position % INTEGERS_PANEL) * INTEGERS_CHUNK;
-  int low[INTEGERS_CHUNK], middle[INTEGERS_CHUNK], high[INTEGERS_CHUNK];
-  const bool inside = row < operand.rows;
+  __global char *to = (__global char *)residues + at;
   __global const float *norm = (__global const float *)norms + operand.first + row;
+  const bool inside = row < operand.rows;
   const int scale = inside ? integers_scale(*norm, operand.limit) : 0;
+  float part[INTEGERS_CHUNK][INTEGERS_PARTS];
+  if (item < operand.moduli)
+    constants[item] = integers_constants_of(item, operand.moduli, operand.left);
+  barrier(CLK_LOCAL_MEM_FENCE);
   x += operand.offset + row * operand.row_step + depth * operand.depth_step;
   SCL_UNROLL
   for (int k = 0; k < INTEGERS_CHUNK; k++) {
-    const long whole =
-        inside && depth + k < operand.depth ? integers_round(x[k * operand.depth_step], scale) : 0;
-    low[k] = (int)(whole & 0x1fffff);
-    middle[k] = (int)(whole >> 21 & 0x1fffff);
-    high[k] = (int)(whole >> 42);
+    const bool there = inside && depth + k < operand.depth;
+    integers_take_apart(there ? integers_round(x[k * operand.depth_step], scale) : 0, part[k]);
   }
   for (int i = 0; i < operand.moduli; i++) {
-    const int modulus = integers_modulus[i], reciprocal = integers_reciprocal(modulus);
-    const int inverse = integers_inverse[operand.moduli - INTEGERS_FEWEST][i];
-    const int of_middle = integers_residue(1 << 21, modulus, reciprocal);
-    const int of_high = integers_residue(of_middle * of_middle, modulus, reciprocal);
-    char packed[INTEGERS_CHUNK];
+    const integers_constants c = constants[i];
+    uint words[4];
     SCL_UNROLL
-    for (int k = 0; k < INTEGERS_CHUNK; k++) {
-      int residue = integers_residue(low[k] + middle[k] * of_middle + high[k] * of_high, modulus,
-                                     reciprocal);
-      if (operand.left) residue = integers_residue(residue * inverse, modulus, reciprocal);
-      packed[k] = (char)residue;
+    for (int word = 0; word < 4; word++) {
+      words[word] = 0;
+      SCL_UNROLL
+      for (int k = 0; k < 4; k++)
+        words[word] |= (integers_residue_of(part[4 * word + k], &c) & 255) << (8 * k);
     }
-    vstore16(vload16(0, packed), 0, (__global char *)residues + i * operand.modulus_step + at);
+    *(__global uint4 *)(to + i * operand.modulus_step) =
+        (uint4)(words[0], words[1], words[2], words[3]);
   }
 }
 
@@ -212,24 +262,39 @@ SCL_INLINE real integers_value(integers_number x, const int scale) {
   return ldexp(negative ? -value : value, -scale);
 }
 
-/* The sum of residue times P / modulus, less the multiple of P that is next to it: its quotient by
- * P is known to 2^-17, and the number is less than P / 2 by more than that. */
-SCL_INLINE integers_number integers_of_residues(__global const char *residues, const long step,
-                                                const int moduli) {
-  integers_number x = {{0, 0, 0, 0}};
-  int quotient = 0;
+/* Rows row to row + 3 of C as sums of residue times P / modulus, less the multiple of P that is
+ * next to it: its quotient by P is known to 2^-15, and a number is less than P / 2 by more than
+ * that. */
+SCL_INLINE void integers_of_residues(integers_number x[INTEGERS_JOINED],
+                                     __global const char *residues, const long step,
+                                     const int moduli) {
+  int quotient[INTEGERS_JOINED];
+  SCL_UNROLL
+  for (int row = 0; row < INTEGERS_JOINED; row++) {
+    quotient[row] = 0;
+    SCL_UNROLL
+    for (int part = 0; part < 4; part++) x[row].part[part] = 0;
+  }
   for (int i = 0; i < moduli; i++) {
-    const int residue = residues[i * step], modulus = integers_modulus[i];
+    const int4 residue = convert_int4(*(__global const char4 *)(residues + i * step));
+    const int each[INTEGERS_JOINED] = {residue.x, residue.y, residue.z, residue.w};
+    SCL_UNROLL
+    for (int part = 0; part < 4; part++) {
+      const int weight = integers_weight[moduli - INTEGERS_FEWEST][i][part];
+      SCL_UNROLL
+      for (int row = 0; row < INTEGERS_JOINED; row++)
+        x[row].part[part] += (long)each[row] * weight;
+    }
+    SCL_UNROLL
+    for (int row = 0; row < INTEGERS_JOINED; row++) quotient[row] += each[row] * integers_share[i];
+  }
+  SCL_UNROLL
+  for (int row = 0; row < INTEGERS_JOINED; row++) {
+    const int times = (quotient[row] + (1 << 25)) >> 26;
     SCL_UNROLL
     for (int part = 0; part < 4; part++)
-      x.part[part] += (long)residue * integers_weight[moduli - INTEGERS_FEWEST][i][part];
-    quotient += residue * ((1 << 27) / modulus);
+      x[row].part[part] -= times * integers_whole[moduli - INTEGERS_FEWEST][part];
   }
-  quotient = (quotient + (1 << 26)) >> 27;
-  SCL_UNROLL
-  for (int part = 0; part < 4; part++)
-    x.part[part] -= quotient * integers_whole[moduli - INTEGERS_FEWEST][part];
-  return x;
 }
 
 /* INTEGERS_JOINED rows of a column of C. */
@@ -237,22 +302,23 @@ __kernel void integers_join(__global const real *residues, __global const real *
                             __global const real *norms_b, __global const real *from,
                             __global real *c, const integers_product product) {
   const int first = (int)get_global_id(0) * INTEGERS_JOINED, column = (int)get_global_id(1);
-  const int last = min(first + INTEGERS_JOINED, product.m);
   const int below = product.first_row - product.first_column; /* the diagonal of the whole C */
   if (first >= product.m) return;
+  if (product.region != GEMM_ALL && first + INTEGERS_JOINED - 1 + below < column) return;
   const int scale = integers_scale(
       ((__global const float *)norms_b)[product.first_column + column], product.limit);
-  for (int row = first; row < last; row++) {
-    if (product.region != GEMM_ALL && row + below < column) continue;
-    const integers_number x =
-        integers_of_residues((__global const char *)residues + column * (long)product.rows + row,
-                             product.c_step, product.moduli);
-    const int scales =
-        scale + integers_scale(((__global const float *)norms_a)[product.first_row + row],
-                               product.limit);
-    real value = product.alpha * integers_value(x, scales);
-    if (product.beta != 0.0)
-      value += product.beta * from[product.from_offset + row + column * (long)product.from_ld];
+  integers_number x[INTEGERS_JOINED];
+  integers_of_residues(x, (__global const char *)residues + column * (long)product.rows + first,
+                       product.c_step, product.moduli);
+  __global const float *norms = (__global const float *)norms_a + product.first_row;
+  from += product.from_offset + first + column * (long)product.from_ld;
+  SCL_UNROLL
+  for (int i = 0; i < INTEGERS_JOINED; i++) {
+    const int row = first + i;
+    if (row >= product.m || (product.region != GEMM_ALL && row + below < column)) continue;
+    const int scales = scale + integers_scale(norms[row], product.limit);
+    real value = product.alpha * integers_value(x[i], scales);
+    if (product.beta != 0.0) value += product.beta * from[i];
     c[product.c_offset + row + column * (long)product.c_ld] = value;
     if (product.region == GEMM_MIRRORED)
       c[product.mirror_offset + column + row * (long)product.c_ld] = value;

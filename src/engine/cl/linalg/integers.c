@@ -84,32 +84,33 @@ static scl_status measure(work *w, bool left) {
   return status;
 }
 
-/* Waits for the norms of op(A) or op(B): *finite, whether all are. */
-static scl_status look_at(work *w, bool left, bool *finite) {
-  scl_cl_op *op = w->op;
+static scl_status read_norms(scl_cl_op *op, scl_block norms, size_t rows, float *to) {
   scl_cl_context *cl = op->cl;
-  const size_t rows = left ? w->m : w->n;
-  const cl_mem memory = ((scl_cl_buffer *)w->norms[!left].buffer)->memory;
-  float *norms = malloc(rows * sizeof *norms);
-  if (norms == NULL) return scl_fail_memory(rows * sizeof *norms, 0, "the norms of a product");
-  if (op->missing) {
-    free(norms);
-    return scl_cl_building();
-  }
   cl_event own = NULL, *event = scl_cl_op_event(op, &own);
-  const cl_int code =
-      scl_cl.clEnqueueReadBuffer(cl->queue[op->queue], memory, CL_FALSE, 0, rows * sizeof *norms,
-                                 norms, op->waits, op->waits > 0 ? op->wait : NULL, event);
-  scl_status status =
-      code == CL_SUCCESS ? SCL_OK : scl_cl_fail(&cl->base, code, "clEnqueueReadBuffer");
-  if (status == SCL_OK) {
-    scl_cl_op_took(op, own);
-    status = scl_cl_reach(cl, op->queue, cl->enqueued[op->queue]);
-  }
-  if (status != SCL_OK) scl_cl_drain(cl, op->queue); /* the driver may still write */
-  for (size_t i = 0; i < rows && status == SCL_OK; i++) {
+  if (op->missing) return scl_cl_building();
+  SCL_CL_TRY(cl,
+             scl_cl.clEnqueueReadBuffer(
+                 cl->queue[op->queue], ((scl_cl_buffer *)norms.buffer)->memory, CL_FALSE, 0,
+                 rows * sizeof *to, to, op->waits, op->waits > 0 ? op->wait : NULL, event),
+             "clEnqueueReadBuffer");
+  scl_cl_op_took(op, own);
+  return SCL_OK;
+}
+
+/* Waits for the norms: *finite, whether all are. */
+static scl_status look_at_norms(const work *w, bool *finite) {
+  scl_cl_op *op = w->op;
+  float *norms = malloc((w->m + w->n) * sizeof *norms);
+  scl_status status;
+  if (norms == NULL) return scl_fail_memory((w->m + w->n) * sizeof *norms, 0, "norms");
+  SCL_GO(read_norms(op, w->norms[0], w->m, norms));
+  SCL_GO(read_norms(op, w->norms[1], w->n, norms + w->m));
+  SCL_GO(scl_cl_reach(op->cl, op->queue, op->cl->enqueued[op->queue]));
+  for (size_t i = 0; i < w->m + w->n; i++) {
     if (norms[i] == INFINITY) *finite = false;
   }
+done:
+  if (status != SCL_OK) scl_cl_drain(op->cl, op->queue); /* the driver may still write */
   free(norms);
   return status;
 }
@@ -124,7 +125,7 @@ typedef struct {
 static scl_status split(const work *w, bool left, size_t row, size_t rows, size_t term,
                         size_t terms) {
   const integers_operand operand = operand_of(w, left, row, rows, term, terms);
-  const size_t tile = left ? INTEGERS_TILE_M : INTEGERS_TILE_N, local[2] = {64, 1};
+  const size_t tile = left ? INTEGERS_TILE_M : INTEGERS_TILE_N, local[2] = {INTEGERS_SPLIT, 1};
   const size_t global[2] = {scl_round_up(rows, tile), (size_t)operand.chunks};
   return scl_launch_integers_split(w->op, scl_cl_range_2(global, local), source_of(w, left),
                                    scl_in_buffer(w->norms[!left].buffer),
@@ -257,8 +258,7 @@ static scl_status run_steps(work *w, bool *done) {
   SCL_GO(scl_cl_temporary(w->op, scl_ceil_div(w->n, 2), 1, &w->norms[1]));
   SCL_GO(measure(w, true));
   SCL_GO(measure(w, false));
-  SCL_GO(look_at(w, true, &finite));
-  SCL_GO(look_at(w, false, &finite));
+  SCL_GO(look_at_norms(w, &finite));
   if (!finite || w->form.last == SCL_CL_INTEGERS_MEASURE) goto done;
   choose_blocks(w);
   SCL_GO(create_residues(w, w->rows * w->terms, &w->a));
