@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/result_pool.h"
 #include "ops/sparse_parts.h"
 
 #define NONE SCL_SPARSE_ROOT
@@ -136,6 +137,30 @@ static bool is_worth(size_t c, double share) {
   return c <= 4 || (c <= 16 && share < 0.3) || (c <= 48 && share < 0.1) || share < 0.05;
 }
 
+/* What a supernode of c columns and r rows behind them takes, in products: those of its panel, and
+ * passes over what its parent takes over, of which each number takes as long as some products. */
+static double cost_of(double c, double r) {
+  const double passes = 12.0, m = c + r;
+  return (m * m * m - r * r * r) / 6.0 + passes * r * r;
+}
+
+/* Whether a column that has `height` numbers takes less in a supernode of c columns and r rows. */
+static bool is_cheaper(double c, double r, double height) {
+  return cost_of(c + 1.0, height - 1.0) < cost_of(c, r) + cost_of(1.0, height - 1.0);
+}
+
+/* One dense supernode, if that takes less than those that there are. */
+static void take_whole(analysis *a) {
+  scl_sparse_factor *f = a->f;
+  double sum = 0.0;
+  for (size_t k = 0; k < f->nodes; k++) sum += cost_of(f->node[k].columns, f->node[k].rows);
+  if (f->nodes < 2 || sum < cost_of((double)a->n, 0.0)) return;
+  f->nodes = 1;
+  f->node[0].columns = (uint32_t)a->n;
+  f->node[0].rows = 0;
+  memset(a->node_of, 0, a->n * sizeof *a->node_of);
+}
+
 /* Adjacent columns of a chain of the tree whose rows are, or nearly are, the same. */
 static scl_status find_nodes(analysis *a) {
   scl_sparse_factor *f = a->f;
@@ -149,7 +174,8 @@ static scl_status find_nodes(analysis *a) {
       const double all = c * m - c * (c - 1.0) / 2.0;
       const double there = numbers + (double)a->height[j];
       const bool same = a->height[j - 1] == a->height[j] + 1;
-      if ((same && there == all) || is_worth(last->columns + 1, 1.0 - there / all)) {
+      if ((same && there == all) || is_worth(last->columns + 1, 1.0 - there / all) ||
+          is_cheaper(last->columns, last->rows, (double)a->height[j])) {
         last->columns++;
         last->rows = (uint32_t)a->height[j] - 1;
         numbers = there;
@@ -166,6 +192,7 @@ static scl_status find_nodes(analysis *a) {
     a->node_of[j] = (uint32_t)f->nodes++;
     numbers = (double)a->height[j];
   }
+  take_whole(a);
   return SCL_OK;
 }
 
@@ -311,6 +338,9 @@ static size_t position(const analysis *a, uint32_t row, uint32_t column) {
 
 static scl_status find_targets(analysis *a) {
   scl_sparse_factor *f = a->f;
+  const size_t most = f->stack > f->inverse_stack ? f->stack : f->inverse_stack;
+  const size_t bytes = (2 * f->size + most) * sizeof *f->x, limit = scl_memory_limit();
+  if (limit > 0 && bytes > limit) return scl_fail_memory(bytes, limit, "a sparse factor");
   f->to = malloc((a->count + 1) * sizeof *f->to);
   f->diagonal = malloc((a->n + 1) * sizeof *f->diagonal);
   f->x = malloc((f->size + 1) * sizeof *f->x);
