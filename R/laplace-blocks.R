@@ -17,7 +17,7 @@ tmb_blocks <- function(o) {
     }
     members <- unname(split(seq_along(label), label))
     of <- unname(lapply(split(members, lengths(members)), function(m) do.call(cbind, m)))
-    check_blocks(of)
+    check_blocks(of, o$too_large)
     o$blocks <- list(of = of, most = max(lengths(members)), nodes = now$nodes, data = now$data)
   }
   o$blocks
@@ -26,9 +26,15 @@ tmb_blocks <- function(o) {
 most_coupled <- 4000L  # effects of one block
 most_numbers <- 2^27   # of all blocks
 
-check_blocks <- function(of) {
+check_blocks <- function(of, too_large) {
   size <- vapply(of, nrow, 0L)
   if (max(size) <= most_coupled && sum(as.double(size) * lengths(of)) <= most_numbers) return()
+  if (!is.null(too_large)) {
+    statcl_abort("memory", sprintf(paste(
+      "the Hessian of the %d random effects, of which up to %d depend on each other, takes more",
+      "memory than there is: %s"), sum(lengths(of)), max(size), conditionMessage(too_large)),
+      bytes = too_large$bytes, limit = too_large$limit)
+  }
   abort_argument("random", sprintf(paste(
     "'random' has %d effects, of which up to %d depend on each other; 'nll' has an operation on",
     "them without sparse second derivatives (see ?cl_tmb), so that their Hessian is kept as dense",

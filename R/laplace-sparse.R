@@ -3,8 +3,8 @@
 # factor (src/ops/sparse.h) is analysed once a pattern and holds one matrix at a time.
 
 # An environment with the compiled second derivatives and the factor; NULL if an operation has no
-# rule for them: then blocks are used (R/laplace-blocks.R). It belongs to the current program, which
-# update() may change.
+# rule for them, or if they take too much memory: then blocks are used (R/laplace-blocks.R). It
+# belongs to the current program, which update() may change.
 tmb_sparse <- function(o) {
   state <- tmb_ready(o)
   now <- state$known[[1L]]
@@ -20,7 +20,12 @@ tmb_sparse <- function(o) {
 
 make_sparse <- function(o, state, now) {
   if (is.null(state$program)) return(NULL)
-  of <- sparse_program(state$where, now, seq_along(o$start) %in% o$random)
+  o$too_large <- NULL
+  of <- tryCatch(sparse_program(state$where, now, seq_along(o$start) %in% o$random),
+    statcl_error_memory = function(e) {
+      o$too_large <- e
+      NULL
+    })
   if (is.null(of)) return(NULL)
   s <- list2env(of, parent = emptyenv())
   s$diagonal <- s$start[-length(s$start)] + 1

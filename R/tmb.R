@@ -22,9 +22,10 @@
 #' selected inverse and the implicit function theorem; the pattern of the Cholesky factor is
 #' analysed once.
 #'
-#' Where an operation has no rule for sparse derivatives, such as `chol()` of a matrix that depends
-#' on random effects, [cl_scan()] or `prod()`, effects that do not interact form dense blocks of up
-#' to 4,000, which are factorized together.
+#' A Hessian without zeros takes as long as dense matrices do, and about 0.4 GB for 1,000 effects
+#' and 5 GB for 4,000. Where an operation has no rule for sparse derivatives, such as `chol()` of a
+#' matrix that depends on random effects, [cl_scan()] or `prod()`, effects that do not interact form
+#' dense blocks of up to 4,000, which are factorized together.
 #'
 #' @param nll A function of one list with the names of `parameters` (or of one vector if
 #'   `parameters` is one) that returns the negative log likelihood.
@@ -66,8 +67,10 @@
 #' for more than 4,000 random effects in one dense block, and as for [cl_gradient()].
 #' `statcl_error_not_pd`, with the field `order`, if the random effects have no mode because their
 #' Hessian is not positive definite: the message names one of them. `fn()` and `gr()` are `NaN`
-#' there. `statcl_error_nonfinite` of `gr()`, with the fields `index` and `argument`, if third
-#' derivatives at the mode are not finite, as those of `abs(u)^2.5` at 0.
+#' there. `statcl_error_memory`, with the fields `bytes` and `limit`, before a Hessian or its factor
+#' is computed that needs more memory than the machine has. `statcl_error_nonfinite` of `gr()`, with
+#' the fields `index` and `argument`, if third derivatives at the mode are not finite, as those of
+#' `abs(u)^2.5` at 0.
 #' @seealso [cl_gradient()], [cl_sample()]
 #' @export
 #' @examples

@@ -27,7 +27,8 @@
 #' @section Errors:
 #' Those of [cl_gradient()]; `statcl_error_argument` if `.direction` does not have the length of the
 #' parameters, if a derivative that is needed is not available, or for `sparse = TRUE` if an
-#' operation has no rule for it, such as `chol()` of a matrix that depends on parameters.
+#' operation has no rule for it, such as `chol()` of a matrix that depends on parameters;
+#' `statcl_error_memory` before a sparse Hessian takes more memory than the machine has.
 #' @seealso [cl_gradient()]
 #' @export
 #' @examples
@@ -124,13 +125,14 @@ sparse_second <- function(state, n) {
 }
 
 # list(program, start, row, column) of the second derivatives by chosen parameters, the lower
-# triangle by columns, counted from 0; NULL if an operation has no rule for them.
+# triangle by columns, counted from 0; NULL if an operation has no rule for them. An error if they
+# take too much memory.
 sparse_program <- function(where, of, chosen) {
   # loops are first rolled; recursions that are left have no rule, but their single steps do
   for (rolled in c(TRUE, FALSE)) {
     program <- tryCatch(
       .Call(r_sparse_make, where, of$nodes, of$data, as.double(length(chosen)), of$output,
-            as.raw(chosen), rolled, most_sparse),
+            as.raw(chosen), rolled, most_sparse()),
       statcl_error_argument = function(e) NULL)
     if (!is.null(program) || !isTRUE(of$nodes[[7L]])) break
   }
@@ -140,8 +142,11 @@ sparse_program <- function(where, of, chosen) {
        column = rep.int(seq_len(sum(chosen)) - 1L, diff(pattern[[1L]])))
 }
 
-# Numbers of intermediate sparse matrices.
-most_sparse <- 2^25
+# Numbers of intermediate sparse matrices, of which each takes about 128 bytes.
+most_sparse <- function() {
+  limit <- .Call(r_memory_limit)
+  if (limit > 0) min(2^26, limit / 128) else 2^26
+}
 
 sparse_hessian <- function(h, row, column, point) {
   names <- parameter_layout(point$values, NULL)$names

@@ -163,6 +163,7 @@ static void end(scl_jacobian *w) {
   free(w->term);
   free(w->first);
   free(w->refused);
+  free(w->mark);
 }
 
 scl_status scl_tape_sparse_hessian(scl_tape *t, int output, size_t parameters,
@@ -182,8 +183,14 @@ scl_status scl_tape_sparse_hessian(scl_tape *t, int output, size_t parameters,
   }
   for (int v = 0; w.first != NULL && v < w.values; v++) w.first[v] = NONE;
   w.columns = p.n;
+  w.mark = scl_sparse_room(&w, p.n, sizeof *w.mark);
+  for (size_t i = 0; w.mark != NULL && i < p.n; i++) w.mark[i] = UINT32_MAX;
   if (t->status == SCL_OK) find_jacobians(&w, place);
   if (t->status == SCL_OK && !w.refused[*slope]) *hessian = make_matrix(&w, *slope, place, &p);
+  if (t->status == SCL_OK && w.refused[*slope] && w.lacking > 0) {
+    const uint64_t bytes = SCL_SPARSE_BYTES;
+    scl_tape_fail(t, scl_fail_memory(bytes * w.lacking, bytes * most, "a sparse Hessian"));
+  }
   end(&w);
   free(place);
   if (t->status != SCL_OK || *hessian == NONE) scl_sparse_pattern_end(&p);

@@ -13,13 +13,16 @@ typedef struct {
   uint32_t *row;
 } scl_sparse_pattern;
 
+#define SCL_SPARSE_BYTES 128
+
 void scl_sparse_pattern_end(scl_sparse_pattern *p);
 
 /* Adds the lower triangle of the Hessian of `output` by the chosen parameters, numbered in their
  * order: *hessian is a value of pattern->count numbers. Elements outside the pattern are 0 for all
  * parameters, and with the recorded data. *slope is the gradient by the chosen parameters, as long
  * as all parameters. *hessian < 0, with no pattern, if an operation has no
- * rule, or if intermediate matrices would have more than `most` elements. SCL_E_MEMORY. */
+ * rule. SCL_E_MEMORY, also if intermediate matrices would have more than `most` elements, each of
+ * which takes about SCL_SPARSE_BYTES. */
 scl_status scl_tape_sparse_hessian(scl_tape *t, int output, size_t parameters,
                                    const unsigned char *chosen, size_t most,
                                    scl_sparse_pattern *pattern, int *hessian, int *slope);

@@ -27,12 +27,14 @@ typedef struct {
   scl_tape *t;
   int values; /* those that are differentiated */
   size_t columns, most, held;
+  size_t lacking; /* entries that were too many, or 0 */
   scl_entries *entries;
   int used, room;
   scl_term *term;
   int terms, term_room;
-  int *first;    /* of each value: its first term, or SCL_SPARSE_NONE */
-  bool *refused; /* of each value: its Jacobian is not available */
+  int *first;     /* of each value: its first term, or SCL_SPARSE_NONE */
+  bool *refused;  /* of each value: its Jacobian is not available */
+  uint32_t *mark; /* of each column, UINT32_MAX: for program/sparse_products.c */
 } scl_jacobian;
 
 static inline const scl_entries *scl_entries_of(const scl_jacobian *w, int term) {
@@ -57,6 +59,21 @@ void scl_sparse_add_picked(scl_jacobian *w, int of, int entries, int value, cons
 int scl_sparse_pick(scl_jacobian *w, int x, const size_t *pick, size_t count);
 /* The same by the rows of entries, for an x with a number for each row, or one for all. */
 int scl_sparse_by_row(scl_jacobian *w, int x, int entries);
+/* Entries while they are listed; pick: which entries of an operand's term they are. */
+typedef struct {
+  size_t count;
+  uint32_t *row, *column;
+  size_t *pick;
+} scl_listing;
+/* Room for the entries of a term of `value`. If false, nothing is held. */
+bool scl_listing_begin(scl_jacobian *w, int value, size_t total, scl_listing *l);
+void scl_listing_put(scl_listing *l, size_t row, uint32_t column, size_t pick);
+/* Takes over the arrays but for `pick`; the index of these entries. */
+int scl_listing_entries(scl_jacobian *w, scl_listing *l);
+/* Adds the term with these entries, and their numbers among those of `from`, to the value. */
+void scl_listing_finish(scl_jacobian *w, int value, scl_listing *l, int from);
+void scl_listing_end(scl_listing *l);
+
 /* Makes one term of all terms of a value, without repeated entries, where that makes them fewer or
  * if `always`. */
 void scl_sparse_merge(scl_jacobian *w, int value, bool always);
@@ -68,5 +85,10 @@ int scl_sparse_concat(scl_jacobian *w, int value);
 
 /* The rules (program/sparse_rules.c): fills in the Jacobian of a value. */
 void scl_sparse_rule(scl_jacobian *w, int value);
+/* Those of products, cumulative sums and solutions of linear equations
+ * (program/sparse_products.c). */
+void scl_sparse_matmul(scl_jacobian *w, int value);
+void scl_sparse_cumsum(scl_jacobian *w, int value);
+void scl_sparse_solve_rule(scl_jacobian *w, int value);
 
 #endif

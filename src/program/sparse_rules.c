@@ -30,59 +30,21 @@ static bool list_rows(scl_jacobian *w, const scl_entries *e, size_t rows, size_t
   return true;
 }
 
-/* Entries while they are listed; pick: which entries of an operand's term they are. */
-typedef struct {
-  size_t count;
-  uint32_t *row, *column;
-  size_t *pick;
-} listing;
-
-static void end(listing *l) {
-  free(l->row);
-  free(l->column);
-  free(l->pick);
-}
-
-/* Room for the entries of a term of `value`. If false, nothing is held. */
-static bool begin(scl_jacobian *w, int value, size_t total, listing *l) {
-  *l = (listing){.count = 0};
-  if (!scl_sparse_allows(w, value, total)) return false;
-  l->row = scl_sparse_room(w, total, sizeof *l->row);
-  l->column = scl_sparse_room(w, total, sizeof *l->column);
-  l->pick = scl_sparse_room(w, total, sizeof *l->pick);
-  if (w->t->status != SCL_OK) end(l);
-  return w->t->status == SCL_OK;
-}
-
-static void put(listing *l, size_t row, uint32_t column, size_t pick) {
-  l->row[l->count] = (uint32_t)row;
-  l->column[l->count] = column;
-  l->pick[l->count++] = pick;
-}
-
-/* Adds the term with these entries, and their numbers among those of `from`, to the value. */
-static void finish(scl_jacobian *w, int value, listing *l, int from) {
-  const int entries = scl_sparse_entries(w, l->count, l->row, l->column);
-  l->row = l->column = NULL;
-  scl_sparse_add_picked(w, value, entries, from, l->pick);
-  end(l);
-}
-
 /* Row k of the value is row source[k] of a term of x. */
 static void select_term(scl_jacobian *w, int value, int x, int term, const size_t *source,
                         size_t count) {
   const scl_entries *e = scl_entries_of(w, term);
   size_t *start = NULL, *list = NULL, total = 0;
-  listing l;
+  scl_listing l;
   if (list_rows(w, e, scl_tape_length(w->t, x), &start, &list)) {
     for (size_t k = 0; k < count; k++) total += start[source[k] + 1] - start[source[k]];
-    if (begin(w, value, total, &l)) {
+    if (scl_listing_begin(w, value, total, &l)) {
       for (size_t k = 0; k < count; k++) {
         for (size_t i = start[source[k]]; i < start[source[k] + 1]; i++) {
-          put(&l, k, e->column[list[i]], list[i]);
+          scl_listing_put(&l, k, e->column[list[i]], list[i]);
         }
       }
-      finish(w, value, &l, w->term[term].value);
+      scl_listing_finish(w, value, &l, w->term[term].value);
     }
   }
   free(start);
@@ -100,15 +62,15 @@ static void select_rows(scl_jacobian *w, int value, int x, const size_t *source)
 
 /* Row i of x is added to row target[i] of the value. */
 static void move_rows(scl_jacobian *w, int value, int x, const size_t *target) {
-  listing l;
+  scl_listing l;
   if (w->refused[x]) w->refused[value] = true;
   for (int k = w->first[x]; target != NULL && k != NONE; k = w->term[k].next) {
     const scl_entries *e = scl_entries_of(w, k);
-    if (!begin(w, value, e->length, &l)) return;
+    if (!scl_listing_begin(w, value, e->length, &l)) return;
     for (size_t i = 0; i < e->length; i++) {
-      put(&l, target[scl_entries_row(e, i)], e->column[i], i);
+      scl_listing_put(&l, target[scl_entries_row(e, i)], e->column[i], i);
     }
-    finish(w, value, &l, w->term[k].value);
+    scl_listing_finish(w, value, &l, w->term[k].value);
   }
 }
 
@@ -236,122 +198,6 @@ static void rule_concat(scl_jacobian *w, int value) {
   }
 }
 
-/* ---- products ------------------------------------------------------------------------------- */
-
-typedef struct {
-  size_t m, k, n;
-  bool ta, tb;
-} product;
-
-/* Whether the number is a zero, whatever the parameters are. */
-static bool is_zero(const scl_jacobian *w, int x, size_t i) {
-  const scl_value *v = &w->t->value[x];
-  return v->kind == SCL_VALUE_DATA && w->t->data[v->at[0]].numbers[i] == 0.0;
-}
-
-/* Element `at` of one operand is in `count` elements of the product; number c of these has the row
- * *row, and there the factor with the index that is returned. */
-static size_t place_in(const product *p, bool left, size_t at, size_t c, uint32_t *row) {
-  const bool flipped = left ? p->ta : p->tb;
-  const size_t height = left ? (flipped ? p->k : p->m) : (flipped ? p->n : p->k);
-  const size_t i = at % height, j = at / height;
-  const size_t outer = left == flipped ? j : i, inner = left == flipped ? i : j;
-  if (left) {
-    *row = (uint32_t)(outer + c * p->m);
-    return p->tb ? c + inner * p->n : inner + c * p->k;
-  }
-  *row = (uint32_t)(c + outer * p->m);
-  return p->ta ? inner + c * p->k : c + inner * p->m;
-}
-
-/* The entries of one operand's term, times the other operand. */
-static void product_term(scl_jacobian *w, int value, const product *p, bool left, int term,
-                         int other) {
-  const scl_entries *e = scl_entries_of(w, term);
-  const size_t each = left ? p->n : p->m, total = e->length * each;
-  int from = w->term[term].value;
-  listing l;
-  if (!begin(w, value, total, &l)) return;
-  size_t *factor = scl_sparse_room(w, total, sizeof *factor);
-  for (size_t i = 0; factor != NULL && i < e->length; i++) {
-    for (size_t c = 0; c < each; c++) {
-      uint32_t row;
-      factor[l.count] = place_in(p, left, scl_entries_row(e, i), c, &row);
-      if (!is_zero(w, other, factor[l.count])) put(&l, row, e->column[i], i);
-    }
-  }
-  if (scl_tape_length(w->t, from) > 1) from = scl_sparse_pick(w, from, l.pick, l.count);
-  const int factors = scl_sparse_pick(w, other, factor, l.count);
-  const size_t count = l.count;
-  const int product = count > 0 ? scl_tape_binary(w->t, SCL_OP_MUL, factors, from) : 0;
-  const int entries = scl_sparse_entries(w, count, l.row, l.column);
-  l.row = l.column = NULL;
-  scl_sparse_add(w, value, entries, product);
-  end(&l);
-  free(factor);
-}
-
-static void product_of(scl_jacobian *w, int value, const product *p, bool left, int x, int other) {
-  if (w->refused[x]) w->refused[value] = true;
-  for (int k = w->first[x]; k != NONE && !w->refused[value] && w->t->status == SCL_OK;
-       k = w->term[k].next) {
-    product_term(w, value, p, left, k, other);
-  }
-}
-
-static void rule_matmul(scl_jacobian *w, int value) {
-  const size_t *at = w->t->value[value].at;
-  const product p = {at[0], at[1], at[2], at[3] != 0, at[4] != 0};
-  const int a = operand_of(w, value, 0), b = operand_of(w, value, 1);
-  product_of(w, value, &p, true, a, b);
-  product_of(w, value, &p, false, b, a);
-  scl_sparse_merge(w, value, false);
-}
-
-/* A^-1 B, for a matrix that does not depend on chosen parameters, as the product with its inverse.
- */
-static void rule_solve(scl_jacobian *w, int value) {
-  const scl_value v = w->t->value[value];
-  const size_t n = v.at[0];
-  const int a = operand_of(w, value, 0), b = operand_of(w, value, 1);
-  if (depends(w, a) || w->refused[b]) w->refused[value] = true;
-  if (w->first[b] == NONE || !scl_sparse_allows(w, value, n * n)) return;
-  double *identity = scl_sparse_room(w, n * n, sizeof *identity);
-  for (size_t k = 0; identity != NULL && k < n * n; k++) identity[k] = k % (n + 1) == 0;
-  const int unit = scl_tape_data_value(w->t, scl_tape_own_data(w->t, identity, n * n));
-  const size_t at[] = {n, n, v.at[2], v.at[3]};
-  const int inverse = scl_tape_call(w->t, (scl_value_kind)v.kind, a, unit, at);
-  if (w->t->status != SCL_OK) return;
-  const product p = {n, n, v.at[1], false, false};
-  product_of(w, value, &p, false, b, inverse);
-}
-
-/* A sum over the rows before in the same column, or after. */
-static void rule_cumsum(scl_jacobian *w, int value) {
-  const size_t m = w->t->value[value].at[0];
-  const bool reverse = w->t->value[value].at[2] != 0;
-  const int x = operand_of(w, value, 0);
-  listing l;
-  if (w->refused[x]) w->refused[value] = true;
-  for (int k = w->first[x]; k != NONE; k = w->term[k].next) {
-    const scl_entries *e = scl_entries_of(w, k);
-    size_t total = 0;
-    for (size_t i = 0; i < e->length; i++) {
-      const size_t r = scl_entries_row(e, i) % m;
-      total += reverse ? r + 1 : m - r;
-    }
-    if (!begin(w, value, total, &l)) return;
-    for (size_t i = 0; i < e->length; i++) {
-      const size_t from = scl_entries_row(e, i), top = from - from % m;
-      for (size_t r = reverse ? top : from; r < (reverse ? from + 1 : top + m); r++) {
-        put(&l, r, e->column[i], i);
-      }
-    }
-    finish(w, value, &l, w->term[k].value);
-  }
-  scl_sparse_merge(w, value, false);
-}
-
 /* ---- all kinds ------------------------------------------------------------------------------ */
 
 static void rule_others(scl_jacobian *w, int value) {
@@ -390,14 +236,15 @@ void scl_sparse_rule(scl_jacobian *w, int value) {
     rule_concat(w, value);
     break;
   case SCL_VALUE_MATMUL:
-    rule_matmul(w, value);
+    scl_sparse_matmul(w, value);
     break;
   case SCL_VALUE_CUMSUM:
-    rule_cumsum(w, value);
+    scl_sparse_cumsum(w, value);
     break;
   case SCL_VALUE_TRI_SOLVE:
   case SCL_VALUE_LU_SOLVE:
-    rule_solve(w, value);
+  case SCL_VALUE_SPARSE_SOLVE:
+    scl_sparse_solve_rule(w, value);
     break;
   default:
     rule_others(w, value);

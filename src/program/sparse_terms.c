@@ -16,7 +16,10 @@ void *scl_sparse_room(scl_jacobian *w, size_t count, size_t size) {
 
 bool scl_sparse_allows(scl_jacobian *w, int value, size_t more) {
   if (w->t->status != SCL_OK) return false;
-  if (w->held + more > w->most) w->refused[value] = true;
+  if (w->held + more > w->most) {
+    w->refused[value] = true;
+    if (w->lacking < w->held + more) w->lacking = w->held + more;
+  }
   return !w->refused[value];
 }
 
@@ -85,6 +88,41 @@ bool scl_sparse_sort(scl_jacobian *w, size_t count, const uint32_t *major, size_
   free(start);
   free(first);
   return done;
+}
+
+/* ---- listings ------------------------------------------------------------------------------- */
+
+void scl_listing_end(scl_listing *l) {
+  free(l->row);
+  free(l->column);
+  free(l->pick);
+}
+
+bool scl_listing_begin(scl_jacobian *w, int value, size_t total, scl_listing *l) {
+  *l = (scl_listing){.count = 0};
+  if (!scl_sparse_allows(w, value, total)) return false;
+  l->row = scl_sparse_room(w, total, sizeof *l->row);
+  l->column = scl_sparse_room(w, total, sizeof *l->column);
+  l->pick = scl_sparse_room(w, total, sizeof *l->pick);
+  if (w->t->status != SCL_OK) scl_listing_end(l);
+  return w->t->status == SCL_OK;
+}
+
+void scl_listing_put(scl_listing *l, size_t row, uint32_t column, size_t pick) {
+  l->row[l->count] = (uint32_t)row;
+  l->column[l->count] = column;
+  l->pick[l->count++] = pick;
+}
+
+int scl_listing_entries(scl_jacobian *w, scl_listing *l) {
+  const int entries = scl_sparse_entries(w, l->count, l->row, l->column);
+  l->row = l->column = NULL;
+  return entries;
+}
+
+void scl_listing_finish(scl_jacobian *w, int value, scl_listing *l, int from) {
+  scl_sparse_add_picked(w, value, scl_listing_entries(w, l), from, l->pick);
+  scl_listing_end(l);
 }
 
 /* ---- terms ---------------------------------------------------------------------------------- */

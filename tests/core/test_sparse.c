@@ -250,6 +250,36 @@ static void check_programs(scl_context *ctx) {
   check_program(ctx, &l, node_sum(&l, node_binary(&l, SCL_OP_MUL, u, a)), N, "linear");
 }
 
+/* Products in which so many elements meet that dense matrices are multiplied. */
+static void check_dense(scl_context *ctx) {
+  enum { N = PARAMETERS - FIRST };
+  program_nodes l;
+  double d[N * N];
+  /* one parameter meets no other: of the rest all pairs */
+  for (size_t k = 0; k < N * N; k++) {
+    d[k] = (k % N == 0) == (k / N == 0) ? test_random() / N : 0.0;
+  }
+  program_begin(&l);
+  int a = node_parameter(&l, 1), b = node_parameter(&l, 1), u = node_parameter(&l, N);
+  int x = node_matmul(&l, node_data(&l, d, N * N), u, N, N, 1, false, false);
+  x = node_binary(&l, SCL_OP_MUL, node_unary(&l, SCL_OP_EXP, x), a);
+  check_program(ctx, &l, node_sum(&l, node_binary(&l, SCL_OP_MUL, x, b)), 1 + (N - 1) * N / 2,
+                "all but one");
+  /* matrices on the left and on the right, transposed and not; their elements are mixed before */
+  for (unsigned k = 0; k < 8; k++) {
+    const bool left = k & 1, ta = k & 2, tb = k & 4;
+    program_begin(&l);
+    a = node_parameter(&l, 1), b = node_parameter(&l, 1), u = node_parameter(&l, N);
+    x = node_matmul(&l, node_random_data(&l, N * N), u, N, N, 1, false, false);
+    x = node_unary(&l, SCL_OP_SIN, node_binary(&l, SCL_OP_MUL, x, a));
+    const int other = node_binary(&l, SCL_OP_MUL, node_random_data(&l, 28), b);
+    x = left ? node_matmul(&l, x, other, 3, 4, 7, ta, tb)
+             : node_matmul(&l, other, x, 7, 4, 3, ta, tb);
+    check_program(ctx, &l, node_sum(&l, node_unary(&l, SCL_OP_TANH, x)), N * (N + 1) / 2,
+                  "a product of matrices");
+  }
+}
+
 /* No Hessian: too many numbers, or a product of all elements. */
 static void check_refused(scl_context *ctx) {
   enum { N = PARAMETERS };
@@ -263,7 +293,8 @@ static void check_refused(scl_context *ctx) {
     scl_tape t;
     scl_tape_begin(&t);
     const int output = program_record(&l, &t, outputs[k]);
-    CHECK_OK(scl_sparse_program_make(ctx, &t, output, N, chosen, k == 0 ? 1000 : N / 2, &p));
+    CHECK_STATUS(k == 0 ? SCL_OK : SCL_E_MEMORY,
+                 scl_sparse_program_make(ctx, &t, output, N, chosen, k == 0 ? 1000 : N / 2, &p));
     CHECK(p == NULL);
   }
   program_end(&l);
@@ -272,6 +303,7 @@ static void check_refused(scl_context *ctx) {
 void test_sparse(scl_context *ctx) {
   check_programs(ctx);
   if (!scl_traits(ctx)->synchronous) return;
+  check_dense(ctx);
   check_refused(ctx);
   check_patterns();
   scl_sparse_set_blas(&(scl_sparse_blas){.gemm = NULL});

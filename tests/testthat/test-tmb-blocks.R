@@ -39,6 +39,17 @@ expect_apart <- function(obj) {
 y <- c(1, 3, 2, 2, 5, 4, 6, 5, 2, 1, 1, 3)
 id <- rep(1:4, each = 3)
 
+# The code with other limits of the package.
+with_limits <- function(limits, code) {
+  before <- mget(names(limits), asNamespace("statcl"))
+  set <- function(values) {
+    for (name in names(values)) utils::assignInNamespace(name, values[[name]], "statcl")
+  }
+  on.exit(set(before))
+  set(limits)
+  code
+}
+
 on_host({
 
 test_that("blocks are found in what was recorded", {
@@ -252,10 +263,31 @@ test_that("blocks of many sizes, large ones included, and without second derivat
 })
 
 test_that("a block that is too large is an error", {
-  f <- function(p) sum(exp(cumsum(p$u))) + p$a
+  f <- function(p) sum(exp(p$u)) + prod(p$u) + p$a
   e <- expect_fault(cl_tmb(f, list(a = 1, u = numeric(4001)), random = "u"), "argument",
                     argument = "random")
   expect_match(conditionMessage(e), "up to 4001 depend on each other.*dense")
+})
+
+test_that("a Hessian that takes too much memory is an error before it is computed", {
+  n <- 20L
+  x <- outer(1:n, 1:n, function(i, j) cos(i * j))
+  start <- list(a = 1, u = numeric(n))
+  f <- function(p) sum((p$a * sin(x %*% p$u) - 1)^2) + sum(p$u^2)
+  with_limits(list(most_sparse = function() n^2), {
+    # blocks instead
+    obj <- cl_tmb(f, start, random = "u")
+    o <- environment(obj$fn)$o
+    expect_null(statcl:::tmb_sparse(o))
+    expect_s3_class(o$too_large, "statcl_error_memory")
+    expect_fault(cl_hessian(function(u) sum(sin(x %*% u)), sparse = TRUE)(numeric(n)), "memory")
+    with_limits(list(most_coupled = n - 1L), {
+      e <- expect_fault(cl_tmb(f, start, random = "u"), "memory")
+      expect_match(conditionMessage(e), "the 20 random effects, of which up to 20 depend")
+      expect_gt(e$bytes, e$limit)
+    })
+  })
+  expect_equal(obj$fn(0.7), cl_tmb(f, start, random = "u")$fn(0.7), tolerance = 1e-10)
 })
 
 })
