@@ -272,7 +272,7 @@ stan_note_line <- function() {
 stan_message <- function(message, call) {
   if (grepl("subscript", message) && is.call(call)) {
     while (is.call(call) && length(call) > 1L) call <- call[[2L]]
-    return(if (is.name(call)) sprintf("an index of '%s' is out of bounds", call) else
+    return(if (is.name(call)) sprintf("an index of '%s' is out of bounds", as.character(call)) else
       "an index is out of bounds")
   }
   sub("^'f' cannot be traced( at '[^']*')?: ", "", message)

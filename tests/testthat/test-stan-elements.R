@@ -96,3 +96,9 @@ test_that("wrong indices and sizes are errors that name them", {
   expect_error(run("target += sum(y[{1, 5}]);"), "index 5 of 'y' is out of bounds")
   expect_error(run("y[{1, 2}] = a;"), "elements are assigned to 2|assigned to a variable of size")
 })
+
+test_that("R's own messages of subscripts are said in words of Stan", {
+  said <- function(call) statcl:::stan_message("subscript out of bounds", call)
+  expect_identical(said(quote(x[[3]][2])), "an index of 'x' is out of bounds")
+  expect_identical(said(quote((1:3)[[4]])), "an index is out of bounds")
+})
