@@ -35,7 +35,7 @@ recorded_density <- function(..., .name, .row) {
 is_simple_operand <- function(v) {
   if (!is_traced(v)) return(is.atomic(v) && length(v) == 1L && is.null(attributes(v)))
   identical(v$tape, tracing$tape) && !is.na(v$id) && v$id > 0L && is.null(v$dim) &&
-    is.null(v$names) && is.null(v$times) && tracing$tape$nodes[[v$id]][[1L]] != "number"
+    is.null(v$names) && is.null(v$times) && tracing$tape$kind[[v$id]] != "number"
 }
 
 # The names of the arguments of f that take these values.
@@ -53,13 +53,10 @@ can_copy <- function(tape, before, ids) {
   if (!is.null(tape$live) || tape$count - before > 200L) return(FALSE)
   at <- seq.int(before + 1L, tape$count)
   below <- function(id) {
-    node <- tape$nodes[[id]]
-    if (node[[1L]] == "apply" && length(node[[3L]]) == 1L) node[[3L]]
+    if (tape$kind[[id]] == "apply" && length(tape$args[[id]]) == 1L) tape$args[[id]]
   }
   known <- ids[ids > 0L]
   for (depth in 1:2) known <- c(known, unlist(lapply(known, below)))
-  used <- setdiff(unlist(lapply(tape$nodes[at], `[[`, 3L)), c(at, known))
-  kinds <- function(nodes) vapply(nodes, `[[`, "", 1L)
-  all(kinds(tape$nodes[at]) %in% c("number", "apply", "broadcast")) &&
-    all(kinds(tape$nodes[used]) == "number")
+  used <- setdiff(unlist(tape$args[at]), c(at, known))
+  all(tape$kind[at] %in% c("number", "apply", "broadcast")) && all(tape$kind[used] == "number")
 }

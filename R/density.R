@@ -40,7 +40,7 @@ argument_of <- function(x, op) {
   tape <- .subset2(x, "tape")
   if (is.na(id) || id == 0L) return(NULL)
   if (!identical(tape, tracing$tape)) return(NULL) # of the function around a step of cl_scan()
-  node <- tape$nodes[[id]]
+  node <- node_at(tape, id)
   if (node[[1L]] != "apply" || node[[2L]] != op) return(NULL)
   traced(node[[3L]], .subset2(x, "n"), .subset2(x, "dim"))
 }

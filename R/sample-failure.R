@@ -105,12 +105,11 @@ recorded_cause <- function(term, layout, x) {
     NULL
   }, cl_trace_reached = function(e) line <<- if (!is.null(own)) own$line()),
   cl_trace_reached = identity)
-  params <- Filter(function(k) tape$nodes[[k]][[1L]] == "param", reached_nodes(
-    lapply(tape$nodes[seq_len(tape$count)], `[[`, 3L), at))
-  of <- unlist(lapply(tape$nodes[params], function(node) node[[4L]][1L] + seq_len(node[[4L]][2L])))
+  params <- Filter(function(k) tape$kind[k] == "param", reached_nodes(tape$args, at))
+  of <- unlist(lapply(tape$at[params], function(at) at[1L] + seq_len(at[2L])))
   call <- if (!inherits(term, "cl_likelihood") && is.null(own)) found$call
   text <- found$subscript
-  if (is.null(text)) text <- failure_at(tape$nodes[[at]], live_node(tape, at), call)
+  if (is.null(text)) text <- failure_at(node_at(tape, at), live_node(tape, at), call)
   if (inherits(term, "cl_likelihood")) text <- "the likelihood has no value"
   if (!is.null(line)) text <- sprintf("line %d: %s", as.integer(line), text)
   outside <- if (!retrace) outside_range(tape, at, of, layout)
@@ -123,7 +122,7 @@ failing_node <- function(tape, id) {
   bad <- if (is.na(live_node(tape, id))) is.na else is.infinite
   choice <- NULL
   repeat {
-    node <- tape$nodes[[id]]
+    node <- node_at(tape, id)
     if (node[[1L]] == "number" && !is.null(choice)) return(choice)
     choice <- if (node[[2L]] == "ifelse") c(choice, id)[1L]
     args <- node[[3L]]
@@ -149,11 +148,10 @@ failing_node <- function(tape, id) {
 # The chol() of a matrix so nearly singular that rounding decides whether there is a factor, if R
 # finds one; else NULL.
 near_failure <- function(tape, output) {
-  kinds <- vapply(tape$nodes[seq_len(output)], `[[`, "", 1L)
-  factors <- which(kinds == "chol")
+  factors <- which(tape$kind[seq_len(output)] == "chol")
   if (length(factors) == 0L) return(NULL)
   least <- vapply(factors, function(k) {
-    pivots <- diag(matrix(live_node(tape, k), tape$nodes[[k]][[4L]][1L]))
+    pivots <- diag(matrix(live_node(tape, k), tape$at[[k]][1L]))
     min(pivots) / max(pivots)
   }, 0)
   if (min(least) < 1e-6) factors[which.min(least)]

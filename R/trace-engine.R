@@ -6,10 +6,8 @@
 # from R takes on the host. Only the decision has to be right, and that is so where the engines
 # differ by more. `program`: that of the tape, its loops rolled, on any engine.
 program_cost <- function(tape, program) {
-  nodes <- tape$nodes[seq_len(tape$count)]
-  kind <- vapply(nodes, `[[`, "", 1L)
-  at <- function(which) lapply(nodes[kind == which], `[[`, 4L)
-  total <- function(which, work) sum(vapply(at(which), work, 0))
+  kind <- tape$kind[seq_len(tape$count)]
+  total <- function(of, work) sum(vapply(tape$at[which(kind == of)], work, 0))
   multiplications <- total("matmul", function(a) prod(a[1:3])) +
     total("chol", function(a) a[1L]^3) + total("lu", function(a) a[1L]^3) +
     total("eigen", function(a) 10 * a[1L]^3) +

@@ -132,7 +132,7 @@ traced_tri_solve <- function(r, x, k, upper, transpose) {
   x <- trace_operand(x)
   columns <- if (vector) 1L else x$dim[2L]
   id <- node_of(r)
-  node <- tracing$tape$nodes[[id]]
+  node <- node_at(tracing$tape, id)
   if (node[[1L]] == "transpose") {
     id <- node[[3L]]
     upper <- !upper

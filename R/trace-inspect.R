@@ -17,7 +17,7 @@ truths <- c("eq", "ne", "lt", "gt", "le", "ge", "and", "or", "not", "is_nan", "i
 # Whether a traced value is a result of comparisons or logic.
 is_truth <- function(x) {
   if (is.na(x$id) || x$id == 0L) return(FALSE)
-  node <- x$tape$nodes[[x$id]]
+  node <- node_at(x$tape, x$id)
   node[[1L]] == "apply" && node[[2L]] %in% truths
 }
 

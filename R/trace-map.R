@@ -273,7 +273,7 @@ record_map <- function(f, names, count, argument = "f") {
     abort_argument(argument, sprintf("'%s' must return an element or a number, not %s", argument,
                                      what))
   }, 0)
-  nodes <- trace$tape$nodes[seq_len(trace$tape$count)]
+  nodes <- lapply(seq_len(trace$tape$count), node_at, tape = trace$tape)
   reached <- seq_along(nodes) %in% results
   for (k in rev(seq_along(nodes))) if (reached[k]) reached[nodes[[k]][[3L]]] <- TRUE
   nodes[!reached] <- list(NULL)

@@ -9,7 +9,7 @@ missing_elements <- function(id) {
   if (!tape$has_missing) return(NULL)
   first <- length(tape$lost) + 1L
   if (id >= first) for (k in first:id) {
-    found <- missing_by_kind(tape$nodes[[k]], tape$size[k], tape)
+    found <- missing_by_kind(node_at(tape, k), tape$size[k], tape)
     tape$lost[k] <- list(if (any(found)) found)
   }
   tape$lost[[id]]
@@ -43,7 +43,7 @@ elements_of <- function(id, index, done = new.env(parent = emptyenv())) {
   tape <- tracing$tape
   key <- as.character(id)
   if (exists(key, envir = done, inherits = FALSE)) return(done[[key]])
-  node <- tape$nodes[[id]]
+  node <- node_at(tape, id)
   result <- if (tape$size[id] == 1L) {
     id
   } else if (node[[1L]] == "apply") {
@@ -114,7 +114,7 @@ where_present <- function(x, test, truth) {
 
 # The elements of data, list(leaf, at), that are present according to an element of a test.
 known_present <- function(id, truth, tape) {
-  node <- tape$nodes[[id]]
+  node <- node_at(tape, id)
   if (node[[1L]] != "apply") return(list())
   both <- function(truth) {
     do.call(c, lapply(node[[3L]], known_present, truth = truth, tape = tape))
@@ -132,7 +132,7 @@ known_present <- function(id, truth, tape) {
 data_of <- function(id, tape) {
   found <- gap_elements(id, tape)
   if (!is.null(found)) return(list(found))
-  node <- tape$nodes[[id]]
+  node <- node_at(tape, id)
   if (node[[1L]] != "apply" || node[[2L]] %in% decisive) return(list())
   do.call(c, lapply(node[[3L]], data_of, tape = tape))
 }
@@ -141,7 +141,7 @@ data_of <- function(id, tape) {
 gap_elements <- function(id, tape) {
   gaps <- vapply(tape$gaps, function(gap) as.double(gap[1L]), 0)
   if (id %in% gaps) return(list(leaf = id, at = seq_len(tape$size[id]) - 1))
-  node <- tape$nodes[[id]]
+  node <- node_at(tape, id)
   at <- node[[4L]]
   if (!node[[1L]] %in% c("part", "gather", "broadcast")) return(NULL)
   of <- gap_elements(node[[3L]], tape)
@@ -171,7 +171,7 @@ with_present <- function(id, known, n, tape) {
   new <- seq_len(id)
   for (k in id:1) {
     if (!needed[k]) next
-    node <- tape$nodes[[k]]
+    node <- node_at(tape, k)
     if (is_known(k)) {
       new[k] <- filled_node(k, tape)
     } else if (n == 1L || node[[1L]] == "apply") {
@@ -180,7 +180,7 @@ with_present <- function(id, known, n, tape) {
     }
   }
   for (k in which(inner)) {
-    node <- tape$nodes[[k]]
+    node <- node_at(tape, k)
     args <- new[node[[3L]]]
     if (any(args != node[[3L]])) {
       new[k] <- tape$add(node[[1L]], node[[2L]], args, node[[4L]], node[[5L]], tape$size[k])
@@ -192,6 +192,6 @@ with_present <- function(id, known, n, tape) {
 # The same elements of the node without gaps.
 filled_node <- function(id, tape) {
   for (gap in tape$gaps) if (gap[1L] == id) return(gap[2L])
-  node <- tape$nodes[[id]]
+  node <- node_at(tape, id)
   tape$add(node[[1L]], "", as.integer(filled_node(node[[3L]], tape)), node[[4L]], 0, tape$size[id])
 }

@@ -366,19 +366,13 @@ last_expression <- function(e) {
 
 # The nodes in the form that src/r/program.c reads.
 node_columns <- function(tape, roll = FALSE) {
-  nodes <- tape$nodes[seq_len(tape$count)]
-  list(kind = vapply(nodes, `[[`, "", 1L), op = vapply(nodes, `[[`, "", 2L),
-       args = lapply(nodes, `[[`, 3L), at = lapply(nodes, `[[`, 4L),
-       number = vapply(nodes, `[[`, 0, 5L), scans = tape$scans, roll = roll)
+  all <- seq_len(tape$count)
+  list(kind = tape$kind[all], op = tape$op[all], args = tape$args[all], at = tape$at[all],
+       number = tape$number[all], scans = tape$scans, roll = roll)
 }
 
 # The nodes on which a node depends, including itself.
-reached_nodes <- function(args, output) {
-  reached <- logical(output)
-  reached[output] <- TRUE
-  for (k in output:1) if (reached[k]) reached[args[[k]]] <- TRUE
-  which(reached)
-}
+reached_nodes <- function(args, output) which(.Call(r_trace_reached, args, output))
 
 # Whether each parameter is used. Each has one node, in order.
 used_parameters_of <- function(nodes, reached, sizes) {

@@ -7,7 +7,7 @@ traced_scan <- function(f, spec) {
   outer <- tracing$tape
   mine <- vapply(c(spec$state$leaves, spec$x$leaves, Filter(function(a) !is.null(a$n), spec$more)),
                  function(leaf) is_traced(leaf$value), NA)
-  kinds <- vapply(outer$nodes[step$tape$sources], `[[`, "", 1L)
+  kinds <- outer$kind[step$tape$sources]
   if (!any(mine) && all(kinds == "data")) return(NULL)
   outer$scans[[length(outer$scans) + 1L]] <- scan_body(step)
   operands <- scan_operands(spec, step)
@@ -203,7 +203,7 @@ live_scan <- function(at, args, tape) {
   steps <- at[2L]
   last <- rep(list(NULL), at[3L])
   outs <- vector("list", at[3L])
-  own <- list(nodes = do.call(Map, c(list(list), unname(body[[1L]][1:5]))), data = body[[2L]])
+  own <- c(body[[1L]][1:5], list(data = body[[2L]]))
   for (b in seq_len(at[3L])) {
     part <- lapply(seq_along(args), function(k) {
       shared <- inputs[k, 3L] == 1

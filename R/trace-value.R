@@ -22,7 +22,7 @@ live_node <- function(tape, id) {
   tape$values <- NULL
   on.exit(tape$values <- values)
   suppressWarnings(for (k in first:id) {
-    node <- tape$nodes[[k]]
+    node <- node_at(tape, k)
     values[[k]] <- as.double(live_result(node, values[node[[3L]]], tape))
   })
   values[[id]]

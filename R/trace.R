@@ -19,36 +19,22 @@ tracing$twins <- list()
 
 # An empty tape. `live`: NULL, or the parameters' values: then comparisons have plain results.
 new_tape <- function(live = NULL) {
-  nodes <- vector("list", 256L)
-  size <- integer(256L)
-  count <- 0L
   data <- list()
   known <- new.env(parent = emptyenv()) # places in `data` by length, to use equal data once
-  numbers <- numeric()
-  number_ids <- integer()
   values <- list() # of nodes, as far as they were asked for (R/trace-value.R)
   has_missing <- FALSE # among the data
   lost <- list() # which elements of nodes data make NaN (R/trace-missing.R)
   named <- FALSE # whether names of parameters were asked for
   scans <- list() # the steps of cl_scan()
-  patterns <- new.env(parent = emptyenv()) # nodes of densities (R/density-again.R)
   gaps <- list() # inputs of a step with missing data: the node, and the one with numbers there
   parent <- NULL # of a step's tape: that of the function around it (R/trace-scan-body.R)
   argument <- "f" # the name of the function in messages
   elements <- FALSE # whether every value is one number (R/trace-map.R)
+  self <- environment()
   add <- function(kind, op, args, at, number, n) {
-    # First, because arguments may add nodes when they are evaluated.
-    node <- list(kind, op, args, as.double(at), number)
-    n <- as.integer(n)
-    count <<- count + 1L
-    if (count > length(size)) {
-      length(nodes) <<- 2L * length(size)
-      length(size) <<- 2L * length(size)
-    }
-    nodes[[count]] <<- node
-    size[count] <<- n
-    count
+    .Call(r_trace_add, self, kind, op, args, at, number, n)
   }
+  add_number <- function(x) .Call(r_trace_number, self, x) # equal ones are mostly one node
   add_data <- function(x) {
     key <- as.character(length(x))
     candidates <- known[[key]]
@@ -59,18 +45,22 @@ new_tape <- function(live = NULL) {
     if (length(candidates) < 32L) assign(key, c(candidates, k), envir = known)
     k
   }
-  add_number <- function(x) {
-    at <- match(x, numbers)
-    # 0 and -0 are equal but not identical.
-    if (!is.na(at) && x != 0) return(number_ids[at])
-    id <- add("number", "", integer(), numeric(), x, 1L)
-    if (length(numbers) < 64L && !is.na(x)) {
-      numbers <<- c(numbers, x)
-      number_ids <<- c(number_ids, id)
-    }
-    id
-  }
-  environment()
+  # Of src/r/tape.c, which finds what was made last soonest: the columns of the nodes.
+  recent <- integer(256L) # nodes of numbers
+  patterns <- new.env(parent = emptyenv()) # nodes of densities (R/density-again.R)
+  kind <- character(256L)
+  op <- character(256L)
+  args <- vector("list", 256L)
+  at <- vector("list", 256L)
+  number <- numeric(256L)
+  size <- integer(256L)
+  count <- 0L
+  self
+}
+
+# A node: its kind, operation, operands, attributes and number.
+node_at <- function(tape, id) {
+  list(tape$kind[[id]], tape$op[[id]], tape$args[[id]], tape$at[[id]], tape$number[[id]])
 }
 
 # A traced value of n elements.

@@ -2,6 +2,7 @@
 #include "r/entries.h"
 #include "r/glue.h"
 #include "r/node.h"
+#include "r/tape.h"
 
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>
@@ -23,6 +24,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   r_node_init();
   r_pooled_init(dll);
   r_serialize_init(dll);
+  r_tape_init();
   scl_hooks_set(&(scl_hooks){.collect_garbage = r_collect, .interrupted = r_interrupted});
 }
 

@@ -1,27 +1,71 @@
-/* The tape of R/trace.R and its nodes (r/tape.h). */
+/* The tape of R/trace.R and its nodes (r/tape.h).
+ *
+ *   r_trace_add(tape, kind, op, args, at, number, n): adds a node and returns its number
+ *   r_trace_number(tape, x): the node of a number
+ *   r_trace_reached(args, output): whether nodes 1 to `output` are operands, directly or not, of
+ *       the last of them, or itself. args: of each node the operands */
 #include "r/tape.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "r/entries.h"
 #include "r/glue.h"
 
-/* The value of a variable of an environment; NULL if there is none. */
-SEXP r_tape_get(SEXP env, const char *name) {
-  return R_getVarEx(Rf_install(name), env, FALSE, R_NilValue);
+static SEXP symbol[R_TAPE_FIELD_COUNT];
+
+/* Values that many nodes and traced values share. */
+static SEXP no_args, no_at, one, class_names, text_apply, text_number, text_part, text_concat;
+
+static SEXP kept(SEXP x) {
+  R_PreserveObject(x);
+  MARK_NOT_MUTABLE(x);
+  return x;
+}
+
+void r_tape_init(void) {
+  static const char *const name[] = {
+#define R_TAPE_FIELD(name) #name,
+      R_TAPE_FIELDS(R_TAPE_FIELD)
+#undef R_TAPE_FIELD
+  };
+  for (int k = 0; k < R_TAPE_FIELD_COUNT; k++) symbol[k] = Rf_install(name[k]);
+  no_args = kept(Rf_allocVector(INTSXP, 0));
+  no_at = kept(Rf_allocVector(REALSXP, 0));
+  one = kept(Rf_ScalarInteger(1));
+  class_names = kept(Rf_allocVector(STRSXP, 2));
+  SET_STRING_ELT(class_names, 0, Rf_mkChar("cl_traced"));
+  SET_STRING_ELT(class_names, 1, Rf_mkChar("numeric"));
+  text_apply = kept(Rf_mkChar("apply"));
+  text_number = kept(Rf_mkChar("number"));
+  text_part = kept(Rf_mkChar("part"));
+  text_concat = kept(Rf_mkChar("concat"));
+}
+
+SEXP r_tape_get(SEXP env, r_field field) {
+  return R_getVarEx(symbol[field], env, FALSE, R_NilValue);
+}
+
+void r_tape_set(SEXP env, r_field field, SEXP value) {
+  PROTECT(value);
+  Rf_defineVar(symbol[field], value, env);
+  UNPROTECT(1);
 }
 
 /* A tape with a variable `watched` has all nodes added by R's functions (stop_at_node()). */
-bool r_tape_read(SEXP env, int more, r_tape *t) {
-  if (TYPEOF(env) != ENVSXP || r_tape_get(env, "watched") != R_NilValue) return false;
-  *t = (r_tape){env, r_tape_get(env, "nodes"), r_tape_get(env, "size"), 0};
-  SEXP count = r_tape_get(env, "count");
-  if (TYPEOF(t->nodes) != VECSXP || TYPEOF(t->size) != INTSXP || TYPEOF(count) != INTSXP) {
-    return false;
+bool r_tape_read(SEXP env, r_tape *t) {
+  static const unsigned type[R_TAPE_COLUMNS] = {STRSXP, STRSXP, VECSXP, VECSXP, REALSXP, INTSXP};
+  if (TYPEOF(env) != ENVSXP) return false;
+  SEXP count = r_tape_get(env, R_AT_count);
+  if (TYPEOF(count) != INTSXP) return false;
+  *t = (r_tape){.env = env, .count = INTEGER_RO(count)[0], .room = INT_MAX};
+  for (int k = 0; k < R_TAPE_COLUMNS; k++) {
+    SEXP x = t->column[k] = r_tape_get(env, (r_field)k);
+    if ((unsigned)TYPEOF(x) != type[k]) return false;
+    const int room = MAYBE_SHARED(x) ? 0 : (int)XLENGTH(x);
+    if (room < t->room) t->room = room;
   }
-  t->count = INTEGER_RO(count)[0];
-  return !MAYBE_SHARED(t->nodes) && !MAYBE_SHARED(t->size) && t->count + more <= XLENGTH(t->size) &&
-         XLENGTH(t->size) <= XLENGTH(t->nodes);
+  return r_tape_get(env, R_AT_watched) == R_NilValue;
 }
 
 bool r_tape_is_number(SEXP x) {
@@ -29,13 +73,17 @@ bool r_tape_is_number(SEXP x) {
 }
 
 bool r_tape_traced(SEXP x, const r_tape *t, r_traced *o) {
-  if (TYPEOF(x) != ENVSXP || !Rf_inherits(x, "cl_traced") || r_tape_get(x, "tape") != t->env)
+  if (TYPEOF(x) != ENVSXP || !Rf_inherits(x, "cl_traced") || r_tape_get(x, R_AT_tape) != t->env)
     return false;
-  SEXP id = r_tape_get(x, "id"), n = r_tape_get(x, "n");
+  SEXP id = r_tape_get(x, R_AT_id), n = r_tape_get(x, R_AT_n);
   if (TYPEOF(id) != INTSXP || TYPEOF(n) != INTSXP) return false;
-  if (r_tape_get(x, "names") != R_NilValue || r_tape_get(x, "times") != R_NilValue) return false;
-  *o = (r_traced){INTEGER_RO(id)[0],     INTEGER_RO(n)[0],      false, 0.0, r_tape_get(x, "dim"),
-                  r_tape_get(x, "from"), r_tape_get(x, "index")};
+  if (r_tape_get(x, R_AT_names) != R_NilValue || r_tape_get(x, R_AT_times) != R_NilValue) {
+    return false;
+  }
+  *o = (r_traced){INTEGER_RO(id)[0],         INTEGER_RO(n)[0],
+                  false,                     0.0,
+                  r_tape_get(x, R_AT_dim),   r_tape_get(x, R_AT_from),
+                  r_tape_get(x, R_AT_index)};
   const bool assembled = TYPEOF(o->from) == INTSXP && TYPEOF(o->index) == INTSXP &&
                          XLENGTH(o->from) == o->n && XLENGTH(o->index) == o->n;
   return o->n > 0 && (assembled || (o->from == R_NilValue && o->id > 0 && o->id <= t->count));
@@ -52,90 +100,114 @@ bool r_tape_operand(SEXP x, const r_tape *t, r_traced *o) {
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-/* Keeps a value for the session, in `*to` once that is certain. */
-static void keep(SEXP *to, SEXP x) {
-  PROTECT(x);
-  R_PreserveObject(x);
-  MARK_NOT_MUTABLE(x);
-  UNPROTECT(1);
-  *to = x;
+r_tape_entry r_tape_at(const r_tape *t, int id) {
+  return (r_tape_entry){
+      STRING_ELT(t->column[R_AT_kind], id - 1), STRING_ELT(t->column[R_AT_op], id - 1),
+      VECTOR_ELT(t->column[R_AT_args], id - 1), VECTOR_ELT(t->column[R_AT_at], id - 1),
+      REAL_RO(t->column[R_AT_number])[id - 1]};
 }
 
-void r_tape_set(SEXP env, const char *name, SEXP value) {
-  PROTECT(value);
-  Rf_defineVar(Rf_install(name), value, env);
-  UNPROTECT(1);
+int r_tape_size(const r_tape *t, int id) {
+  return INTEGER_RO(t->column[R_AT_size])[id - 1];
 }
 
-/* A name as a character vector; those of operations are few. */
-static SEXP text(const char *name) {
-  static SEXP known[128];
-  static int count;
-  for (int k = 0; k < count; k++) {
-    if (strcmp(CHAR(STRING_ELT(known[k], 0)), name) == 0) return known[k];
+bool r_tape_is(const r_tape *t, int id, const char *kind) {
+  return strcmp(CHAR(STRING_ELT(t->column[R_AT_kind], id - 1)), kind) == 0;
+}
+
+/* Gives the columns room for twice the nodes. */
+static void grow(r_tape *t) {
+  t->room = 2 * t->count + 256;
+  for (int k = 0; k < R_TAPE_COLUMNS; k++) {
+    t->column[k] = Rf_xlengthgets(t->column[k], t->room);
+    r_tape_set(t->env, (r_field)k, t->column[k]);
   }
-  SEXP x = Rf_mkString(name);
-  if (count == 128) return x;
-  keep(&known[count], x);
-  return known[count++];
 }
 
 /* Counts a node. */
 static void count_node(r_tape *t) {
-  SEXP count = r_tape_get(t->env, "count");
+  SEXP count = r_tape_get(t->env, R_AT_count);
   t->count++;
   if (MAYBE_SHARED(count)) {
-    r_tape_set(t->env, "count", Rf_ScalarInteger(t->count));
+    r_tape_set(t->env, R_AT_count, Rf_ScalarInteger(t->count));
   } else {
     INTEGER(count)[0] = t->count;
   }
 }
 
-int r_tape_add(r_tape *t, const char *kind, const char *op, SEXP args, SEXP at, double number,
-               int n) {
-  static SEXP zero, none;
-  PROTECT(args);
-  PROTECT(at);
-  if (zero == NULL) keep(&zero, Rf_ScalarReal(0.0));
-  if (none == NULL) keep(&none, Rf_allocVector(REALSXP, 0));
-  SEXP node = PROTECT(Rf_allocVector(VECSXP, 5));
-  SET_VECTOR_ELT(node, 0, text(kind));
-  SET_VECTOR_ELT(node, 1, text(op));
-  SET_VECTOR_ELT(node, 2, args);
-  SET_VECTOR_ELT(node, 3, at == R_NilValue ? none : at);
-  SET_VECTOR_ELT(node, 4, number == 0.0 && !signbit(number) ? zero : Rf_ScalarReal(number));
-  SET_VECTOR_ELT(t->nodes, t->count, node);
-  INTEGER(t->size)[t->count] = n;
+int r_tape_add(r_tape *t, r_tape_entry node, int n) {
+  if (t->count >= t->room) {
+    PROTECT(node.args);
+    PROTECT(node.at);
+    grow(t);
+    UNPROTECT(2);
+  }
+  SET_STRING_ELT(t->column[R_AT_kind], t->count, node.kind);
+  SET_STRING_ELT(t->column[R_AT_op], t->count, node.op);
+  SET_VECTOR_ELT(t->column[R_AT_args], t->count, node.args);
+  SET_VECTOR_ELT(t->column[R_AT_at], t->count, node.at);
+  REAL(t->column[R_AT_number])[t->count] = node.number;
+  INTEGER(t->column[R_AT_size])[t->count] = n;
   count_node(t);
-  UNPROTECT(3);
   return t->count;
 }
 
+int r_tape_apply(r_tape *t, const char *op, int count, const int *arg, int n) {
+  SEXP args = PROTECT(Rf_allocVector(INTSXP, count));
+  memcpy(INTEGER(args), arg, (size_t)count * sizeof *arg);
+  const int id = r_tape_add(t, (r_tape_entry){text_apply, Rf_mkChar(op), args, no_at, 0.0}, n);
+  UNPROTECT(1);
+  return id;
+}
+
+int r_tape_part(r_tape *t, int id, const double *at) {
+  SEXP args = PROTECT(Rf_ScalarInteger(id)), all = PROTECT(Rf_allocVector(REALSXP, 5));
+  memcpy(REAL(all), at, 5 * sizeof *at);
+  const r_tape_entry node = {text_part, R_BlankString, args, all, 0.0};
+  const int part = r_tape_add(t, node, (int)(at[3] * at[4]));
+  UNPROTECT(2);
+  return part;
+}
+
+int r_tape_concat(r_tape *t, SEXP args, int n) {
+  return r_tape_add(t, (r_tape_entry){text_concat, R_BlankString, args, no_at, 0.0}, n);
+}
+
+/* The place for the number among those of recent nodes; NULL if it is not kept. */
+static int *recent_of(const r_tape *t, double x) {
+  SEXP recent = r_tape_get(t->env, R_AT_recent);
+  uint64_t bits;
+  if (isnan(x) || TYPEOF(recent) != INTSXP || XLENGTH(recent) != 256) return NULL;
+  memcpy(&bits, &x, sizeof bits);
+  return &INTEGER(recent)[(bits * 0x9e3779b97f4a7c15u) >> 56];
+}
+
+int r_tape_number(r_tape *t, double x) {
+  int *recent = recent_of(t, x);
+  if (recent != NULL && *recent > 0 && *recent <= t->count) {
+    const double *known = &REAL_RO(t->column[R_AT_number])[*recent - 1];
+    if (memcmp(known, &x, sizeof x) == 0) return *recent;
+  }
+  const int id = r_tape_add(t, (r_tape_entry){text_number, R_BlankString, no_args, no_at, x}, 1);
+  if (recent != NULL) *recent = id;
+  return id;
+}
+
 int r_tape_node(r_tape *t, const r_traced *o) {
-  if (!o->number) return o->id;
-  return r_tape_add(t, "number", "", Rf_allocVector(INTSXP, 0), R_NilValue, o->value, 1);
+  return o->number ? r_tape_number(t, o->value) : o->id;
 }
 
 SEXP r_tape_value(const r_tape *t, int id, int n) {
-  static SEXP class, one;
-  if (one == NULL) keep(&one, Rf_ScalarInteger(1));
-  if (class == NULL) {
-    SEXP names = PROTECT(Rf_allocVector(STRSXP, 2));
-    SET_STRING_ELT(names, 0, Rf_mkChar("cl_traced"));
-    SET_STRING_ELT(names, 1, Rf_mkChar("numeric"));
-    keep(&class, names);
-    UNPROTECT(1);
-  }
 #if R_VERSION >= R_Version(4, 1, 0)
   SEXP x = PROTECT(R_NewEnv(R_EmptyEnv, 0, 0));
 #else
   SEXP call = PROTECT(Rf_lang1(Rf_install("new.env")));
   SEXP x = PROTECT(Rf_eval(call, R_BaseEnv));
 #endif
-  r_tape_set(x, "tape", t->env);
-  r_tape_set(x, "n", n == 1 ? one : Rf_ScalarInteger(n));
-  r_tape_set(x, "id", Rf_ScalarInteger(id));
-  Rf_setAttrib(x, R_ClassSymbol, class);
+  r_tape_set(x, R_AT_tape, t->env);
+  r_tape_set(x, R_AT_n, n == 1 ? one : Rf_ScalarInteger(n));
+  r_tape_set(x, R_AT_id, Rf_ScalarInteger(id));
+  Rf_setAttrib(x, R_ClassSymbol, class_names);
 #if R_VERSION >= R_Version(4, 1, 0)
   UNPROTECT(1);
 #else
@@ -144,10 +216,35 @@ SEXP r_tape_value(const r_tape *t, int id, int n) {
   return x;
 }
 
-int r_tape_part(r_tape *t, int id, const double *at) {
-  SEXP args = PROTECT(Rf_ScalarInteger(id)), all = PROTECT(Rf_allocVector(REALSXP, 5));
-  memcpy(REAL(all), at, 5 * sizeof *at);
-  const int part = r_tape_add(t, "part", "", args, all, 0.0, (int)(at[3] * at[4]));
+/* ---- entries -------------------------------------------------------------------------------- */
+
+SEXP r_trace_add(SEXP env, SEXP kind, SEXP op, SEXP args, SEXP at, SEXP number, SEXP n) {
+  r_tape t;
+  r_tape_read(env, &t);
+  args = PROTECT(Rf_coerceVector(args, INTSXP));
+  at = PROTECT(Rf_coerceVector(at, REALSXP));
+  const r_tape_entry node = {STRING_ELT(kind, 0), STRING_ELT(op, 0), args, at, Rf_asReal(number)};
+  const int id = r_tape_add(&t, node, Rf_asInteger(n));
   UNPROTECT(2);
-  return part;
+  return Rf_ScalarInteger(id);
+}
+
+SEXP r_trace_number(SEXP env, SEXP x) {
+  r_tape t;
+  r_tape_read(env, &t);
+  return Rf_ScalarInteger(r_tape_number(&t, Rf_asReal(x)));
+}
+
+SEXP r_trace_reached(SEXP args, SEXP output) {
+  const int last = Rf_asInteger(output);
+  SEXP reached = PROTECT(Rf_allocVector(LGLSXP, last));
+  int *is = LOGICAL(reached);
+  memset(is, 0, (size_t)last * sizeof *is);
+  is[last - 1] = TRUE;
+  for (int k = last; k > 0; k--) {
+    SEXP of = VECTOR_ELT(args, k - 1);
+    for (R_xlen_t i = 0; is[k - 1] && i < XLENGTH(of); i++) is[INTEGER_RO(of)[i] - 1] = TRUE;
+  }
+  UNPROTECT(1);
+  return reached;
 }

@@ -6,6 +6,17 @@
 
 #include "r/api.h"
 
+/* Variables of tapes and of traced values, whose symbols are looked up once. The first ones are the
+ * columns of a tape. */
+#define R_TAPE_FIELDS(F)                                                                           \
+  F(kind) F(op) F(args) F(at) F(number) F(size) F(count) F(recent) F(live) F(watched) F(patterns)  \
+  F(has_missing) F(tape) F(id) F(n) F(dim) F(from) F(index) F(names) F(times)
+
+#define R_TAPE_FIELD(name) R_AT_##name,
+typedef enum { R_TAPE_FIELDS(R_TAPE_FIELD) R_TAPE_FIELD_COUNT } r_field;
+#undef R_TAPE_FIELD
+enum { R_TAPE_COLUMNS = R_AT_count };
+
 /* A traced value, or a number. */
 typedef struct {
   int id, n;   /* id 0: assembled from `from` and `index` */
@@ -14,29 +25,47 @@ typedef struct {
   SEXP dim, from, index;
 } r_traced;
 
+/* The columns have room for more nodes than there are. */
 typedef struct {
-  SEXP env, nodes, size;
-  int count;
+  SEXP env, column[R_TAPE_COLUMNS];
+  int count, room;
 } r_tape;
 
+/* A node. kind, op: CHARSXP; args: integers; at: doubles. */
+typedef struct {
+  SEXP kind, op, args, at;
+  double number;
+} r_tape_entry;
+
+void r_tape_init(void);
 /* The value of a variable of an environment; NULL if there is none. */
-SEXP r_tape_get(SEXP env, const char *name);
-void r_tape_set(SEXP env, const char *name, SEXP value);
+SEXP r_tape_get(SEXP env, r_field field);
+void r_tape_set(SEXP env, r_field field, SEXP value);
 /* Whether x is one number without attributes. */
 bool r_tape_is_number(SEXP x);
-/* Whether `env` is a tape to which `more` nodes can be added here. */
-bool r_tape_read(SEXP env, int more, r_tape *t);
+/* Whether `env` is a tape to which nodes can be added here. */
+bool r_tape_read(SEXP env, r_tape *t);
 /* Whether x is a traced value of this tape without names. */
 bool r_tape_traced(SEXP x, const r_tape *t, r_traced *o);
 /* Whether x is one with a node and without dimensions, or a number. */
 bool r_tape_operand(SEXP x, const r_tape *t, r_traced *o);
+/* A node; its length. */
+r_tape_entry r_tape_at(const r_tape *t, int id);
+int r_tape_size(const r_tape *t, int id);
+/* Whether it is of this kind. */
+bool r_tape_is(const r_tape *t, int id, const char *kind);
 /* Adds a node and returns its number. */
-int r_tape_add(r_tape *t, const char *kind, const char *op, SEXP args, SEXP at, double number,
-               int n);
+int r_tape_add(r_tape *t, r_tape_entry node, int n);
+/* An operation of elementwise.def. */
+int r_tape_apply(r_tape *t, const char *op, int count, const int *arg, int n);
 /* A part of a node: rows of it as a matrix, first row, first column, rows, columns. */
 int r_tape_part(r_tape *t, int id, const double *at);
+/* The concatenation of nodes. */
+int r_tape_concat(r_tape *t, SEXP args, int n);
 /* The node of an assembled value (r/trace_move.c); 0 if R code has to make it. */
 int r_tape_join(r_tape *t, const r_traced *x);
+/* The node of a number: an earlier one, or a new one. */
+int r_tape_number(r_tape *t, double x);
 /* The node of an operand, added for a number. */
 int r_tape_node(r_tape *t, const r_traced *o);
 /* A traced value with a node, or with node 0, of n elements. Protect it. */

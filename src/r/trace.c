@@ -16,11 +16,7 @@
 /* ---- operations ----------------------------------------------------------------------------- */
 
 static SEXP apply(r_tape *t, const char *op, int count, const int *arg, int n) {
-  SEXP args = PROTECT(Rf_allocVector(INTSXP, count));
-  memcpy(INTEGER(args), arg, (size_t)count * sizeof *arg);
-  const int id = r_tape_add(t, "apply", op, args, R_NilValue, 0.0, n);
-  UNPROTECT(1);
-  return r_tape_value(t, id, n);
+  return r_tape_value(t, r_tape_apply(t, op, count, arg, n), n);
 }
 
 /* Comparisons have plain results if the values of the parameters are known. */
@@ -32,7 +28,7 @@ static const char *operator_name(SEXP env, const char *sign) {
   enum { ARITHMETIC = 5, OPERATORS = sizeof names / sizeof *names };
   for (int k = 0; k < OPERATORS; k++) {
     if (strcmp(sign, names[k][0]) != 0) continue;
-    return k < ARITHMETIC || r_tape_get(env, "live") == R_NilValue ? names[k][1] : NULL;
+    return k < ARITHMETIC || r_tape_get(env, R_AT_live) == R_NilValue ? names[k][1] : NULL;
   }
   return NULL;
 }
@@ -42,7 +38,7 @@ static bool read_joined(SEXP x, r_tape *t, r_traced *o) {
   if (r_tape_operand(x, t, o)) return true;
   if (!r_tape_traced(x, t, o) || o->id > 0 || o->dim != R_NilValue) return false;
   o->id = r_tape_join(t, o);
-  if (o->id > 0) r_tape_set(x, "id", Rf_ScalarInteger(o->id));
+  if (o->id > 0) r_tape_set(x, R_AT_id, Rf_ScalarInteger(o->id));
   return o->id > 0;
 }
 
@@ -50,7 +46,7 @@ SEXP r_trace_binary(SEXP env, SEXP op, SEXP a, SEXP b) {
   const char *sign = CHAR(STRING_ELT(op, 0));
   r_traced x, y;
   r_tape t;
-  if (!r_tape_read(env, 3, &t) || !read_joined(a, &t, &x) || !read_joined(b, &t, &y)) {
+  if (!r_tape_read(env, &t) || !read_joined(a, &t, &x) || !read_joined(b, &t, &y)) {
     return R_NilValue;
   }
   const char *name = operator_name(env, sign);
@@ -69,7 +65,7 @@ SEXP r_trace_apply(SEXP env, SEXP op, SEXP values) {
   int arg[3], n = 1;
   bool numbers = true;
   r_tape t;
-  if (count < 1 || count > 3 || !r_tape_read(env, 4, &t)) return R_NilValue;
+  if (count < 1 || count > 3 || !r_tape_read(env, &t)) return R_NilValue;
   for (int k = 0; k < count; k++) {
     if (!read_joined(VECTOR_ELT(values, k), &t, &x[k])) return R_NilValue;
     if (x[k].n != 1 && n != 1 && x[k].n != n) return R_NilValue;
@@ -115,7 +111,7 @@ static SEXP element(r_tape *t, const r_traced *x, int place) {
   const bool assembled = x->from != R_NilValue;
   const int id = assembled ? INTEGER_RO(x->from)[place] : x->id;
   const int at = assembled ? INTEGER_RO(x->index)[place] - 1 : place;
-  const int size = INTEGER_RO(t->size)[id - 1];
+  const int size = r_tape_size(t, id);
   const double part[] = {size, at, 0.0, 1.0, 1.0};
   return r_tape_value(t, size == 1 ? id : r_tape_part(t, id, part), 1);
 }
@@ -138,8 +134,8 @@ static SEXP line(r_tape *t, const r_traced *x, int rows, int columns, int place,
   SEXP value = R_NilValue;
   if (!same) {
     value = PROTECT(r_tape_value(t, 0, n));
-    r_tape_set(value, "from", from);
-    r_tape_set(value, "index", index);
+    r_tape_set(value, R_AT_from, from);
+    r_tape_set(value, R_AT_index, index);
     UNPROTECT(1);
   }
   UNPROTECT(2);
@@ -150,7 +146,7 @@ SEXP r_trace_element(SEXP env, SEXP value, SEXP i, SEXP j) {
   r_traced x;
   r_tape t;
   int rows, columns;
-  if (!r_tape_read(env, 1, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
+  if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
   const bool is_row = is_all(j);
   if (!is_all(i) && !is_row) {
     const int place = element_place(&x, i, j);
@@ -164,7 +160,7 @@ SEXP r_trace_element(SEXP env, SEXP value, SEXP i, SEXP j) {
 SEXP r_trace_put(SEXP env, SEXP value, SEXP i, SEXP j, SEXP element) {
   r_traced x, y;
   r_tape t;
-  if (!r_tape_read(env, 1, &t) || !r_tape_traced(value, &t, &x) ||
+  if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x) ||
       !r_tape_operand(element, &t, &y)) {
     return R_NilValue;
   }
@@ -174,16 +170,16 @@ SEXP r_trace_put(SEXP env, SEXP value, SEXP i, SEXP j, SEXP element) {
   SEXP from = PROTECT(Rf_allocVector(INTSXP, x.n)), result = PROTECT(r_tape_value(&t, 0, x.n));
   memcpy(INTEGER(from), INTEGER_RO(x.from), (size_t)x.n * sizeof(int));
   INTEGER(from)[place] = id;
-  r_tape_set(result, "from", from);
+  r_tape_set(result, R_AT_from, from);
   if (INTEGER_RO(x.index)[place] != 1) {
     SEXP index = PROTECT(Rf_duplicate(x.index));
     INTEGER(index)[place] = 1;
-    r_tape_set(result, "index", index);
+    r_tape_set(result, R_AT_index, index);
     UNPROTECT(1);
   } else {
-    r_tape_set(result, "index", x.index);
+    r_tape_set(result, R_AT_index, x.index);
   }
-  if (x.dim != R_NilValue) r_tape_set(result, "dim", x.dim);
+  if (x.dim != R_NilValue) r_tape_set(result, R_AT_dim, x.dim);
   UNPROTECT(2);
   return result;
 }

@@ -17,25 +17,15 @@ typedef struct {
   int count, old[MOST_PLACES], now[MOST_PLACES]; /* nodes of operands */
 } pairs;
 
-static SEXP node(const r_tape *t, int id) {
-  return VECTOR_ELT(t->nodes, id - 1);
-}
-
-static bool is_kind(SEXP x, const char *kind) {
-  return strcmp(CHAR(STRING_ELT(VECTOR_ELT(x, 0), 0)), kind) == 0;
-}
-
 /* The operand of a node op(x); 0 for others. */
 static int operand_below(const r_tape *t, int id) {
-  SEXP x = node(t, id), args = VECTOR_ELT(x, 2);
-  return is_kind(x, "apply") && XLENGTH(args) == 1 ? INTEGER_RO(args)[0] : 0;
+  SEXP args = r_tape_at(t, id).args;
+  return XLENGTH(args) == 1 && r_tape_is(t, id, "apply") ? INTEGER_RO(args)[0] : 0;
 }
 
 static bool same_kind(const r_tape *t, int old, int now) {
-  if (INTEGER_RO(t->size)[old - 1] != INTEGER_RO(t->size)[now - 1]) return false;
-  SEXP a = node(t, old), b = node(t, now);
-  return is_kind(a, CHAR(STRING_ELT(VECTOR_ELT(b, 0), 0))) &&
-         strcmp(CHAR(STRING_ELT(VECTOR_ELT(a, 1), 0)), CHAR(STRING_ELT(VECTOR_ELT(b, 1), 0))) == 0;
+  const r_tape_entry a = r_tape_at(t, old), b = r_tape_at(t, now);
+  return r_tape_size(t, old) == r_tape_size(t, now) && a.kind == b.kind && a.op == b.op;
 }
 
 /* Notes that a node takes the place of another; false if a further one would have to. */
@@ -59,7 +49,7 @@ static bool pair_operand(const r_tape *t, pairs *p, int old, int now) {
 }
 
 static bool is_traced(SEXP x, const r_tape *t, r_traced *o) {
-  return TYPEOF(x) == ENVSXP && r_tape_operand(x, t, o) && !is_kind(node(t, o->id), "number");
+  return TYPEOF(x) == ENVSXP && r_tape_operand(x, t, o) && !r_tape_is(t, o->id, "number");
 }
 
 static bool is_free_number(SEXP x, const r_tape *t, r_traced *o) {
@@ -95,42 +85,41 @@ static int placed(int id, const pairs *p, int first, int last, const int *copied
   return id;
 }
 
-/* A copy of the nodes, also of those that would be the same: loops are rolled where their
- * iterations have the same nodes, and those that the formula records have all of them. */
+/* A copy of the nodes, also of operations that would be the same: loops are rolled where their
+ * iterations have the same operations, and those that the formula records have all of them. */
 static SEXP copy_nodes(r_tape *t, SEXP pattern, const pairs *p) {
   const int first = INTEGER_RO(VECTOR_ELT(pattern, FIRST))[0];
   const int last = INTEGER_RO(VECTOR_ELT(pattern, LAST))[0];
   int copied[MOST_NODES];
   for (int id = first; id <= last; id++) {
-    SEXP old = node(t, id), from = VECTOR_ELT(old, 2);
-    const int count = (int)XLENGTH(from);
-    SEXP args = PROTECT(Rf_allocVector(INTSXP, count));
-    for (int k = 0; k < count; k++)
-      INTEGER(args)[k] = placed(INTEGER_RO(from)[k], p, first, last, copied);
-    copied[id - first] = r_tape_add(
-        t, CHAR(STRING_ELT(VECTOR_ELT(old, 0), 0)), CHAR(STRING_ELT(VECTOR_ELT(old, 1), 0)), args,
-        VECTOR_ELT(old, 3), Rf_asReal(VECTOR_ELT(old, 4)), INTEGER_RO(t->size)[id - 1]);
+    r_tape_entry node = r_tape_at(t, id);
+    const int *from = INTEGER_RO(node.args), count = (int)XLENGTH(node.args);
+    copied[id - first] = id;
+    if (count == 0) continue; /* a number */
+    node.args = PROTECT(Rf_allocVector(INTSXP, count));
+    for (int k = 0; k < count; k++) {
+      INTEGER(node.args)[k] = placed(from[k], p, first, last, copied);
+    }
+    copied[id - first] = r_tape_add(t, node, r_tape_size(t, id));
     UNPROTECT(1);
   }
   const int result = placed(INTEGER_RO(VECTOR_ELT(pattern, RESULT))[0], p, first, last, copied);
-  return r_tape_value(t, result, INTEGER_RO(t->size)[result - 1]);
+  return r_tape_value(t, result, r_tape_size(t, result));
 }
 
 SEXP r_trace_again(SEXP env, SEXP name, SEXP values) {
   r_tape t;
   r_traced o;
   pairs p;
-  if (XLENGTH(values) > MOST_VALUES || !r_tape_read(env, MOST_VALUES, &t)) {
+  if (XLENGTH(values) > MOST_VALUES || !r_tape_read(env, &t)) {
     return R_NilValue;
   }
-  SEXP patterns = r_tape_get(r_tape_get(env, "patterns"), CHAR(STRING_ELT(name, 0)));
+  SEXP patterns = R_getVarEx(Rf_installChar(STRING_ELT(name, 0)),
+                             r_tape_get(env, R_AT_patterns), FALSE, R_NilValue);
   const R_xlen_t count = TYPEOF(patterns) == VECSXP ? XLENGTH(patterns) : 0;
   for (R_xlen_t k = 0; k < count; k++) {
     SEXP pattern = VECTOR_ELT(patterns, k);
     if (!matches(&t, pattern, values, &p)) continue;
-    const int nodes =
-        INTEGER_RO(VECTOR_ELT(pattern, LAST))[0] - INTEGER_RO(VECTOR_ELT(pattern, FIRST))[0] + 1;
-    if (!r_tape_read(env, nodes + MOST_VALUES, &t)) return R_NilValue;
     for (R_xlen_t i = 0; i < XLENGTH(values); i++) {
       if (!LOGICAL_RO(VECTOR_ELT(pattern, FREE))[i]) continue;
       r_tape_operand(VECTOR_ELT(values, i), &t, &o);

@@ -85,7 +85,7 @@ static bool read_places(const r_traced *x, SEXP parts, bool lanes, places *p) {
 
 /* The node of a part of a node, as take() has it; 0 if R code has to find out. */
 static int part_of(r_tape *t, int id, const int *at, int n) {
-  const int size = INTEGER_RO(t->size)[id - 1];
+  const int size = r_tape_size(t, id);
   if (size == 1 && n == 1) return id;
   for (int k = 1; k < n; k++) {
     if (at[k] != at[0] + k) return 0;
@@ -104,7 +104,7 @@ static void sources_of(const r_traced *x, int *from, int *index) {
 }
 
 static bool may_be_missing(SEXP env) {
-  SEXP flag = r_tape_get(env, "has_missing");
+  SEXP flag = r_tape_get(env, R_AT_has_missing);
   return TYPEOF(flag) != LGLSXP || LOGICAL_RO(flag)[0] != FALSE;
 }
 
@@ -127,10 +127,10 @@ static SEXP gathered(r_tape *t, const r_traced *x, const int *at, int n, SEXP di
   }
   PROTECT(value);
   if (value != R_NilValue && !same) {
-    r_tape_set(value, "from", from);
-    r_tape_set(value, "index", index);
+    r_tape_set(value, R_AT_from, from);
+    r_tape_set(value, R_AT_index, index);
   }
-  if (value != R_NilValue && dim != R_NilValue) r_tape_set(value, "dim", dim);
+  if (value != R_NilValue && dim != R_NilValue) r_tape_set(value, R_AT_dim, dim);
   UNPROTECT(3);
   return value;
 }
@@ -151,7 +151,7 @@ SEXP r_trace_pick(SEXP env, SEXP value, SEXP parts, SEXP single) {
   r_tape t;
   r_traced x;
   places p;
-  if (!r_tape_read(env, 1, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
+  if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
   if (x.from == R_NilValue && may_be_missing(env)) return R_NilValue;
   if (!read_places(&x, parts, single == R_NilValue, &p)) return R_NilValue;
   PROTECT(p.all);
@@ -173,7 +173,7 @@ SEXP r_trace_place(SEXP env, SEXP value, SEXP parts, SEXP single, SEXP new_value
   r_tape t;
   r_traced x, y;
   places p;
-  if (!r_tape_read(env, 1, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
+  if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
   if (!r_tape_traced(new_value, &t, &y)) {
     if (TYPEOF(new_value) == ENVSXP || !r_tape_operand(new_value, &t, &y)) return R_NilValue;
   }
@@ -191,9 +191,9 @@ SEXP r_trace_place(SEXP env, SEXP value, SEXP parts, SEXP single, SEXP new_value
     INTEGER(index)[at] = id > 0 ? of + 1 : INTEGER_RO(y.index)[of];
   }
   SEXP result = PROTECT(r_tape_value(&t, 0, x.n));
-  r_tape_set(result, "from", from);
-  r_tape_set(result, "index", index);
-  if (x.dim != R_NilValue) r_tape_set(result, "dim", x.dim);
+  r_tape_set(result, R_AT_from, from);
+  r_tape_set(result, R_AT_index, index);
+  if (x.dim != R_NilValue) r_tape_set(result, R_AT_dim, x.dim);
   UNPROTECT(4);
   return result;
 }
@@ -217,17 +217,17 @@ int r_tape_join(r_tape *t, const r_traced *x) {
   const void *top = vmaxget();
   const int runs = count_runs(t, x);
   vmaxset(top);
-  if (runs < 2 || may_be_missing(t->env) || !r_tape_read(t->env, runs + 4, t)) return 0;
+  if (runs < 2 || may_be_missing(t->env)) return 0;
   SEXP pieces = PROTECT(Rf_allocVector(INTSXP, runs));
   const int *from = INTEGER_RO(x->from), *index = INTEGER_RO(x->index);
   for (int k = 0, run = 0; k < x->n; run++) {
-    const int first = k, size = INTEGER_RO(t->size)[from[k] - 1];
+    const int first = k, size = r_tape_size(t, from[k]);
     do k++;
     while (k < x->n && from[k] == from[first] && index[k] == index[k - 1] + 1);
     const double part[] = {size, index[first] - 1, 0.0, k - first, 1.0};
     INTEGER(pieces)[run] = k - first == size ? from[first] : r_tape_part(t, from[first], part);
   }
-  const int id = r_tape_add(t, "concat", "", pieces, R_NilValue, 0.0, x->n);
+  const int id = r_tape_concat(t, pieces, x->n);
   UNPROTECT(1);
   return id;
 }
@@ -235,7 +235,7 @@ int r_tape_join(r_tape *t, const r_traced *x) {
 SEXP r_trace_join(SEXP env, SEXP value) {
   r_tape t;
   r_traced x;
-  if (!r_tape_read(env, 1, &t) || !r_tape_traced(value, &t, &x) || x.from == R_NilValue) {
+  if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x) || x.from == R_NilValue) {
     return R_NilValue;
   }
   const int id = r_tape_join(&t, &x);

@@ -84,7 +84,7 @@ reference_values <- function(tape, parameters) {
   values <- vector("list", tape$count)
   given <- list(live = parameters, data = tape$data)
   for (id in seq_len(tape$count)) {
-    node <- tape$nodes[[id]]
+    node <- statcl:::node_at(tape, id)
     args <- values[node[[3]]]
     found <- if (node[[1]] == "apply") reference_apply(node[[2]], args)
              else statcl:::live_result(node, args, given)
