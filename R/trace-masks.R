@@ -104,6 +104,10 @@ assignment_mask <- function(name) {
   original <- get(name, baseenv())
   force(name)
   function(x, ..., value) {
+    if (...length() == 1L && !missing(..1)) { # as usual_put(), without another call
+      usual <- .Call(r_trace_put, tracing$tape, x, ..1, NULL, value)
+      if (!is.null(usual)) return(usual)
+    }
     if (is_traced(value)) {
       if (name == "[[<-" && is.environment(x) && !is_traced(x)) check_inside(x, ..1)
       else if (name != "[[<-" || !is.list(x)) return(traced_assign(x, original, value, ...))
@@ -333,12 +337,16 @@ traced_call <- function(op, operands, attributes) {
 }
 
 # R finds no method if both operands have different ones. Here both have the same one, that of
-# traced values, which calls R's own function if neither is traced.
+# traced values, which calls R's own function if neither is traced. R looks for `+.cl_traced` before
+# Ops.cl_traced, in all packages if there is none.
 class_masks <- function() {
-  names <- c("Ops.cl_traced", "Ops.ts", "Ops.factor", "Ops.data.frame", "Ops.Date", "Ops.POSIXt",
-             "Ops.difftime", "+.Date", "-.Date", "+.POSIXt", "-.POSIXt", "*.difftime",
-             "/.difftime")
-  stats::setNames(rep(list(Ops.cl_traced), length(names)), names)
+  names <- c(paste0(c("+", "-", "*", "/", "^", "Ops"), ".cl_traced"), "Ops.ts", "Ops.factor",
+             "Ops.data.frame", "Ops.Date", "Ops.POSIXt", "Ops.difftime", "+.Date", "-.Date",
+             "+.POSIXt", "-.POSIXt", "*.difftime", "/.difftime")
+  c(stats::setNames(rep(list(Ops.cl_traced), length(names)), names),
+    list(`[.cl_traced` = `[.cl_traced`, log.cl_traced = traced_log,
+         exp.cl_traced = function(x) traced_unary("exp", x),
+         sqrt.cl_traced = function(x) traced_unary("sqrt", x)))
 }
 
 # `x$name`, which would access the internals of a traced value.

@@ -34,7 +34,11 @@ new_tape <- function(live = NULL) {
   add <- function(kind, op, args, at, number, n) {
     .Call(r_trace_add, self, kind, op, args, at, number, n)
   }
-  add_number <- function(x) .Call(r_trace_number, self, x) # equal ones are mostly one node
+  add_number <- function(x) { # equal ones are mostly one node
+    # Others may be where the tape is to stop (stop_at_node()).
+    if (is.finite(x)) .Call(r_trace_number, self, x)
+    else add("number", "", integer(), numeric(), x, 1L)
+  }
   add_data <- function(x) {
     key <- as.character(length(x))
     candidates <- known[[key]]
@@ -55,6 +59,7 @@ new_tape <- function(live = NULL) {
   number <- numeric(256L)
   size <- integer(256L)
   count <- 0L
+  watched <- NULL # not so by stop_at_node()
   self
 }
 

@@ -87,7 +87,7 @@ static uint64_t use_of(const scl_roll *r, int v) {
   for (int k = 0; k < scl_roll_value(r, user)->operands; k++) {
     const int x = scl_tape_operand(r->from, user, k), root = r->view[x].root;
     if (root == v || root == NONE) {
-      return scl_tape_mix(scl_roll_local_sig(r, user), (uint64_t)(root == NONE ? 9 : k));
+      return scl_tape_mix(r->local[user], (uint64_t)(root == NONE ? 9 : k));
     }
   }
   return 2;
@@ -95,7 +95,7 @@ static uint64_t use_of(const scl_roll *r, int v) {
 
 static uint64_t sig_of(const scl_roll *r, int v) {
   const scl_value *value = scl_roll_value(r, v);
-  uint64_t hash = scl_roll_local_sig(r, v);
+  uint64_t hash = r->local[v];
   if (r->role[v] == SCL_ROLL_SCANNED) {
     const scl_roll_loop *l = &r->loop[r->loop_of[v]];
     return scl_tape_mix(scl_tape_mix(3, (uint64_t)r->loop_of[v]),
@@ -129,9 +129,8 @@ typedef struct {
   uint64_t sig;
 } entry;
 
-static int by_height(const void *a, const void *b) {
+static int by_sig(const void *a, const void *b) {
   const entry *x = a, *y = b;
-  if (x->height != y->height) return x->height < y->height ? -1 : 1;
   if (x->sum != y->sum) return x->sum ? 1 : -1;
   if (x->sig != y->sig) return x->sig < y->sig ? -1 : 1;
   return x->node - y->node;
@@ -159,21 +158,36 @@ static void read_short_data(scl_roll *r, const entry *e, int count) {
   }
 }
 
+/* All live roots by height. */
+static entry *list_roots(scl_roll *r, int *count) {
+  int highest = 0;
+  for (int v = 0; v < r->nodes; v++) highest = r->height[v] > highest ? r->height[v] : highest;
+  entry *e = scl_roll_room(r, (size_t)r->nodes, sizeof *e);
+  int *next = scl_roll_room(r, (size_t)highest + 2, sizeof *next);
+  if (e == NULL || next == NULL) return NULL;
+  for (int v = 0; v < r->nodes; v++) {
+    if (r->live[v] && r->role[v] != SCL_ROLL_INSIDE) next[r->height[v] + 1]++;
+  }
+  for (int h = 0; h <= highest; h++) next[h + 1] += next[h];
+  *count = next[highest + 1];
+  for (int v = r->nodes - 1; v >= 0; v--) {
+    if (!r->live[v] || r->role[v] == SCL_ROLL_INSIDE) continue;
+    e[--next[r->height[v] + 1]] = (entry){r->height[v], v, r->role[v] == SCL_ROLL_SUM, 0};
+  }
+  return e;
+}
+
 /* All live roots by height, then by signature; those of scans and within sums have signatures only.
  */
 static entry *sort_roots(scl_roll *r, int *count) {
-  entry *e = scl_roll_room(r, (size_t)r->nodes, sizeof *e);
-  *count = 0;
-  for (int v = 0; v < r->nodes && e != NULL; v++) {
-    if (r->live[v] && r->role[v] != SCL_ROLL_INSIDE) {
-      e[(*count)++] = (entry){r->height[v], v, r->role[v] == SCL_ROLL_SUM, 0};
-    }
-  }
-  if (e == NULL) return NULL;
-  qsort(e, (size_t)*count, sizeof *e, by_height);
   int kept = 0;
+  entry *e = list_roots(r, count);
+  if (e == NULL) return NULL;
   for (int k = 0; k < *count; k++) r->sig[e[k].node] = e[k].sig = sig_of(r, e[k].node);
-  qsort(e, (size_t)*count, sizeof *e, by_height);
+  for (int k = 0, n; k < *count; k += n) {
+    for (n = 1; k + n < *count && e[k + n].height == e[k].height;) n++;
+    qsort(e + k, (size_t)n, sizeof *e, by_sig);
+  }
   read_short_data(r, e, *count);
   for (int k = 0; k < *count; k++) {
     if (is_put(r, e[k].node)) e[kept++] = e[k];
@@ -251,6 +265,7 @@ static bool begin(scl_roll *r) {
   r->live = scl_roll_room(r, n, sizeof *r->live);
   r->uses = scl_roll_room(r, n, sizeof *r->uses);
   r->user = scl_roll_room(r, n, sizeof *r->user);
+  r->local = scl_roll_room(r, n, sizeof *r->local);
   r->number = scl_roll_room(r, n, sizeof *r->number);
   r->height = scl_roll_room(r, n, sizeof *r->height);
   r->sig = scl_roll_room(r, n, sizeof *r->sig);

@@ -452,7 +452,7 @@ void scl_roll_find_loops(scl_roll *r) {
   q.next = scl_roll_room(r, (size_t)q.count, sizeof *q.next);
   r->loop = scl_roll_room(r, MOST_LOOPS, sizeof *r->loop);
   if (q.local == NULL || q.next == NULL || r->loop == NULL) return;
-  for (int s = 0; s < q.count; s++) q.local[s] = scl_roll_local_sig(r, r->seq[s]);
+  for (int s = 0; s < q.count; s++) q.local[s] = r->local[r->seq[s]];
   find_next(r, &q);
   for (int s = 0; s < q.count && r->loops < MOST_LOOPS && !scl_roll_failed(r);) {
     s += try_loops(r, &q, s);

@@ -91,7 +91,8 @@ typedef struct {
   bool *live;  /* roots */
   int *uses;   /* of a root: operands that have elements of it */
   int *user;   /* the first operation that has it */
-  int *number; /* the first root with an equal value */
+  uint64_t *local; /* of a live root: a hash of all but which values its operands are */
+  int *number;     /* the first root with an equal value */
   int *height;
   uint64_t *sig;
   scl_roll_term **term; /* of a sum */
@@ -128,8 +129,6 @@ static inline bool scl_roll_is_root(const scl_roll *r, int node) {
 static inline const scl_value *scl_roll_value(const scl_roll *r, int node) {
   return &r->from->value[node];
 }
-/* Of kind, operation, attributes and lengths, without the operands. */
-uint64_t scl_roll_local_sig(const scl_roll *r, int node);
 /* Of the roots whose elements an operand has, whichever elements these are. */
 uint64_t scl_roll_operand_sig(const scl_roll *r, int node);
 /* The same, exactly. */

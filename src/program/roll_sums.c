@@ -36,10 +36,10 @@ static int longer(const scl_roll *r, const int *chain, int v, int *k) {
 static uint64_t shape_of(const scl_roll *r, int node) {
   const int root = r->view[node].root;
   if (root == SCL_ROLL_NONE) return 0;
-  uint64_t hash = scl_roll_local_sig(r, root);
+  uint64_t hash = r->local[root];
   for (int k = 0; k < scl_roll_value(r, root)->operands; k++) {
     const int x = r->view[scl_tape_operand(r->from, root, k)].root;
-    hash = scl_tape_mix(hash, x == SCL_ROLL_NONE ? 0 : scl_roll_local_sig(r, x));
+    hash = scl_tape_mix(hash, x == SCL_ROLL_NONE ? 0 : r->local[x]);
   }
   return hash;
 }

@@ -142,6 +142,15 @@ void scl_roll_find_uses(scl_roll *r) {
 /* ---- equal values -----------------------------------------------------------------------------
  */
 
+static uint64_t local_sig(const scl_roll *r, int node) {
+  const scl_value *v = scl_roll_value(r, node);
+  uint64_t hash = scl_tape_hash(v);
+  for (int k = 0; k < v->operands; k++) {
+    hash = scl_tape_mix(hash, scl_tape_length(r->from, scl_tape_operand(r->from, node, k)));
+  }
+  return hash;
+}
+
 static uint64_t mix_operand(const scl_roll *r, uint64_t hash, int x) {
   const scl_roll_view *v = &r->view[x];
   const size_t n = scl_tape_length(r->from, x);
@@ -190,7 +199,8 @@ void scl_roll_find_equal(scl_roll *r) {
   for (int v = 0; v < r->nodes; v++) {
     r->number[v] = v;
     if (!r->live[v]) continue;
-    uint64_t hash = scl_tape_mix_number(scl_roll_local_sig(r, v), scl_roll_value(r, v)->number);
+    r->local[v] = local_sig(r, v);
+    uint64_t hash = scl_tape_mix_number(r->local[v], scl_roll_value(r, v)->number);
     for (int k = 0; k < scl_roll_value(r, v)->operands; k++) {
       hash = mix_operand(r, hash, scl_tape_operand(r->from, v, k));
     }
@@ -202,15 +212,6 @@ void scl_roll_find_equal(scl_roll *r) {
 }
 
 /* ---- signatures ----------------------------------------------------------------------------- */
-
-uint64_t scl_roll_local_sig(const scl_roll *r, int node) {
-  const scl_value *v = scl_roll_value(r, node);
-  uint64_t hash = scl_tape_hash(v);
-  for (int k = 0; k < v->operands; k++) {
-    hash = scl_tape_mix(hash, scl_tape_length(r->from, scl_tape_operand(r->from, node, k)));
-  }
-  return hash;
-}
 
 bool scl_roll_same_operation(const scl_roll *r, int a, int b) {
   const scl_value *v = scl_roll_value(r, a), *w = scl_roll_value(r, b);

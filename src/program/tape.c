@@ -98,16 +98,18 @@ static void widen_buckets(scl_tape *t) {
 
 /* The index of `v`, which is added unless the list has an equal value. */
 int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand) {
+  int *head = NULL;
   if (t->status != SCL_OK) return 0;
-  if (t->values >= t->buckets) widen_buckets(t);
-  if (t->status != SCL_OK) return 0;
-  const uint64_t hash = hash_of(&v, operand);
-  int *head = &t->bucket[hash % (uint64_t)t->buckets];
-  for (int w = t->recorded ? 0 : *head; w != 0; w = t->next[w - 1]) {
-    if (equal(t, &v, operand, &t->value[w - 1])) return w - 1;
+  if (!t->recorded) {
+    if (t->values >= t->buckets) widen_buckets(t);
+    if (t->status != SCL_OK) return 0;
+    head = &t->bucket[hash_of(&v, operand) % (uint64_t)t->buckets];
+    for (int w = *head; w != 0; w = t->next[w - 1]) {
+      if (equal(t, &v, operand, &t->value[w - 1])) return w - 1;
+    }
+    int next_room = t->room;
+    scl_tape_grow(t, &t->next, &next_room, t->values, 1, sizeof *t->next);
   }
-  int next_room = t->room;
-  scl_tape_grow(t, &t->next, &next_room, t->values, 1, sizeof *t->next);
   scl_tape_grow(t, &t->value, &t->room, t->values, 1, sizeof *t->value);
   scl_tape_grow(t, &t->operand, &t->operands_room, t->operands_used, v.operands,
                 sizeof *t->operand);
@@ -119,8 +121,10 @@ int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand) {
   v.zeros = (uint8_t)scl_tape_zeros(t, &v, operand);
   t->operands_used += v.operands;
   t->value[t->values] = v;
-  t->next[t->values] = *head;
-  *head = t->values + 1;
+  if (head != NULL) {
+    t->next[t->values] = *head;
+    *head = t->values + 1;
+  }
   return t->values++;
 }
 

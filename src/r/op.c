@@ -35,9 +35,13 @@ void r_op_init(void) {
 }
 
 scl_status r_op_find(SEXP string, unsigned *out) {
+  static unsigned recent[64]; /* by address */
+  unsigned *known = &recent[(uintptr_t)string >> 6 & 63];
+  *out = *known;
+  if (op_string[*known] == string) return SCL_OK;
   for (unsigned k = 0; k < SCL_OPERATION_COUNT; k++) {
     if (op_string[k] == string) {
-      *out = k;
+      *out = *known = k;
       return SCL_OK;
     }
   }
