@@ -343,7 +343,7 @@ t.cl_traced <- function(x) {
 # The matrix of which x is the transposed one, if it is recorded so.
 untransposed <- function(x) {
   if (!is.null(x$from)) return(NULL)
-  node <- x$tape$nodes[[x$id]]
+  node <- node_at(x$tape, x$id)
   same <- node[[1L]] == "transpose" && identical(node[[4L]], as.double(rev(x$dim)))
   if (same && identical(x$tape, tracing$tape)) traced(node[[3L]], x$n, rev(x$dim))
 }

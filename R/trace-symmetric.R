@@ -21,8 +21,8 @@ known_symmetric <- function(x) {
 symmetric_nodes <- function(tape, n) {
   found <- new.env(parent = emptyenv())
   mirrored <- function(values) identical(matrix(values, n), t(matrix(values, n)))
-  diagonal <- function(node) {
-    node[[1L]] == "data" && all(matrix(tape$data[[node[[4L]][1L]]], n)[!diag(TRUE, n)] == 0)
+  diagonal <- function(id) {
+    tape$kind[id] == "data" && all(matrix(tape$data[[tape$at[[id]][1L]]], n)[!diag(TRUE, n)] == 0)
   }
   look <- function(node) {
     args <- node[[3L]]
@@ -31,16 +31,16 @@ symmetric_nodes <- function(tape, n) {
       data = mirrored(tape$data[[at[1L]]]),
       apply = all(vapply(args, function(k) tape$size[k] == 1L || symmetric(k), NA)) ||
         node[[2L]] == "mul" && any(tape$size[args] == n * n &
-                                     vapply(tape$nodes[args], diagonal, NA)),
+                                     vapply(args, diagonal, NA)),
       transpose = symmetric(args),
       matmul = is_square(operand(args[1L], at[4L]), operand(args[2L], at[5L])) ||
-        at[4L] == 1 && at[5L] == 0 && is_form(args[1L], tape$nodes[[args[2L]]]),
+        at[4L] == 1 && at[5L] == 0 && is_form(args[1L], node_at(tape, args[2L])),
       gather = mirrored(tape$data[[at[1L]]]),
       FALSE)
   }
   # list(a matrix, whether it is transposed)
   operand <- function(id, turned) {
-    node <- tape$nodes[[id]]
+    node <- node_at(tape, id)
     if (node[[1L]] == "transpose") list(node[[3L]], turned == 0) else list(id, turned == 1)
   }
   is_square <- function(a, b) a[[1L]] == b[[1L]] && a[[2L]] != b[[2L]]
@@ -53,7 +53,7 @@ symmetric_nodes <- function(tape, n) {
   symmetric <- function(id) {
     key <- as.character(id)
     if (is.null(found[[key]])) {
-      found[[key]] <- tape$size[id] == n * n && look(tape$nodes[[id]])
+      found[[key]] <- tape$size[id] == n * n && look(node_at(tape, id))
     }
     found[[key]]
   }
