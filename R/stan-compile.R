@@ -170,6 +170,9 @@ stan_index_code <- function(e, cx) {
   if (all(single) && rank < 3L) {
     return(as.call(c(list(as.name(if (rank == 2L) "stan_at" else "stan_item"), base), parts)))
   }
+  if (!cx$traced && identical(single, c(TRUE, FALSE)) && is.null(parts[[2L]])) {
+    return(call("stan_row", base, parts[[1L]]))
+  }
   as.call(c(list(as.name("stan_pick"), base, single), parts))
 }
 
@@ -178,7 +181,10 @@ stan_index_part <- function(i, cx) {
     all = NULL,
     range = call("list", if (!is.null(i$lower)) stan_expr(i$lower, cx) else 1,
                  if (!is.null(i$upper)) stan_expr(i$upper, cx)),
-    stan_expr(i$expr, cx))
+    {
+      code <- stan_expr(i$expr, cx) # too large a number is out of bounds
+      if (is.call(code) && identical(code[[1L]], quote(stan_int32))) code[[2L]] else code
+    })
 }
 
 # ---- calls ---------------------------------------------------------------------------------------

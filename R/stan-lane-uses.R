@@ -208,3 +208,29 @@ lane_private_after <- function(private, lx) {
     call("<-", as.name(name), call("stan_lane_last", as.name(name), lane_count(lx)))
   })
 }
+
+# A loop whose only statement that names x is `x[i, j] += ...` for the same element in all
+# iterations, with the sum in the number `total`: list(loop, after: its addition to the element).
+lane_element_sum <- function(s, total) {
+  body <- stan_flat(s$body)
+  written <- unlist(lapply(body, stan_written))
+  if (length(stan_named(list(s$lower, s$upper), written)) > 0L) return(NULL)
+  for (k in seq_along(body)) {
+    a <- body[[k]]
+    if (a$kind != "assign" || a$op != "+=" || a$lhs$kind != "index") next
+    flat <- lane_flat_index(a$lhs)
+    single <- all(vapply(flat$indices, `[[`, "", "kind") == "single")
+    if (!single || flat$base$kind != "var" || !is_scalar_type(a$lhs$type) ||
+          !identical(a$lhs$type$base, "real")) next
+    x <- flat$base$name
+    places <- lapply(flat$indices, `[[`, "expr")
+    other <- c(body[-k], list(a$rhs, s$lower, s$upper), places)
+    fixed <- length(stan_named(places, c(s$var, written, lane_declared(body)))) == 0L
+    if (!fixed || length(stan_named(other, x)) > 0L || x %in% lane_declared(body)) next
+    number <- list(kind = "var", name = total, type = a$lhs$type, block = "local", line = a$line)
+    body[[k]]$lhs <- number
+    s$body <- body
+    a$rhs <- number
+    return(list(loop = s, after = a))
+  }
+}

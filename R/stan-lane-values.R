@@ -315,3 +315,6 @@ lane_has_choice <- function(e) {
   if (identical(e$kind, "cond") || identical(e$kind, "op") && e$op %in% c("&&", "||")) return(TRUE)
   any(vapply(e, lane_has_choice, NA))
 }
+
+# The sum over n lanes of a value that may be the same in all.
+stan_lane_sum <- function(x, n) if (length(x) == 1L) x * n else sum(x)

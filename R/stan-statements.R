@@ -215,6 +215,15 @@ stan_user_tail <- function(density, name, functions) {
 # ---- loops and branches --------------------------------------------------------------------------
 
 stan_for <- function(s, cx) {
+  cx$ids$last <- cx$ids$last + 1L
+  total <- sprintf(".sum_%d", cx$ids$last)
+  element <- lane_element_sum(s, total)
+  if (!is.null(element)) {
+    loop <- stan_for(element$loop, cx)
+    after <- call("if", call(">=", stan_expr(s$upper, cx), stan_expr(s$lower, cx)),
+                  stan_braces(stan_assignment(element$after, cx)))
+    return(c(list(call("<-", as.name(total), 0)), loop, list(after)))
+  }
   lanes <- stan_lanes(s, cx)
   if (!is.null(lanes) && cx$traced) return(lanes)
   lower <- stan_expr(s$lower, cx)

@@ -24,6 +24,12 @@ stan_at <- function(x, i, j) {
   if (is_traced(x)) place(trace_operand(x), i + d[1L] * (j - 1)) else x[[i, j]]
 }
 
+# x[i, ] of numbers
+stan_row <- function(x, i) {
+  if (is.na(i) || i < 1 || i > nrow(x)) stan_outside(substitute(x), i, nrow(x))
+  x[i, ]
+}
+
 # x is a name, or a call that begins with one.
 stan_outside <- function(x, i, n) {
   name <- x
@@ -263,6 +269,7 @@ stan_quotient <- function(x, y) {
 
 # The result of an operation on integers, which have 32 bits.
 stan_int32 <- function(x) {
+  if (is.double(x) && length(x) == 1L && isTRUE(x < 2147483648 && x > -2147483648)) return(x)
   if (!is_traced(x) && any(abs(x) > 2147483647, na.rm = TRUE)) {
     stop(sprintf("an integer is %s: integers end at 2147483647",
                  format(max(abs(x), na.rm = TRUE), digits = 15)), call. = FALSE)
@@ -436,9 +443,6 @@ stan_lane_last <- function(x, n) {
 }
 
 rep_value <- function(x, n) if (is_traced(x)) stan_elements(x, rep(1L, n)) else rep(x, n)
-
-# The sum over n lanes of a value that may be the same in all.
-stan_lane_sum <- function(x, n) if (length(x) == 1L) x * n else sum(x)
 
 # a && b, or a || b if `either`: b(lanes) where a does not decide.
 stan_lane_logic <- function(either, a, b, lanes, ...) {

@@ -135,6 +135,47 @@ test_that("loops, of which some are computed at once", {
         function(p) 6 * p$s)
 })
 
+test_that("sums in an element of a vector or matrix", {
+  check <- function(model, density) {
+    check_stan_case(stan_case("vector[4] v; matrix[2, 3] m;", model,
+                              list(v = c(0.3, -1, 2, 0.5), m = matrix(1:6 / 5, 2)), density,
+                              "array[4] int k; vector[3] y;",
+                              list(k = c(2, 1, 2, 1), y = c(1, -1, 2))), model)
+  }
+  check("vector[4] s = v; for (i in 1:4) for (j in 1:(i - 1)) s[i] += v[j] * y[i - j];
+    target += sum(s .* s);", function(p) {
+      y <- c(1, -1, 2)
+      s <- p$v
+      for (i in 2:4) for (j in seq_len(i - 1)) s[i] <- s[i] + p$v[j] * y[i - j]
+      sum(s^2)
+    })
+  # no iterations, of which the element is out of bounds; a bound that the loop changes
+  check("vector[2] s = [0, 0]'; int n = 2; for (j in 1:0) s[5] += v[j];
+    for (j in 1:n) { n = 3; s[2] += v[j]; } target += n * s[2] + v[3];",
+        function(p) 3 * (p$v[1] + p$v[2]) + p$v[3])
+  check("matrix[2, 3] s = m; for (j in 1:4) { real a = v[j] * j; if (j == 4) break;
+    s[k[2], 3] += a; } for (j in 1:3) { s[1, j] += m[2, j]; s[2, 2] += s[1, j]; }
+    target += sum(s) + s[1, 3];", function(p) {
+      s <- p$m
+      s[1, 3] <- s[1, 3] + sum(p$v[1:3] * 1:3)
+      s[1, ] <- s[1, ] + p$m[2, ]
+      s[2, 2] <- s[2, 2] + sum(s[1, ])
+      sum(s) + s[1, 3]
+    })
+  check("vector[2] s = [1, 2]'; for (j in 1:4) s[k[j]] += v[j]; for (j in 1:2) s[1] += s[2] * j;
+    target += s[1] * s[2];",
+        function(p) (1 + p$v[2] + p$v[4] + 3 * (2 + p$v[1] + p$v[3])) * (2 + p$v[1] + p$v[3]))
+  b <- cl_stan(code = "parameters { vector[3] v; } model { v ~ normal(0, 1); }
+    generated quantities { vector[3] s = v; array[2] vector[3] a = {v, 2 * v}; vector[3] r = a[2];
+      for (i in 1:3) for (j in i:3) s[i] += v[j] + a[2][j]; int z = 0;
+      for (i in 1:3) z += a[1, i] > 0; int big = 2147483647; if (v[1] > 9) z = big * big; }")()
+  v <- c(1, -2, 3)
+  out <- stan_output_function(environment(b)$state)(v)
+  expect_equal(out$s, v + 3 * rev(cumsum(rev(v))))
+  expect_equal(c(out$r, out$z), c(2 * v, 2))
+  expect_error(stan_output_function(environment(b)$state)(c(10, 1, 1)), "2147483647")
+})
+
 test_that("branches that depend on parameters", {
   check <- function(model, point, density, functions = "") {
     check_stan_case(stan_case("real a; real b;", model, point, density, functions = functions),
