@@ -225,6 +225,7 @@ usual_put <- function(x, value, ...) {
 
 # `x[...] <- value` or `x[[...]] <- value`; either x or value, or both, are traced.
 traced_assign <- function(x, assign_to, value, ...) {
+  if (is_sparse(x) || is_traced_sparse(x)) return(sparse_assign(x, value, ...))
   usual <- usual_put(x, value, ...)
   if (!is.null(usual)) return(usual)
   if (is.list(x)) return(assign_to(x, ..., value = list(value)))
@@ -305,6 +306,7 @@ rbind.cl_traced <- function(..., deparse.level = 1) bind_traced(base::rbind, lis
 
 # Vectors given as variables name their columns or rows.
 bind_traced <- function(fun, values, given = NULL) {
+  if (any(vapply(values, is_traced_sparse, NA))) return(sparse_bind(fun, values))
   if (is.call(given) && length(given) == length(values) + 1L) {
     if (is.null(names(values))) names(values) <- rep("", length(values))
     for (k in which(names(values) == "")) {

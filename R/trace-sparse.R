@@ -207,6 +207,16 @@ t.cl_traced_sparse <- function(x) {
 #' @export
 `[[.cl_traced_sparse` <- function(x, ...) x[...]
 
+# Functions that leave zeros as they are.
+keeps_zeros <- c("abs", "sign", "sqrt", "floor", "ceiling", "trunc", "round", "expm1", "log1p",
+                 "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "sinpi", "tanpi")
+
+#' @export
+Math.cl_traced_sparse <- function(x, ...) {
+  f <- get(.Generic, baseenv())
+  if (.Generic %in% keeps_zeros) with_values(x, f(x$values, ...)) else f(dense_of(x), ...)
+}
+
 #' @export
 as.matrix.cl_traced_sparse <- function(x, ...) dense_of(x)
 
@@ -235,7 +245,14 @@ sparse_diagonal <- function(x) {
 sparse_set_diagonal <- function(x, value) {
   off <- which(x$i != x$j)
   rest <- new_sparse(x$values[off], x$i[off], x$j[off], x$dim, x$symmetric)
-  sparse_sum(`+`, rest, traced_diagonal_matrix(x$dim[1L], value))
+  n <- min(x$dim)
+  if (!length(value) %in% c(1L, n)) {
+    trace_stop("replacement diagonal has wrong length", of_numbers = TRUE)
+  }
+  diagonal <- traced_diagonal_matrix(n, value)
+  diagonal$dim <- x$dim
+  diagonal$n <- x$n
+  sparse_sum(`+`, rest, diagonal)
 }
 
 traced_diagonal_matrix <- function(n, x = NULL, names = FALSE) {
@@ -288,23 +305,6 @@ sparse_blocks <- function(...) {
              all(vapply(blocks, function(x) x$symmetric, NA)))
 }
 
-traced_sparse_matrix <- function(i, j, x, dims, symmetric = FALSE, index1 = TRUE, ...) {
-  if (any_traced(i, j)) refuse_index()
-  if (...length() > 0L) trace_stop("sparseMatrix() of a traced value takes i, j, x and dims")
-  if (length(x) == 1L) x <- rep(x, length(i))
-  i <- as.integer(i) - (index1 != FALSE)
-  j <- as.integer(j) - (index1 != FALSE)
-  if (missing(dims)) dims <- c(max(i), max(j)) + 1L
-  if (symmetric) {
-    off <- which(i != j)
-    x <- combine_numbers(x, x[off])
-    both <- list(i = c(i, j[off]), j = c(j, i[off]))
-    i <- both$i
-    j <- both$j
-  }
-  gathered(x, i, j, dims, symmetric)
-}
-
 # as(x, class) for the classes of matrices.
 traced_as <- function(object, Class) {
   if (grepl("atrix$", Class) && Class != "matrix") {
@@ -322,25 +322,4 @@ force_symmetric <- function(x, uplo = "U") {
   if (x$symmetric) return(x)
   sparse_move(function(p) methods::as(Matrix::forceSymmetric(p, uplo), "generalMatrix"), list(x),
               symmetric = TRUE)
-}
-
-# Functions of the package Matrix, by name.
-sparse_masks <- function() {
-  from_matrix <- function(name, mine) {
-    force(mine)
-    function(...) if (any_traced(...)) mine(...) else getExportedValue("Matrix", name)(...)
-  }
-  moved <- function(name) {
-    from_matrix(name, function(x, ...) {
-      sparse_move(function(p) getExportedValue("Matrix", name)(p, ...), list(x))
-    })
-  }
-  list(Diagonal = from_matrix("Diagonal", traced_diagonal_matrix),
-       sparseMatrix = from_matrix("sparseMatrix", traced_sparse_matrix),
-       bdiag = function(...) {
-         if (contains_traced(list(...))) sparse_blocks(...) else Matrix::bdiag(...)
-       },
-       forceSymmetric = from_matrix("forceSymmetric", force_symmetric),
-       tril = moved("tril"), triu = moved("triu"), drop0 = from_matrix("drop0", function(x, ...) x),
-       as = mask("as", traced_as, methods::as))
 }

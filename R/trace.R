@@ -360,6 +360,12 @@ traced_summary <- function(name, values, na.rm = FALSE) {
     return(if (length(values) == 1L) values[[1L]] != 0
            else Reduce(function(a, b) traced_binary(op, a, b), values))
   }
+  if (name == "sum") {
+    values <- lapply(values, function(x) {
+      if (!is_traced_sparse(x)) return(x)
+      trace_operand(if (length(x$values) > 0L) x$values else 0)
+    })
+  }
   mine <- vapply(values, is_traced, NA)
   if (length(values) == 1L && isFALSE(na.rm) && values[[1L]]$n > 1L && !tracing$tape$elements) {
     return(record("reduce", name, node_of(values[[1L]]), c(values[[1L]]$n, 1, 0), 1L))
@@ -369,9 +375,7 @@ traced_summary <- function(name, values, na.rm = FALSE) {
   none <- c(sum = 0, prod = 1, min = Inf, max = -Inf)[[name]]
   result <- NULL
   for (x in values[mine]) {
-    if (is_traced_sparse(x)) {
-      x <- trace_operand(if (name != "sum") x else if (length(x$values) > 0L) x$values else 0)
-    }
+    x <- trace_operand(x)
     if (isTRUE(na.rm)) x <- left_out(x, none)$values
     x <- if (x$n < 2L) as.vector(x)
          else if (tracing$tape$elements) Reduce(function(a, b) traced_binary(op, a, b), as.list(x))

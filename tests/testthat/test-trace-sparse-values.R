@@ -71,6 +71,78 @@ test_that("elements, blocks and sums of sparse matrices", {
   for (f in functions) expect_as_matrix(f)
 })
 
+test_that("what makes sparse matrices of others", {
+  skip_if_not_installed("Matrix")
+  list2env(sparse_parts(), environment())
+  functions <- list(
+    function(k) sum(cbind(k[1] * w, k[2] * d, y, 2)^2),
+    function(k) sum(rbind(y, w, k[1] * d)^2) * k[2],
+    function(k) sum(Matrix::cbind2(k[1] * w, z)^2) * k[2],
+    function(k) sum(Matrix::rbind2(w, k[1] * g) * cbind(rep(k[2], 2 * n), 1)[, rep(1, n)]),
+    function(k) sum(abs(k[1] * w)) + sum(exp(k[2] * w)) + sum(sin(k[1] * m)^2),
+    function(k) {
+      q <- k[1] * w
+      q[2, 3] <- k[2]
+      q[1, ] <- k[1] * y
+      q[cbind(4:6, 2:4)] <- 1:3
+      q[7:8, 1:2] <- matrix(k[2] * 1:4, 2)
+      q[w > 1] <- k[2]
+      sum((q %*% z)^2)
+    },
+    function(k) {
+      q <- w
+      q[3, 3] <- k[1]
+      q[, 4] <- w[, 5]
+      sum(q^3) * k[2]
+    },
+    function(k) {
+      q <- w
+      Matrix::diag(q) <- rep(k, n / 2)
+      r <- k[1] * w[1:5, ]
+      Matrix::diag(r) <- k[2]
+      sum(q^3) + sum(r^2)
+    },
+    function(k) sum(Matrix::symmpart(k[1] * w)^2) + sum(Matrix::skewpart(k[2] * w)^2 * (1:n)),
+    function(k) sum(Matrix::band(k[1] * w, -1, 2)^2) * k[2],
+    function(k) sum(Matrix::Matrix(k[1] * z, sparse = TRUE)^2) + sum(Matrix::Matrix(k, 2, 2)^2),
+    function(k) {
+      q <- Matrix::bandSparse(n, k = -1:2, diagonals = list(k[2] * y, k[1] * y, y[-1], k[2] * y))
+      sum((q %*% z)^2)
+    },
+    function(k) {
+      q <- Matrix::bandSparse(n, k = 0:1, diagonals = cbind(k[1] + y^2, k[2]),
+                              symmetric = TRUE)
+      c(Matrix::determinant(q + 9 * d)$modulus) + sum(q * (1:n))
+    },
+    function(k) sum(Matrix::spMatrix(3, 4, 1:3, c(1, 4, 2), k[1] * 1:3)^2) +
+      sum(Matrix::.sparseDiagonal(n, k[2])^2) + sum(Matrix::.symDiagonal(n, k[2])^3))
+  for (f in functions) expect_as_matrix(f)
+  # these stay sparse: a dense matrix would be refused
+  large <- Matrix::Diagonal(1e4, 2)
+  stays <- list(
+    function(k) cbind(k * large, large), function(k) rbind(large, k * large, 1:1e4),
+    function(k) sin(k * large), function(k) Matrix::symmpart(k * large),
+    function(k) Matrix::band(k * large, 0, 1),
+    function(k) kronecker(Matrix::Diagonal(3), k * large),
+    function(k) crossprod(k * large, large), function(k) Matrix::bdiag(k * large, large),
+    function(k) {
+      q <- k * large
+      q[2, 3] <- k
+      q[, 5] <- 1
+      q
+    })
+  for (f in stays) {
+    got <- cl_gradient(function(k) sum(f(k)))(0.7)
+    expect_equal(c(got), sum(f(0.7)), tolerance = 1e-12)
+  }
+  expect_fault(cl_gradient(function(k) sum(cbind(k * w, k * Matrix::Diagonal(3))))(1), "argument")
+  expect_fault(cl_gradient(function(k) {
+    q <- k * w
+    Matrix::diag(q) <- 1:2
+    sum(q)
+  })(1), "argument")
+})
+
 test_that("factors of sparse matrices", {
   skip_if_not_installed("Matrix")
   list2env(sparse_parts(), environment())
