@@ -50,6 +50,12 @@ effects_solve <- function(o, factor, x) {
   block_solve(o, factor, block_solve(o, factor, x, transpose = TRUE))
 }
 
+# A square root of H^-1 times x: draws with that covariance matrix from independent ones.
+effects_half_solve <- function(o, factor, x) {
+  if (is.environment(factor$of)) return(.Call(r_sparse_half, current_factor(factor), 1L, x + 0))
+  block_solve(o, factor, x)
+}
+
 effects_log_det <- function(factor) {
   if (is.environment(factor$of)) return(.Call(r_sparse_log_det, current_factor(factor)))
   block_log_det(factor)
@@ -104,34 +110,43 @@ current_factor <- function(factor) {
 
 # ---- with the parameters -------------------------------------------------------------------------
 
-# With H the Hessian of the random effects and C its columns by theta:
+# The lower triangle of the negative Hessian of the joint density of the parameters and the random
+# effects at theta, with the Hessian `fixed` of Laplace's approximation by theta: list(row, column,
+# x). With H the Hessian of the random effects and C its columns by theta, the matrix is
 # H      C
-# C'     cov^-1 + C' H^-1 C
-joint_precision <- function(o, theta, cov) {
-  fixed <- safe_inverse(cov)
-  if (length(o$random) == 0L) return(structure(fixed, dimnames = list(o$names, o$names)))
+# C'     fixed + C' H^-1 C
+joint_numbers <- function(o, theta, fixed) {
+  q <- length(o$random)
+  p <- length(o$fixed)
   mode <- require_mode(o, theta, "par")
   cross <- tmb_hessian(o, mode$z, o$fixed, o$random)
   fixed <- fixed + crossprod(cross, effects_solve(o, mode$step$factor, cross))
   s <- tmb_sparse(o)
   h <- if (is.null(s)) as.vector(tmb_hessian(o, mode$z, o$random, o$random)) else mode$step$factor$h
-  row <- if (is.null(s)) rep(seq_along(o$random), length(o$random)) else s$row + 1L
-  column <- if (is.null(s)) rep(seq_along(o$random), each = length(o$random)) else s$column + 1L
-  q <- length(o$random)
-  p <- length(o$fixed)
+  row <- if (is.null(s)) rep(seq_len(q), q) else s$row + 1L
+  column <- if (is.null(s)) rep(seq_len(q), each = q) else s$column + 1L
   low <- row >= column
   at <- rbind(cbind(row, column)[low, ], cbind(q + rep(seq_len(p), each = q), rep(seq_len(q), p)),
               q + which(lower.tri(fixed, TRUE), arr.ind = TRUE))
-  values <- c(h[low], cross, fixed[lower.tri(fixed, TRUE)])
   place <- c(o$random, o$fixed) # of each row
-  i <- pmax(place[at[, 1L]], place[at[, 2L]])
-  j <- pmin(place[at[, 1L]], place[at[, 2L]])
+  list(row = pmax(place[at[, 1L]], place[at[, 2L]]),
+       column = pmin(place[at[, 1L]], place[at[, 2L]]),
+       x = c(h[low], cross, fixed[lower.tri(fixed, TRUE)]))
+}
+
+# The same as a matrix, sparse if Matrix is installed.
+joint_precision <- function(o, theta, cov) {
+  if (length(o$random) == 0L) {
+    return(structure(safe_inverse(cov), dimnames = list(o$names, o$names)))
+  }
+  of <- joint_numbers(o, theta, safe_inverse(cov))
+  n <- length(o$names)
   names <- list(o$names, o$names)
   if (requireNamespace("Matrix", quietly = TRUE)) {
-    return(Matrix::sparseMatrix(i, j, x = values, dims = rep(p + q, 2L), symmetric = TRUE,
+    return(Matrix::sparseMatrix(of$row, of$column, x = of$x, dims = c(n, n), symmetric = TRUE,
                                 dimnames = names))
   }
-  dense <- matrix(0, p + q, p + q, dimnames = names)
-  dense[cbind(i, j)] <- dense[cbind(j, i)] <- values
+  dense <- matrix(0, n, n, dimnames = names)
+  dense[cbind(of$row, of$column)] <- dense[cbind(of$column, of$row)] <- of$x
   dense
 }

@@ -117,7 +117,7 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
       return(vapply(seq_len(ncol(u)), function(j) unlist(m$at(u[, j])), numeric(nrow(u) + 1L)))
     }
     m$evaluations <- m$evaluations + ncol(u)
-    both <- run_vectors(list(program = program$program, known = list(program)), u)
+    both <- run_padded(list(program = program$program, known = list(program)), u)
     failed <- !is.finite(colSums(both))
     m$failures <- m$failures + sum(failed & !(both[1L, ] %in% -Inf))
     both[, failed] <- c(-Inf, numeric(nrow(u)))
@@ -137,6 +137,17 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
   if (control$check_gradient) check_start_gradient(s, evaluate, evaluate_once(s, evaluate))
   program <- job_program(job, u, evaluate_once(s, evaluate))
   m
+}
+
+# run_vectors() for any number of points with few programs: at most 64 at once, repeated up to a
+# power of two.
+run_padded <- function(state, u) {
+  parts <- lapply(seq(1L, ncol(u), by = 64L), function(first) {
+    some <- first:min(first + 63L, ncol(u))
+    columns <- some[pmin(seq_len(2^ceiling(log2(length(some)))), length(some))]
+    run_vectors(state, u[, columns, drop = FALSE])[, seq_along(some), drop = FALSE]
+  })
+  do.call(cbind, parts)
 }
 
 evaluations_text <- function(x) {

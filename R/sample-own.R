@@ -38,8 +38,10 @@ own_layout <- function(own, transform) {
 # Names, bounds and arguments of the numbers of a draw.
 drawn_layout <- function(layout) if (is.null(layout$own)) layout else layout$own
 
-# A model with its own parameters needs no start.
+# A model with its own parameters, or with a start, needs none.
 own_start <- function(log_density) {
+  start <- attr(log_density, "start", exact = TRUE)
+  if (!is.null(start)) return(start)
   own <- attr(log_density, "own", exact = TRUE)
   if (is.null(own)) abort_argument("init", "'init' is missing: give a start for the parameters")
   numeric(length(own$names))

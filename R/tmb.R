@@ -320,6 +320,12 @@ tmb_reported <- function(o, z) {
   list(report = o$notes$report, adreport = o$notes$adreport)
 }
 
+# The joint log density with its start, for cl_sample() and its relatives.
+as_density.cl_tmb <- function(x) {
+  o <- environment(x$fn)$o
+  structure(x$log_density, start = x$start, random = unique(o$names[o$random]))
+}
+
 #' @rdname cl_tmb
 #' @export
 print.cl_tmb <- function(x, ...) {

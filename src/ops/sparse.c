@@ -178,6 +178,38 @@ scl_status scl_sparse_solve(scl_sparse_factor *f, double *b, size_t k) {
   return SCL_OK;
 }
 
+/* y <- L' y */
+static void times_transpose(const scl_sparse_factor *f, double *y) {
+  for (size_t k = 0; k < f->nodes; k++) {
+    const scl_supernode *s = &f->node[k];
+    const size_t c = s->columns, r = s->rows, m = c + r;
+    const uint32_t *row = f->row + s->at;
+    double *own = y + s->from;
+    for (size_t j = 0; j < c; j++) {
+      const double *l = f->x + s->panel + j * m;
+      double sum = l[j] * own[j];
+      for (size_t i = j + 1; i < c; i++) sum += l[i] * own[i];
+      for (size_t i = 0; i < r; i++) sum += l[c + i] * y[row[i]];
+      own[j] = sum;
+    }
+  }
+}
+
+scl_status scl_sparse_apply_half(const scl_sparse_factor *f, scl_sparse_half half, const double *x,
+                                 double *to, double *room) {
+  SCL_TRY(require_factor(f));
+  if (half == SCL_SPARSE_BACKWARD) {
+    memcpy(room, x, f->n * sizeof *room);
+    solve_backward(f, room);
+    for (size_t i = 0; i < f->n; i++) to[f->order[i]] = room[i];
+    return SCL_OK;
+  }
+  for (size_t i = 0; i < f->n; i++) to[i] = x[f->order[i]];
+  if (half == SCL_SPARSE_FORWARD) solve_forward(f, to);
+  if (half == SCL_SPARSE_TIMES) times_transpose(f, to);
+  return SCL_OK;
+}
+
 /* ---- inverse -------------------------------------------------------------------------------- */
 
 /* y, r x c, becomes the solution of y l = (y as given), l the factor of the own columns. */

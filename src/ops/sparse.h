@@ -42,6 +42,11 @@ scl_status scl_sparse_factorize(scl_sparse_factor *f, const double *x, double sh
 /* These need a factor: SCL_E_ARGUMENT if the last factorization failed. */
 /* k columns of b are replaced by the solution. */
 scl_status scl_sparse_solve(scl_sparse_factor *f, double *b, size_t k);
+/* With the matrix P' L L' P, P a permutation: L^-1 P x, P' L^-T x, or L' P x; `to` is not x. room:
+ * n numbers, for SCL_SPARSE_BACKWARD only. May run in several threads. */
+typedef enum { SCL_SPARSE_FORWARD, SCL_SPARSE_BACKWARD, SCL_SPARSE_TIMES } scl_sparse_half;
+scl_status scl_sparse_apply_half(const scl_sparse_factor *f, scl_sparse_half half, const double *x,
+                                 double *to, double *room);
 scl_status scl_sparse_log_det(const scl_sparse_factor *f, double *to);
 /* The elements of the inverse in the order of `row`, by Takahashi's recursion. SCL_E_MEMORY. */
 scl_status scl_sparse_inverse(const scl_sparse_factor *f, double *to);

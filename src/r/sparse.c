@@ -12,6 +12,7 @@
  *   r_sparse_factorize(factor, x, shift): 0, or the 1-based column at which x is not positive
  *       definite
  *   r_sparse_solve(factor, b), r_sparse_log_det(factor), r_sparse_inverse(factor)
+ *   r_sparse_half(factor, half, b): scl_sparse_apply_half() for each column of b
  *   r_sparse_is_live(handle): FALSE for a handle of another session */
 #include "r/entries.h"
 #include "r/pointer.h"
@@ -235,6 +236,26 @@ SEXP r_sparse_solve(SEXP factor, SEXP b) {
   SCL_GO(require_numbers(b, "b", n * columns));
   memcpy(REAL(result), REAL_RO(b), n * columns * sizeof(double));
   SCL_GO(scl_sparse_solve(f, REAL(result), columns));
+done:
+  Rf_setAttrib(result, R_DimSymbol, Rf_getAttrib(b, R_DimSymbol));
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_sparse_half(SEXP factor, SEXP half, SEXP b) {
+  const scl_sparse_factor *known = factor_of(factor);
+  const size_t n = known != NULL ? scl_sparse_factor_order(known) : 0;
+  const size_t columns = n > 0 ? (size_t)XLENGTH(b) / n : 0;
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, XLENGTH(b)));
+  double *room = (double *)R_alloc(n + 1, sizeof *room);
+  void *f = NULL;
+  scl_status status;
+  SCL_GO(get_object(&factor_kind, factor, &f));
+  SCL_GO(require_numbers(b, "b", n * columns));
+  for (size_t k = 0; k < columns; k++) {
+    SCL_GO(scl_sparse_apply_half(f, (scl_sparse_half)Rf_asInteger(half), REAL_RO(b) + k * n,
+                                 REAL(result) + k * n, room));
+  }
 done:
   Rf_setAttrib(result, R_DimSymbol, Rf_getAttrib(b, R_DimSymbol));
   UNPROTECT(1);
