@@ -5,6 +5,10 @@ glm_folds <- function(fit, ids, workers, random, caller) {
   if (inherits(fit, "cl_glmm") && fit$method == "mcmc") {
     abort_argument("fit", "models with random effects by method \"mcmc\" cannot be cross-validated")
   }
+  if (length(fit$fields) > 0L) {
+    abort_argument("fit", sprintf("models with '%s' cannot be cross-validated",
+                                  fit$fields[[1L]]$label))
+  }
   check_glm_folds(fit, ids)
   x <- stats::model.matrix(fit)
   work <- list(

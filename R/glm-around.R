@@ -247,7 +247,7 @@ distribution_variance <- function(x) {
 # The formula with the random effects and no other predictor.
 null_formula <- function(x) {
   whole <- x$formula
-  bars <- lapply(random_bars(whole[[3L]]), function(e) call("(", e))
+  bars <- c(lapply(random_bars(whole[[3L]]), function(e) call("(", e)), field_calls(whole[[3L]]))
   whole[[3L]] <- Reduce(function(a, b) call("+", a, b), bars, 1)
   whole
 }

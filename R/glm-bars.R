@@ -9,15 +9,53 @@ random_bars <- function(e) {
   unlist(lapply(as.list(e)[-1L], random_bars), recursive = FALSE)
 }
 
+# Terms with a field, such as rw1(t), and their arguments.
+field_arguments <- list(
+  car = function(area, graph, type) NULL, spde = function(coords, mesh) NULL,
+  rw1 = function(index, group, values) NULL, rw2 = function(index, group, values) NULL,
+  ar1 = function(index, group, values) NULL,
+  seasonal = function(index, period, group, values) NULL)
+of_data <- c("area", "coords", "index", "group") # those that are variables of the data
+
+is_field <- function(e) {
+  is.call(e) && is.name(e[[1L]]) && as.character(e[[1L]]) %in% names(field_arguments)
+}
+
+# The calls of fields among the terms of an expression; NULL without them.
+field_calls <- function(e) {
+  if (is_field(e)) return(list(e))
+  if (!is.call(e) || is_random(e) ||
+        !as.character(e[[1L]])[1L] %in% c("+", "-", "*", "/", ":", "^", "(")) return(NULL)
+  unlist(lapply(as.list(e)[-1L], field_calls), recursive = FALSE)
+}
+
+has_effects <- function(e) !is.null(random_bars(e)) || !is.null(field_calls(e))
+
+# The arguments of such a call, by name.
+read_field <- function(e) {
+  kind <- as.character(e[[1L]])
+  found <- tryCatch(as.list(match.call(field_arguments[[kind]], e))[-1L], error = function(err) {
+    abort_argument("formula", sprintf("'%s': %s() has the arguments %s", deparse1(e), kind,
+                                      paste(names(formals(field_arguments[[kind]])),
+                                            collapse = ", ")))
+  })
+  required <- setdiff(names(formals(field_arguments[[kind]])), c("group", "values", "type"))
+  lacking <- setdiff(required, names(found))
+  if (length(lacking) > 0L) {
+    abort_argument("formula", sprintf("'%s' needs the argument '%s'", deparse1(e), lacking[1L]))
+  }
+  found
+}
+
 is_bar <- function(e) is.call(e) && (identical(e[[1L]], as.name("|")) ||
                                        identical(e[[1L]], as.name("||")))
 
 is_random <- function(e) is.call(e) && identical(e[[1L]], as.name("(")) && is_bar(e[[2L]])
 
-# An expression without its random effects; NULL if nothing is left.
+# An expression without its random effects and fields; NULL if nothing is left.
 without_bars <- function(e) {
-  if (is_random(e)) return(NULL)
-  if (is.null(random_bars(e))) return(e)
+  if (is_random(e) || is_field(e)) return(NULL)
+  if (!has_effects(e)) return(e)
   head <- as.character(e[[1L]])[1L]
   if (head == "(") return(without_bars(e[[2L]]))
   if (head != "+") {
@@ -57,7 +95,8 @@ call_formula <- function(e, where = baseenv()) {
   stats::as.formula(call("~", e), env = where)
 }
 
-# The formula of the model frame: every variable, with + in place of the bars.
+# The formula of the model frame: every variable, with + in place of the bars, and the variables of
+# fields in place of these.
 frame_formula <- function(formula) {
   flat <- function(e) {
     if (!is.call(e)) return(e)
@@ -65,10 +104,16 @@ frame_formula <- function(formula) {
       bar <- e[[2L]]
       return(call("(", call("+", bar[[2L]], bar[[3L]])))
     }
-    if (is.null(random_bars(e))) e else as.call(c(e[[1L]], lapply(as.list(e)[-1L], flat)))
+    if (is_field(e)) return(call("(", field_variables(read_field(e))))
+    if (!has_effects(e)) e else as.call(c(e[[1L]], lapply(as.list(e)[-1L], flat)))
   }
   formula[[length(formula)]] <- flat(formula[[length(formula)]])
   formula
+}
+
+field_variables <- function(arguments) {
+  Reduce(function(a, b) call("+", a, b),
+         unname(arguments[names(arguments) %in% of_data]))
 }
 
 # Terms of an expression whose variables are in the model frame with `terms`, so that bases such as

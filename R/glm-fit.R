@@ -232,8 +232,8 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   swapped <- from_glm_order(call, data, if (!missing(family)) family)
   if (!is.null(swapped)) return(fit_by(cl_glm, swapped, parent.frame()))
   unnamed <- missing(family)
-  if (any(c("|", "||") %in% all.names(formula)) &&
-        !is.null(random_bars(formula[[length(formula)]]))) {
+  if (any(c("|", "||", names(field_arguments)) %in% all.names(formula)) &&
+        has_effects(formula[[length(formula)]])) {
     if (missing(family)) {
       abort_argument("family", paste("a formula with random effects needs 'family': \"normal_id\"",
                                      "for numbers, \"bernoulli_logit\" for two classes,",

@@ -119,7 +119,8 @@ laplace_value <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   if (is.null(mode)) return(NaN)
   o$last_z <- mode$z
-  mode$value + 0.5 * (effects_log_det(mode$step$factor) - length(o$random) * log(2 * pi))
+  free <- length(o$random) - NCOL(o$held) * !is.null(o$held)
+  mode$value + 0.5 * (effects_log_det(mode$step$factor) - free * log(2 * pi))
 }
 
 # The gradient with respect to theta. With W = H^-1 = sum(w_k w_k'), the gradient of log(det(H)) is

@@ -31,6 +31,8 @@ make_sparse <- function(o, state, now) {
   s$diagonal <- s$start[-length(s$start)] + 1
   s$factor <- .Call(r_sparse_analyse, s$start, s$row, NULL)
   s$serial <- 0
+  s$held <- o$held
+  if (!is.null(o$held)) s$pins <- max.col(t(o$held != 0), "first")
   s
 }
 
@@ -46,7 +48,13 @@ effects_factor <- function(o, z) {
 
 # H^-1 x, for a vector or a matrix.
 effects_solve <- function(o, factor, x) {
-  if (is.environment(factor$of)) return(.Call(r_sparse_solve, current_factor(factor), x + 0))
+  if (is.environment(factor$of)) {
+    solved <- .Call(r_sparse_solve, current_factor(factor), x + 0)
+    if (is.null(factor$of$held)) return(solved)
+    held <- held_parts(factor)
+    by <- solved - held$less %*% crossprod(held$less, x) + held$more %*% crossprod(held$more, x)
+    return(if (is.null(dim(x))) as.vector(by) else by)
+  }
   block_solve(o, factor, block_solve(o, factor, x, transpose = TRUE))
 }
 
@@ -57,14 +65,15 @@ effects_half_solve <- function(o, factor, x) {
 }
 
 effects_log_det <- function(factor) {
-  if (is.environment(factor$of)) return(.Call(r_sparse_log_det, current_factor(factor)))
-  block_log_det(factor)
+  if (!is.environment(factor$of)) return(block_log_det(factor))
+  value <- .Call(r_sparse_log_det, current_factor(factor))
+  value + if (is.null(factor$of$held)) 0 else held_parts(factor)$log_det
 }
 
 # The diagonal of the inverse of the Hessian.
 effects_variances <- function(o, factor) {
   if (!is.environment(factor$of)) return(block_variances(o, factor))
-  .Call(r_sparse_inverse, current_factor(factor))[factor$of$diagonal]
+  selected_inverse(factor)[factor$of$diagonal]
 }
 
 # The gradient of log(det(H)) by all parameters.
@@ -72,17 +81,22 @@ effects_third <- function(o, mode) {
   factor <- mode$step$factor
   if (!is.environment(factor$of)) return(third_derivatives(o, mode))
   s <- factor$of
-  weights <- 2 * .Call(r_sparse_inverse, current_factor(factor))
+  weights <- 2 * selected_inverse(factor)
   weights[s$diagonal] <- weights[s$diagonal] / 2
   -.Call(r_sparse_adjoint, s$program, mode$z, weights)
 }
 
 # ---- the sparse one ------------------------------------------------------------------------------
 
-# The value of cl_tmb_factor: list(of, h, serial), the numbers of the matrix and what made them.
+# A factor: list(of, h, shift, serial, pin), the numbers of the matrix and what made them.
 sparse_factor <- function(o, s, z) {
   h <- -.Call(r_sparse_run, s$program, z)
   if (!all(is.finite(h))) return(NULL)
+  pin <- NULL
+  if (!is.null(s$held)) {
+    pin <- pmax(h[s$diagonal[s$pins]], 1e-8)
+    h[s$diagonal[s$pins]] <- h[s$diagonal[s$pins]] + pin
+  }
   shift <- 0
   highest <- NULL
   for (attempt in 1:31) {
@@ -90,7 +104,7 @@ sparse_factor <- function(o, s, z) {
     bad <- .Call(r_sparse_factorize, s$factor, h, shift)
     if (attempt == 1L) o$indefinite <- bad
     if (bad == 0) {
-      return(structure(list(of = s, h = h, shift = shift, serial = s$serial), damped = shift > 0))
+      return(structure(list(of = s, h = h, shift = shift, serial = s$serial, pin = pin), damped = shift > 0))
     }
     if (is.null(highest)) highest <- max(abs(h[s$diagonal]), 1e-4)
     shift <- if (shift == 0) 1e-4 * highest else 4 * shift
@@ -149,4 +163,46 @@ joint_precision <- function(o, theta, cov) {
   dense <- matrix(0, n, n, dimnames = names)
   dense[cbind(of$row, of$column)] <- dense[cbind(of$column, of$row)] <- of$x
   dense
+}
+
+# The elements of H^-1 that H has.
+selected_inverse <- function(factor) {
+  s <- factor$of
+  inverse <- .Call(r_sparse_inverse, current_factor(factor))
+  if (is.null(s$held)) return(inverse)
+  held <- held_parts(factor)
+  for (k in seq_len(ncol(s$held))) {
+    less <- held$less[, k]
+    more <- held$more[, k]
+    inverse <- inverse - less[s$row + 1L] * less[s$column + 1L] +
+      more[s$row + 1L] * more[s$column + 1L]
+  }
+  inverse
+}
+
+# ---- effects with linear constraints -------------------------------------------------------------
+
+# The effects u with C'u = 0, where the columns of C = s$held are orthonormal. All functions above
+# then take H as a form on these u: with the factor of F = H + E E', where E has a number for one
+# effect of each constraint, so that F is positive definite where H is for these u only,
+#   P = F^-1 - R R',  R = F^-1 C M^-1/2,  M = C' F^-1 C   (the inverse of F as such a form)
+#   H^-1 = P + T T',  T = P E N^-1/2,     N = I - E' P E
+# and the determinant is det(F) det(M) det(N). list(less: R, more: T, log_det: of M and N).
+held_parts <- function(factor) {
+  s <- factor$of
+  if (!identical(s$held_serial, factor$serial)) {
+    handle <- current_factor(factor)
+    solved <- .Call(r_sparse_solve, handle, s$held)
+    root <- chol.default(crossprod(s$held, solved))
+    less <- t(backsolve(root, t(solved), transpose = TRUE))
+    k <- ncol(s$held)
+    unit <- matrix(0, nrow(s$held), k)
+    unit[cbind(s$pins, seq_len(k))] <- sqrt(factor$pin)
+    solved <- .Call(r_sparse_solve, handle, unit) - less %*% crossprod(less, unit)
+    left <- chol.default(diag(k) - crossprod(unit, solved))
+    s$held_parts <- list(less = less, more = t(backsolve(left, t(solved), transpose = TRUE)),
+                         log_det = 2 * sum(log(c(diag(root), diag(left)))))
+    s$held_serial <- factor$serial
+  }
+  s$held_parts
 }

@@ -15,6 +15,9 @@ find_formula.cl_glmm <- function(x, ...) {
 # Nakagawa, Johnson and Schielzeth (2017) define them.
 #' @exportS3Method insight::get_variance
 get_variance.cl_glmm <- function(x, component = "all", ...) {
+  if (length(x$fields) > 0L) {
+    abort_argument("x", "the variance of a field has no part of its own in that of a model")
+  }
   designs <- random_designs(random_terms(random_bars(x$formula[[3L]])), stats::model.frame(x))
   parts <- vapply(seq_along(designs), function(t)
     sum(crossprod(designs[[t]]$x) * x$variances[[t]]) / length(x$y), 0)

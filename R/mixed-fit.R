@@ -106,10 +106,11 @@ cl_glmm <- function(formula, data = NULL, family = "normal_id",
   method <- check_choice(method, c("ml", "reml", "map", "mcmc"), "method")
   formula <- classed(stats::as.formula(formula, env = parent.frame()), "formula")
   if (length(formula) != 3L) abort_argument("formula", "the formula has no response")
-  random <- random_terms(random_bars(formula[[3L]]))
-  if (is.null(random)) {
+  if (!has_effects(formula[[3L]])) {
     abort_argument("formula", "the formula has no random effects such as (1 | g): use cl_glm()")
   }
+  random <- random_terms(random_bars(formula[[3L]]))
+  fields <- read_fields(formula)
   frame <- match.call(expand.dots = FALSE)
   kept <- c("formula", "data", "subset", "weights", "offset", "na.action")
   frame <- frame[c(1L, match(kept, names(frame), 0L))]
@@ -137,7 +138,7 @@ cl_glmm <- function(formula, data = NULL, family = "normal_id",
   designs <- random_designs(random, frame)
   fit <- fit_mixed(designs, x, y, family_of_response(family, y, trials), method, prior,
                    frame[["(weights)"]], stats::model.offset(frame), trials, control,
-                   check_flag(progress, "progress"))
+                   check_flag(progress, "progress"), fields_of_frame(fields, frame))
   fit$call <- call
   fit$formula <- formula
   fit$terms <- terms
@@ -175,7 +176,7 @@ without_zero_weights <- function(frame) {
 
 # `x`: the model matrix of the fixed effects.
 fit_mixed <- function(designs, x, y, family, method, prior, weights, offset, trials, control,
-                      progress) {
+                      progress, fields = list()) {
   check_mixed_family(family, method)
   control <- glm_control(control, method)
   row <- family_row(family)
@@ -198,8 +199,9 @@ fit_mixed <- function(designs, x, y, family, method, prior, weights, offset, tri
   }
   rotation <- qr(x, tol = if (normal) 1e-7 else 1e-11)
   kept <- sort(rotation$pivot[seq_len(rotation$rank)])
-  work <- list(designs = designs, glm = problem, kept = kept, x = x[, kept, drop = FALSE],
-               family = family, method = method, control = control)
+  work <- list(designs = designs, fields = fields, glm = problem, kept = kept,
+               x = x[, kept, drop = FALSE], family = family, method = method, control = control)
+  if (needs_fields(designs, fields)) return(finish_mixed(work, fit_fields(work)))
   if (method %in% c("map", "mcmc")) work$priors <- mixed_priors(prior, work)
   if (method == "map") return(finish_mixed(work, fit_mode(work, work$priors)))
   found <- if (normal) fit_normal(work) else fit_laplace(work)
@@ -289,18 +291,12 @@ fit_laplace <- function(work) {
 finish_mixed <- function(work, found) {
   row <- family_row(work$family)
   glm <- work$glm
-  model <- found$model
   names <- glm$names
   beta <- stats::setNames(rep(NA_real_, length(names)), names)
   beta[work$kept] <- found$beta
   dimnames(found$vcov) <- list(names[work$kept], names[work$kept])
-  lambda <- theta_lambda(model, found$theta)
-  eta <- as.vector(work$x %*% found$beta)
-  groups <- vapply(work$designs, `[[`, "", "group")
-  for (d in effect_tables(model, lambda, found)) {
-    x <- do.call(cbind, lapply(work$designs[groups == d$name], `[[`, "x"))
-    eta <- eta + rowSums(x * d$effects[d$g, , drop = FALSE])
-  }
+  parts <- if (is.null(found$terms)) block_parts(work, found) else field_parts(work, found)
+  eta <- as.vector(work$x %*% found$beta) + parts$eta
   fit <- list(
     coefficients = beta,
     aux = if (row$least_squares) c(sigma = found$sigma) else if (length(found$aux) > 0L)
@@ -311,10 +307,11 @@ finish_mixed <- function(work, found) {
     trials = glm$trials, prior.weights = glm$weights, offset = glm$offset, nobs = glm_nobs(glm),
     converged = found$search$converged, message = found$search$message,
     iterations = found$search$iterations)
-  fit$df <- fit$rank + nrow(model$at) + length(fit$aux)
+  fit$df <- fit$rank + parts$count + length(fit$aux)
   fit$df.residual <- fit$nobs - fit$df
-  fit[c("theta", "random", "roots", "variances")] <- mixed_summary(model, lambda, found, groups)
-  fit$singular <- any(found$theta[model$at[, 2L] == model$at[, 3L]] < 1e-4)
+  of_effects <- c("theta", "random", "roots", "variances", "singular", "fields")
+  fit[of_effects] <- parts[of_effects]
+  fit$internal <- found$internal
   eta <- stats::setNames(if (is.null(glm$offset)) eta else eta + glm$offset, rownames(glm$x))
   fit$linear.predictors <- eta
   fit$fitted.values <- glm_mean(fit, eta)
@@ -330,6 +327,23 @@ finish_mixed <- function(work, found) {
   }
   fit$engine <- if (is.null(fit$draws)) engine_note("mixed") else fit$draws$engine
   structure(fit, class = c("cl_glmm", "cl_glm"))
+}
+
+# What the effects of a fit by blocks contribute: list(eta: to the linear predictors; count: of
+# parameters; singular, theta, random, roots, variances).
+block_parts <- function(work, found) {
+  model <- found$model
+  lambda <- theta_lambda(model, found$theta)
+  groups <- vapply(work$designs, `[[`, "", "group")
+  eta <- 0
+  for (d in effect_tables(model, lambda, found)) {
+    x <- do.call(cbind, lapply(work$designs[groups == d$name], `[[`, "x"))
+    eta <- eta + rowSums(x * d$effects[d$g, , drop = FALSE])
+  }
+  summary <- stats::setNames(mixed_summary(model, lambda, found, groups),
+                             c("theta", "random", "roots", "variances"))
+  c(summary, list(eta = eta, count = nrow(model$at),
+                  singular = any(found$theta[model$at[, 2L] == model$at[, 3L]] < 1e-4)))
 }
 
 # For each block its effects in the units of the columns.

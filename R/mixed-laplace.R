@@ -133,17 +133,9 @@ laplace_gradient <- function(problem, par, at) {
 # Starting values: fixed effects from a fit without random effects, then both together at the first
 # theta: list(b, turn, u, aux, theta).
 laplace_start <- function(work, problem) {
-  glm <- work$glm
-  row <- family_row(work$family)
-  r <- irls_family(work$family, Inf)
-  response <- list(y = glm$y, trials = glm$trials, prior.weights = glm$weights)
-  fit <- suppressWarnings(tryCatch(
-    stats::glm.fit(problem$q, mean_response(response), deviance_weights(response),
-                   offset = problem$offset, family = r, intercept = FALSE,
-                   control = list(maxit = 50)),
-    error = function(e) abort_argument("y", conditionMessage(e))))
-  aux <- if (length(row$aux) > 0L) row$mixed_start(fit$deviance / glm$n)
-  b <- ifelse(is.na(fit$coefficients), 0, unname(fit$coefficients))
+  begin <- glm_start(work, problem$q, problem$offset)
+  b <- begin$b
+  aux <- begin$aux
   model <- problem$model
   p <- length(b)
   theta <- if (is.null(problem$unit)) {
@@ -169,7 +161,23 @@ laplace_start <- function(work, problem) {
   }, 10L)
   if (!is.null(found)) now <- found$now
   own <- model$dense + seq_len(p)
-  turn <- if (is.null(found$step)) diag(1 / sqrt(colSums(problem$q^2 * fit$weights)), p) else
+  turn <- if (is.null(found$step)) diag(1 / sqrt(begin$weights), p) else
     upper_solve(found$step$f$r[own, own, drop = FALSE], diag(p))
   list(b = now$b, turn = turn, u = now$u, aux = aux, theta = theta)
+}
+
+# The fit without random effects, with columns q: list(fit, b, aux, weights: sums by column of those
+# of the observations).
+glm_start <- function(work, q, offset) {
+  glm <- work$glm
+  row <- family_row(work$family)
+  response <- list(y = glm$y, trials = glm$trials, prior.weights = glm$weights)
+  fit <- suppressWarnings(tryCatch(
+    stats::glm.fit(q, mean_response(response), deviance_weights(response), offset = offset,
+                   family = irls_family(work$family, Inf), intercept = FALSE,
+                   control = list(maxit = 50)),
+    error = function(e) abort_argument("y", conditionMessage(e))))
+  list(fit = fit, b = ifelse(is.na(fit$coefficients), 0, unname(fit$coefficients)),
+       aux = if (length(row$aux) > 0L) row$mixed_start(fit$deviance / glm$n),
+       weights = colSums(q^2 * fit$weights))
 }

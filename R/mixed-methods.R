@@ -20,6 +20,11 @@ print_mixed_head <- function(x, digits) {
   cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\nRandom effects",
       if (x$method == "mcmc") " (posterior means of variances)", ":\n", sep = "")
   print(variance_components(x), digits = digits)
+  others <- unlist(lapply(x$fields, function(f) f$par[-1L]))
+  if (length(others) > 0L) {
+    cat(sprintf("%s: %s\n", sub("|", " of ", names(others), fixed = TRUE),
+                format(others, digits = digits)), sep = "")
+  }
   cat("Levels: ", paste(names(x$random), vapply(x$random, nrow, 0L), sep = " ", collapse = ", "),
       "\n", sep = "")
 }
@@ -80,6 +85,12 @@ variance_components <- function(x) {
     diag(correlation) <- 1
     structure(v, stddev = sd, correlation = correlation)
   })
+  for (field in x$fields) {
+    sd <- field$par[1L]
+    names(sd) <- sub("^sd_(.*?)[|].*", "\\1", names(sd), perl = TRUE)
+    components[[field$label]] <- structure(matrix(sd^2, dimnames = list(names(sd), names(sd))),
+                                           stddev = sd, correlation = diag(1))
+  }
   structure(components, sc = if (is_least_squares(x$family)) x$aux[[1L]], class = "cl_varcorr")
 }
 

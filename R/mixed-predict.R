@@ -87,18 +87,22 @@ predict.cl_glmm <- function(object, newdata = NULL, type = c("link", "response")
   list(fit = pad(fit), se.fit = pad(stats::setNames(found$se, names(eta))))
 }
 
-# For each random term whether predictions contain it.
+# For each random term, and then for each field, whether predictions contain it.
 used_effects <- function(object, re.form) {
   if (!inherits(re.form, "formula") || identical(deparse(re.form), "~0")) {
-    return(rep(with_effects(re.form), length(object$effects)))
+    return(rep(with_effects(re.form), length(object$effects) + length(object$fields)))
   }
   label <- function(columns, of) paste(deparse1(columns), "|", deparse1(of))
   own <- vapply(object$effects, function(e) label(stats::formula(e$terms)[[2L]], e$of), "")
-  given <- vapply(random_terms(random_bars(re.form[[length(re.form)]])), function(term)
-    label(term$columns, term$group), "")
+  fields <- vapply(object$fields, `[[`, "", "label")
+  given <- c(vapply(random_terms(random_bars(re.form[[length(re.form)]])), function(term)
+    label(term$columns, term$group), ""),
+    vapply(field_calls(re.form[[length(re.form)]]), deparse1, ""))
+  shown <- c(sprintf("(%s)", own), fields)
+  own <- c(own, fields)
   if (length(given) == 0L || !all(given %in% own)) {
     abort_argument("re.form", sprintf("'re.form' must have random terms of the fit: %s",
-                                      paste0("(", own, ")", collapse = ", ")))
+                                      paste0(shown, collapse = ", ")))
   }
   own %in% given
 }
@@ -131,6 +135,7 @@ simulate.cl_glmm <- function(object, nsim = 1, seed = NULL, re.form = NA, ...) {
   dropped <- object$na.action
   object$na.action <- NULL
   fixed <- if (!old) stats::predict(object, re.form = NA)
+  fields <- if (!old) field_draws(object)
   with_seed(seed, {
     values <- lapply(seq_len(nsim), function(i) {
       if (old) return(draw_response(object, object$fitted.values, object$aux))
@@ -141,6 +146,7 @@ simulate.cl_glmm <- function(object, nsim = 1, seed = NULL, re.form = NA, ...) {
                         object$roots[[t]])
         eta <- eta + rowSums(d$x * b[as.integer(d$factor), , drop = FALSE])
       }
+      for (draw in fields) eta <- eta + draw()
       draw_response(object, glm_mean(object, eta), object$aux)
     })
     names(values) <- if (nsim > 0) paste0("sim_", seq_len(nsim))
@@ -155,7 +161,8 @@ simulate.cl_glmm <- function(object, nsim = 1, seed = NULL, re.form = NA, ...) {
 by_likelihood <- function(fit) {
   if (fit$method != "reml") return(fit)
   work <- mixed_work(fit, "ml")
-  found <- suppressMessages(finish_mixed(work, fit_normal(work)))
+  again <- if (has_latent(fit)) fit_fields else fit_normal
+  found <- suppressMessages(finish_mixed(work, again(work)))
   fit[names(found)] <- found
   fit$call$method <- "ml"
   fit
@@ -232,7 +239,7 @@ confint.cl_glmm <- function(object, parm, level = 0.95, method = c("wald", "prof
   if (object$method %in% c("map", "mcmc")) {
     abort_argument("method", "profile likelihoods need a fit by maximum likelihood")
   }
-  spread <- c(spread_names(object)$name, if (is_least_squares(object$family)) "sigma")
+  spread <- all_spread_names(object)
   all <- c(spread, rownames(object$vcov))
   wanted <- if (missing(parm)) all else if (is.numeric(parm)) all[parm] else
     switch(parm[1L], theta_ = spread, beta_ = rownames(object$vcov), parm)

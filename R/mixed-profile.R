@@ -1,7 +1,7 @@
 # Further results of fits with random effects, computed from their elements: conditional variances
 # of effects, standard errors of standard deviations and correlations, and profile likelihoods.
 
-# The input of fit_mixed(): list(designs, glm, kept, x, family, method, control).
+# The input of fit_mixed(): list(designs, fields, glm, kept, x, family, method, control).
 mixed_work <- function(object, method = object$method) {
   response <- object[c("y", "trials", "levels", "kind")]
   response$weights <- object$prior.weights
@@ -9,6 +9,7 @@ mixed_work <- function(object, method = object$method) {
   kept <- which(!is.na(object$coefficients))
   list(designs = random_designs(random_terms(random_bars(object$formula[[3L]])),
                                 stats::model.frame(object)),
+       fields = fields_of_frame(object$fields, stats::model.frame(object)),
        glm = new_glm_problem(object$family, x, response, object$offset, object$intercept),
        kept = kept, x = x[, kept, drop = FALSE], family = object$family, method = method,
        control = glm_control(list(), "ml"))
@@ -62,6 +63,7 @@ roots_lambda <- function(model, roots) {
 
 # For each grouping factor, the K x K x L covariance matrices of its effects given the estimates.
 effect_covariances <- function(object) {
+  if (has_latent(object)) return(field_covariances(object))
   found <- mixed_hessian(object)
   if (is.null(found$f)) abort_argument("object", "the effects have no finite conditional variances")
   parts <- inverse_parts(found$model, found$f)
@@ -217,6 +219,12 @@ spread_names <- function(object) {
   }))
 }
 
+# The same with the parameters of fields, and sigma.
+all_spread_names <- function(object) {
+  c(spread_names(object)$name, unlist(lapply(object$fields, function(f) names(f$par))),
+    if (is_least_squares(object$family)) "sigma")
+}
+
 # Standard deviations and correlations of factors, in that order.
 spread_of <- function(roots) {
   unlist(lapply(roots, function(r) {
@@ -231,7 +239,7 @@ spread_of <- function(roots) {
 # Standard errors of standard deviations, correlations and sigma, from the observed information of
 # all parameters. NA for fits with a variance of 0.
 spread_errors <- function(object) {
-  names <- c(spread_names(object)$name, if (is_least_squares(object$family)) "sigma")
+  names <- all_spread_names(object)
   result <- stats::setNames(rep(NA_real_, length(names)), names)
   if (!is.null(object$spread_error)) return(replace(result, TRUE, object$spread_error))
   if (object$singular || object$method == "mcmc") return(result)
@@ -265,6 +273,7 @@ spread_error_of <- function(surface, psi, v, sigma) {
 # the fixed effects. `limit`: of the signed root of twice the difference of log likelihoods.
 mixed_profiles <- function(object, chosen, limit) {
   object <- by_likelihood(object)
+  if (has_latent(object)) return(field_profiles(object, chosen, limit))
   spread <- spread_names(object)
   error <- c(spread_errors(object), coefficient_errors(object))
   work <- mixed_work(object)

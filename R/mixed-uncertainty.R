@@ -7,7 +7,11 @@
 predict_rows <- function(object, newdata, used, allow, absent) {
   designs <- if (is.null(newdata)) random_designs(random_terms(random_bars(object$formula[[3L]])),
                                                   stats::model.frame(object))
-  lapply(seq_along(used), function(t) {
+  fields <- field_rows(object, newdata, used[seq_along(object$fields) + length(object$effects)])
+  if (absent && any(vapply(fields, is.null, NA))) {
+    abort_argument("re.form", "prediction intervals need the fields of the fit")
+  }
+  rows <- lapply(seq_along(object$effects), function(t) {
     effect <- object$effects[[t]]
     if (!used[t]) {
       if (!absent) return(list())
@@ -26,6 +30,7 @@ predict_rows <- function(object, newdata, used, allow, absent) {
     }
     list(x = x, at = at, new = new)
   })
+  structure(rows, fields = fields)
 }
 
 # The columns of each term among those of its grouping factor.
@@ -40,13 +45,14 @@ term_columns <- function(object) {
 # Z b of the rows.
 predict_effects <- function(object, rows) {
   columns <- term_columns(object)
+  fields <- field_predictor(object, attr(rows, "fields"))
   Reduce(`+`, lapply(which(vapply(rows, function(r) !is.null(r$at), NA)), function(t) {
     row <- rows[[t]]
     b <- object$random[[object$effects[[t]]$group]]
     own <- rowSums(row$x * b[row$at, columns[[t]], drop = FALSE])
     own[row$new] <- 0
     own
-  }), 0)
+  }), fields)
 }
 
 # z' Sigma z for rows whose effects are not in the fit: of new levels, and with `absent` of terms
@@ -66,6 +72,7 @@ predict_unknown <- function(rows, variances, absent) {
 # Lambda'z, H the Hessian of the effects u and B that of u and beta, it is sigma^2 a'H^-1 a + c'V c,
 # where V = Var(beta) and c = x - B'H^-1 a. T is the inverse of the Hessian of both.
 predict_variance <- function(object, x, rows) {
+  if (has_latent(object)) return(field_variance(object, x, rows))
   found <- mixed_hessian(object, fixed = TRUE)
   if (is.null(found$f)) abort_argument("object", "the effects have no finite conditional variances")
   model <- found$model
@@ -119,7 +126,8 @@ predict_variance <- function(object, x, rows) {
 }
 
 predict_wald <- function(object, eta, points, rows, type, interval, level, weights) {
-  known <- any(vapply(rows, function(r) !is.null(r$at), NA))
+  known <- any(lengths(attr(rows, "fields")) > 0L) ||
+    any(vapply(rows, function(r) !is.null(r$at), NA))
   square <- if (known) predict_variance(object, points$x, rows) else
     wald_errors(object, points$x[, rownames(object$vcov), drop = FALSE], rownames(object$vcov))^2
   of_rows <- function(absent) predict_unknown(rows, object$variances, absent)

@@ -122,7 +122,7 @@ inverse_elements <- function(o, factor, row, column) {
   if (is.environment(s)) {
     q <- length(o$random)
     at <- match(row + column * as.double(q), s$row + s$column * as.double(q))
-    if (!anyNA(at)) return(.Call(r_sparse_inverse, current_factor(factor))[at])
+    if (!anyNA(at)) return(selected_inverse(factor)[at])
   }
   result <- numeric(length(row))
   for (some in split(unique(column), ceiling(seq_along(unique(column)) / 256))) {

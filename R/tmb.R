@@ -108,11 +108,13 @@ cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
   tmb_object(nll, parameters, map, random, tmb_masks)
 }
 
-# masks(notes): the replacements of names in the objective.
-tmb_object <- function(nll, parameters, map, random, masks) {
+# masks(notes): the replacements of names in the objective. `held`: NULL, or a matrix with
+# orthonormal columns C, so that only random effects u with C'u = 0 count (R/tmb-sparse.R).
+tmb_object <- function(nll, parameters, map, random, masks, held = NULL) {
   layout <- tmb_layout(parameters, map)
   random <- check_random(random, layout)
   o <- tmb_state(nll, layout, random, masks)
+  o$held <- held
   tmb_compile(o)
   if (length(o$random) > 0L && is.null(tmb_sparse(o))) tmb_blocks(o)
   slope <- if (length(o$random) > 0L) laplace_slope else tmb_slope
