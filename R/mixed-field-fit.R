@@ -170,13 +170,16 @@ fit_fields <- function(work) {
   free_b <- if (restricted) 0L else p
   constant <- if (restricted && p > 0L) sum(log(abs(diag(turn)))) else 0
   lower <- c(rep(-Inf, free_b), unlist(lapply(terms, `[[`, "lower")), rep(-Inf, length(aux)))
+  move <- fixed_coordinates(problem$o, free_b)
   search <- search_mixed(
     function(par) {
-      value <- problem$fn(par) - constant
+      value <- problem$fn(as.vector(move %*% par)) - constant
       list(value = if (is.nan(value)) Inf else value)
-    }, function(par, at) as.vector(problem$gr(par)), problem$o$par, work$control$search,
+    }, function(par, at) as.vector(problem$gr(as.vector(move %*% par)) %*% move),
+    solve(move, problem$o$par), work$control$search,
     function(par, value, gradient) list(par = par, again = FALSE), lower)
-  par <- unname(search$par)
+  par <- as.vector(move %*% search$par)
+  to_beta <- if (restricted) turn else turn %*% move[seq_len(p), seq_len(p), drop = FALSE]
   ends <- free_b + cumsum(lengths(start))
   own <- Map(function(end, n) par[end - n + seq_len(n)], ends, lengths(start))
   mode <- require_mode(problem$o, par, "formula")
@@ -197,13 +200,29 @@ fit_fields <- function(work) {
   last <- length(par)
   at_bound <- par[free_b + seq_along(unlist(own))] <= unlist(lapply(terms, `[[`, "lower")) + 1
   list(terms = terms, search = search, sigma = if (normal) exp(par[last]) else 1,
-       beta = beta + as.vector(turn %*% b), vcov = turn %*% spread %*% t(turn),
+       beta = beta + as.vector(turn %*% b), vcov = to_beta %*% spread %*% t(to_beta),
        aux = if (!normal && !is.null(aux)) exp(par[last]), par = own, u = u,
        logLik = -search$at$value,
        aux_error = if (!is.null(aux)) exp(par[last]) * sqrt(inverse[last, last]),
        spread_error = c(shown$error, if (normal) exp(par[last]) * sqrt(inverse[last, last])),
        shown = shown$value, singular = any(at_bound),
        internal = list(par = own, u = u, aux = if (!is.null(aux)) par[last]))
+}
+
+# The matrix that takes parameters whose first `count`, the fixed effects, have about the covariance
+# matrix 1 at the start, to those of the objective.
+fixed_coordinates <- function(o, count) {
+  move <- diag(length(o$par))
+  mode <- if (count > 0L) tmb_mode(o, as.double(o$par))
+  if (is.null(mode)) return(move)
+  own <- seq_len(count)
+  at <- o$fixed[own]
+  cross <- tmb_hessian(o, mode$z, at, o$random)
+  bend <- tmb_hessian(o, mode$z, at, at) -
+    crossprod(cross, effects_solve(o, mode$step$factor, cross))
+  root <- chol_or_null((bend + t(bend)) / 2)
+  if (!is.null(root)) move[own, own] <- backsolve(root, diag(count))
+  move
 }
 
 # Estimates by term, and the standard errors of all by the delta method.

@@ -44,9 +44,10 @@ check_coordinates <- function(x, fail) {
 
 # list(loc, tv), also as fmesher keeps them.
 read_mesh <- function(mesh, fail) {
+  if (!is.list(mesh)) mesh <- list()
   loc <- mesh[["loc"]]
   tv <- if (is.null(mesh[["tv"]])) mesh[["graph"]][["tv"]] else mesh[["tv"]]
-  if (!is.list(mesh) || !is.matrix(loc) || !is.numeric(loc) || ncol(loc) < 2L ||
+  if (!is.matrix(loc) || !is.numeric(loc) || ncol(loc) < 2L ||
         !is.matrix(tv) || !is.numeric(tv) || ncol(tv) != 3L || nrow(tv) == 0L) {
     fail("'mesh' must be a list of 'loc', vertices in rows, and 'tv', triangles in rows")
   }
