@@ -156,7 +156,7 @@ fit_fields <- function(work) {
   p <- ncol(work$x)
   rotation <- qr(work$x)
   offset <- if (is.null(glm$offset)) numeric(glm$n) else glm$offset
-  begin <- glm_start(work, qr.Q(rotation), offset)
+  begin <- start_without_effects(work, qr.Q(rotation), offset)
   unit <- if (normal) sqrt(begin$fit$deviance / glm$n) else 1
   terms <- mixed_terms(work, unit)
   check_fields(work, terms)
@@ -198,14 +198,15 @@ fit_fields <- function(work) {
   } else inverse[seq_len(p), seq_len(p), drop = FALSE]
   shown <- field_shown(terms, own, inverse, free_b + seq_along(unlist(own)))
   last <- length(par)
-  at_bound <- par[free_b + seq_along(unlist(own))] <= unlist(lapply(terms, `[[`, "lower")) + 1
+  above <- unlist(own) - unlist(lapply(terms, `[[`, "lower"))
   list(terms = terms, search = search, sigma = if (normal) exp(par[last]) else 1,
        beta = beta + as.vector(turn %*% b), vcov = to_beta %*% spread %*% t(to_beta),
        aux = if (!normal && !is.null(aux)) exp(par[last]), par = own, u = u,
        logLik = -search$at$value,
        aux_error = if (!is.null(aux)) exp(par[last]) * sqrt(inverse[last, last]),
        spread_error = c(shown$error, if (normal) exp(par[last]) * sqrt(inverse[last, last])),
-       shown = shown$value, singular = any(at_bound),
+       shown = shown$value, singular = any(above < 1),
+       near = any(above < log(300)) || any(abs(unlist(own)[is.infinite(above)]) > 3.5),
        internal = list(par = own, u = u, aux = if (!is.null(aux)) par[last]))
 }
 
@@ -223,6 +224,17 @@ fixed_coordinates <- function(o, count) {
   root <- chol_or_null((bend + t(bend)) / 2)
   if (!is.null(root)) move[own, own] <- backsolve(root, diag(count))
   move
+}
+
+# The fit of a model that also has one by blocks, which is slower but has no parameter where a
+# variance is near 0 or a correlation near 1.
+fit_sparse <- function(work) {
+  found <- if (!is.null(family_row(work$family)$traced)) {
+    tryCatch(fit_fields(work), statcl_error = function(e) NULL)
+  }
+  if (is.null(found) || !found$search$converged || found$near) return(fit_laplace(work))
+  found$internal <- NULL # methods are those of blocks
+  found
 }
 
 # Estimates by term, and the standard errors of all by the delta method.

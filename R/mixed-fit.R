@@ -12,6 +12,50 @@
 #' both without correlation. `(1 | a/b)` is `(1 | a) + (1 | a:b)`. There may be several terms,
 #' nested or crossed.
 #'
+#' @section Fields:
+#' Terms of effects in time or space. Their parameters, standard deviations first, are estimated;
+#' u are effects and e independent standard normal values.
+#'   * `rw1(index, group, values)`: a random walk, u_t - u_(t-1) = sd e_t. The effects of each group
+#'     have the sum 0, so that the formula should have an intercept.
+#'   * `rw2(index, group, values)`: second differences, u_t - 2 u_(t-1) + u_(t-2) = sd e_t, likewise
+#'     with the sum 0. A straight line has no density: it is part of the effects and must not be
+#'     among the fixed effects too.
+#'   * `ar1(index, group, values)`: a stationary autoregression with marginal standard deviation
+#'     `sd` and correlation `rho` of neighbours.
+#'   * `seasonal(index, period, group, values)`: sums of `period` successive effects are sd e_t.
+#'     Patterns of that period with the sum 0 have no density.
+#'   * `car(area, graph, type)`: areas with their neighbours. `"icar"`, the default, is the intrinsic
+#'     autoregression: given the others an effect is normal about the mean of its neighbours with
+#'     standard deviation sd / sqrt(number of neighbours); effects of a connected part of the graph
+#'     have the sum 0. `"car"` is proper: the mean is `rho` times that of the neighbours.
+#'     `"bym2"`: sd (sqrt(phi) v + sqrt(1 - phi) e), where v is intrinsic, scaled so that the
+#'     geometric mean of its variances is 1 in each part (Riebler et al. 2016).
+#'   * `spde(coords, mesh)`: a Matern field with nu = 1 in the plane, by linear finite elements
+#'     (Lindgren, Rue and Lindstroem 2011), with marginal standard deviation `sd`, away from the
+#'     boundary, and `range`, the distance sqrt(8) / kappa at which the correlation is about 0.14.
+#'
+#' Only `"bym2"` is scaled: `sd` of the other intrinsic terms is that of increments or of an area
+#' given its neighbours, as stated.
+#'
+#' `index` is a factor, whose levels are the times in order, or whole numbers; there is an effect of
+#' each number from the smallest to the largest, or of each of `values`, consecutive numbers, which
+#' may reach into the future that [predict()][predict.cl_glmm] is to tell. With `group` each group
+#' has effects of its own and all have the same parameters.
+#'
+#' `graph` is a symmetric matrix (also of the package Matrix) of weights, 1 for neighbours, with the
+#' names of areas, or a list with the numbers or names of the neighbours of each area, such as spdep
+#' gives. Areas without observations have effects too. An area without neighbours is an error.
+#' `mesh` is a list with `loc`, the coordinates of vertices, and `tv`, the numbers of the vertices
+#' of each triangle, or a mesh of the package fmesher. `coords` is a matrix of two columns, such as
+#' `cbind(x, y)`.
+#'
+#' Fields can be added to each other and to random effects. Fits are by `"ml"` or `"reml"`, with
+#' families of this package. All effects are integrated out by Laplace's approximation on the sparse
+#' factor of their joint precision, which is exact for `"normal_id"`. Where a part of a field has no
+#' density its likelihood is a restricted one, so that such fits should be compared only if this
+#' part is the same. `fit$fields` has the parameters and effects of each field, [ranef()] the
+#' effects and `VarCorr()` the standard deviations.
+#'
 #' @section Methods:
 #' For `"normal_id"` the likelihood is exact, and profiled as in lme4; `"reml"` maximises the
 #' restricted likelihood. This family is the default, as in lme4; `cl_glm()` asks for one if the
@@ -23,9 +67,10 @@
 #' parameters. A variance of 0 is a valid estimate, which is reported by a message.
 #'
 #' The effects of the grouping factor with the most levels are eliminated in blocks, one for each
-#' level; those of the others and the fixed effects form a dense matrix. So the factor with the most
-#' levels may have millions of them; the others together a few thousand. Where this matrix is large
-#' its products and its Cholesky factor are computed on the device.
+#' level; those of the others and the fixed effects form a dense matrix. Where this matrix is large
+#' its products and its Cholesky factor are computed on the device. If the other factors have more
+#' than 3,000 effects together, or the response is not normal, fits are computed by a sparse
+#' Cholesky factor of all effects, as for [cl_tmb()].
 #'
 #' `"map"`: the mode of that likelihood times priors of coefficients, standard deviations and
 #' correlations on their natural scales, so that no variance is estimated as 0. Standard errors are
@@ -64,7 +109,8 @@
 #'   * `random`: for each grouping factor a matrix of effects (conditional modes), one row a level,
 #'   * `variances`: for each term its covariance matrix, named by grouping factor,
 #'   * `theta`: the relative Cholesky factors, as in lme4,
-#'   * `singular`: whether a variance is 0 or a correlation 1 or -1.
+#'   * `singular`: whether a variance is 0 or a correlation 1 or -1,
+#'   * `fields`: for each field its parameters `par` and its `effects`.
 #'
 #'   `coef()` gives the fixed effects. There are methods for `print()`, `summary()`, `vcov()`,
 #'   [confint()][confint.cl_glmm], `logLik()`, `AIC()`, `BIC()`, `nobs()`, `sigma()`, `fitted()`,
@@ -75,12 +121,19 @@
 #'   `tidy()` and `glance()` of broom, and for emmeans.
 #' @section Errors:
 #' `statcl_error_argument` for invalid input: no random effects in the formula, a grouping factor
-#' with one level, for `"normal_id"` as many effects of a term as observations; and if the search
+#' with one level, a field whose index, graph or mesh does not fit the data, for `"normal_id"` as many effects of a term as observations; and if the search
 #' finds no maximum. `statcl_error_memory` if the dense matrix does not fit into memory.
 #' `statcl_warning_convergence` if the search has not converged.
 #' @references
 #' Bates, D., Maechler, M., Bolker, B. and Walker, S. (2015) Fitting linear mixed-effects models
 #' using lme4. *Journal of Statistical Software* **67**(1).
+#'
+#' Lindgren, F., Rue, H. and Lindstroem, J. (2011) An explicit link between Gaussian fields and
+#' Gaussian Markov random fields: the stochastic partial differential equation approach. *Journal of
+#' the Royal Statistical Society B* **73**, 423-498.
+#'
+#' Riebler, A., Sorbye, S. H., Simpson, D. and Rue, H. (2016) An intuitive Bayesian spatial model for
+#' disease mapping that accounts for scaling. *Statistical Methods in Medical Research* **25**(4).
 #' @seealso [cl_glm()], [predict.cl_glmm()]
 #' @export
 #' @examples
@@ -94,6 +147,10 @@
 #'
 #' # Counts with an effect of each wool and tension
 #' cl_glmm(breaks ~ 1 + (1 | wool:tension), warpbreaks, "poisson_log")
+#'
+#' # A level that changes from year to year
+#' nile <- data.frame(flow = as.numeric(Nile), year = 1871:1970)
+#' cl_glmm(flow ~ rw1(year), nile, method = "reml")
 cl_glmm <- function(formula, data = NULL, family = "normal_id",
                     method = c("ml", "reml", "map", "mcmc"), prior = NULL, weights = NULL,
                     offset = NULL, trials = NULL, subset, na.action, contrasts = NULL, model = TRUE,
@@ -204,7 +261,8 @@ fit_mixed <- function(designs, x, y, family, method, prior, weights, offset, tri
   if (needs_fields(designs, fields)) return(finish_mixed(work, fit_fields(work)))
   if (method %in% c("map", "mcmc")) work$priors <- mixed_priors(prior, work)
   if (method == "map") return(finish_mixed(work, fit_mode(work, work$priors)))
-  found <- if (normal) fit_normal(work) else fit_laplace(work)
+  found <- if (normal) fit_normal(work) else if (method == "ml") fit_sparse(work) else
+    fit_laplace(work)
   if (method != "mcmc") return(finish_mixed(work, found))
   if (!all(is.finite(found$vcov))) {
     abort_argument("method", "the fit from which sampling starts has no standard errors")

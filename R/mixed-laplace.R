@@ -133,7 +133,7 @@ laplace_gradient <- function(problem, par, at) {
 # Starting values: fixed effects from a fit without random effects, then both together at the first
 # theta: list(b, turn, u, aux, theta).
 laplace_start <- function(work, problem) {
-  begin <- glm_start(work, problem$q, problem$offset)
+  begin <- start_without_effects(work, problem$q, problem$offset)
   b <- begin$b
   aux <- begin$aux
   model <- problem$model
@@ -168,7 +168,7 @@ laplace_start <- function(work, problem) {
 
 # The fit without random effects, with columns q: list(fit, b, aux, weights: sums by column of those
 # of the observations).
-glm_start <- function(work, q, offset) {
+start_without_effects <- function(work, q, offset) {
   glm <- work$glm
   row <- family_row(work$family)
   response <- list(y = glm$y, trials = glm$trials, prior.weights = glm$weights)

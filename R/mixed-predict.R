@@ -8,7 +8,8 @@
 #' @param newdata A data frame; by default the data of the fit.
 #' @param type `"link"`: linear predictors; `"response"`: means.
 #' @param re.form `NULL`: with the random effects; `NA`: without them (for `simulate()`, with new
-#'   ones); for `predict()` also a formula with some of the fit's random terms, such as `~ (1 | g)`.
+#'   ones); for `predict()` also a formula with some of the fit's random terms, such as `~ (1 | g)`,
+#'   or fields. New values of `rw2()` and `seasonal()` cannot be drawn.
 #' @param allow.new.levels Whether levels of a grouping factor that the fit has not seen get effects
 #'   of 0; otherwise they are an error.
 #' @param se.fit Whether to give standard errors.
