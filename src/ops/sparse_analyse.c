@@ -93,12 +93,36 @@ static void find_parents(analysis *a) {
   }
 }
 
-/* Changes f->order so that children stand before their parents, and subtrees together. */
+static void find_heights(analysis *a) {
+  for (size_t i = 0; i < a->n; i++) {
+    a->height[i] = 1;
+    a->mark[i] = (uint32_t)i;
+    for (size_t k = a->first[i]; k < a->first[i + 1]; k++) {
+      for (uint32_t j = a->before[k]; a->mark[j] != i; j = a->parent[j]) {
+        a->height[j]++;
+        a->mark[j] = (uint32_t)i;
+      }
+    }
+  }
+}
+
+/* Changes f->order so that children stand before their parents, and subtrees together. The child
+ * with the most rows stands next to its parent, where both may become one supernode. */
 static void order_by_tree(analysis *a) {
   size_t count = 0;
-  for (size_t i = 0; i <= a->n; i++) a->child[i] = NONE;
-  for (size_t i = a->n; i-- > 0;) { /* roots are children of n */
+  uint32_t *tallest = a->node_of;
+  for (size_t i = 0; i <= a->n; i++) a->child[i] = tallest[i] = NONE;
+  for (size_t i = 0; i < a->n; i++) { /* roots are children of n */
     const size_t p = a->parent[i] == NONE ? a->n : a->parent[i];
+    if (tallest[p] == NONE || a->height[i] >= a->height[tallest[p]]) tallest[p] = (uint32_t)i;
+  }
+  for (size_t p = 0; p <= a->n; p++) {
+    a->child[p] = tallest[p];
+    if (tallest[p] != NONE) a->next[tallest[p]] = NONE;
+  }
+  for (size_t i = a->n; i-- > 0;) {
+    const size_t p = a->parent[i] == NONE ? a->n : a->parent[i];
+    if (tallest[p] == i) continue;
     a->next[i] = a->child[p];
     a->child[p] = (uint32_t)i;
   }
@@ -115,19 +139,6 @@ static void order_by_tree(analysis *a) {
     }
   }
   memcpy(a->f->order, a->order, a->n * sizeof *a->order);
-}
-
-static void find_heights(analysis *a) {
-  for (size_t i = 0; i < a->n; i++) {
-    a->height[i] = 1;
-    a->mark[i] = (uint32_t)i;
-    for (size_t k = a->first[i]; k < a->first[i + 1]; k++) {
-      for (uint32_t j = a->before[k]; a->mark[j] != i; j = a->parent[j]) {
-        a->height[j]++;
-        a->mark[j] = (uint32_t)i;
-      }
-    }
-  }
 }
 
 /* ---- supernodes ----------------------------------------------------------------------------- */
@@ -374,6 +385,7 @@ static scl_status analyse(analysis *a, const uint32_t *order) {
   }
   list_rows(a);
   find_parents(a);
+  find_heights(a);
   order_by_tree(a);
   list_rows(a);
   find_parents(a);
