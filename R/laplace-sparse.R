@@ -104,7 +104,8 @@ sparse_factor <- function(o, s, z) {
     bad <- .Call(r_sparse_factorize, s$factor, h, shift)
     if (attempt == 1L) o$indefinite <- bad
     if (bad == 0) {
-      return(structure(list(of = s, h = h, shift = shift, serial = s$serial, pin = pin), damped = shift > 0))
+      return(structure(list(of = s, h = h, shift = shift, serial = s$serial, pin = pin),
+                       damped = shift > 0))
     }
     if (is.null(highest)) highest <- max(abs(h[s$diagonal]), 1e-4)
     shift <- if (shift == 0) 1e-4 * highest else 4 * shift

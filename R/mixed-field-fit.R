@@ -67,15 +67,11 @@ check_fields <- function(work, terms) {
   }
   for (term in Filter(function(t) t$free > 0L, terms)) {
     own <- Reduce(`+`, lapply(term$parts, function(p) p$weight * term$null[p$at, , drop = FALSE]))
-    if (qr(own)$rank < ncol(own)) {
-      abort_argument("formula", sprintf("'%s' has too few different values of its index",
-                                        term$label))
-    }
     if (qr(cbind(work$x, own))$rank < ncol(work$x) + ncol(own)) {
-      abort_argument("formula", sprintf(paste("'%s' contains a part of the fixed effects, %s:",
-                                              "leave it out of these"), term$label,
+      abort_argument("formula", sprintf(paste("'%s' contains %s, which the fixed effects have too,",
+                                              "or its index has too few values"), term$label,
                                         if (term$kind == "rw2") "a straight line" else
-                                          "a sequence of seasons"))
+                                          "patterns of seasons"))
     }
   }
 }

@@ -29,7 +29,8 @@ spde_term <- function(field, values) {
        },
        rank = n, free = 0L, spread = 1, what = "marginal", others = "range",
        shown = function(par) exp(par),
-       find = function(values, fail) mesh_points(mesh, check_coordinates(values$coords, fail), fail),
+       find = function(values, fail)
+         mesh_points(mesh, check_coordinates(values$coords, fail), fail),
        effects = list(labels = as.character(seq_len(n)),
                       parts = list(list(at = seq_len(n), weight = 1, k = 1L))))
 }

@@ -14,7 +14,9 @@ field_state <- function(object, first = NULL) {
   by <- c(first, setdiff(seq_len(p), first))
   if (p > 0L) {
     root <- chol_or_null(object$vcov[by, by, drop = FALSE])
-    if (is.null(root)) abort_argument("object", "the fixed effects have no covariance matrix")
+    if (!all(is.finite(object$vcov)) || is.null(root)) {
+      abort_argument("object", "the fixed effects have no covariance matrix")
+    }
     turn[by, ] <- t(root)
   }
   base <- as.vector(work$x %*% object$coefficients[work$kept]) +
@@ -29,7 +31,6 @@ field_state <- function(object, first = NULL) {
 # For each field its parts at the rows, or NULL if it is not `used`.
 field_rows <- function(object, newdata, used) {
   if (!any(used)) return(vector("list", length(used)))
-  frame <- stats::model.frame(object)
   terms <- mixed_terms(mixed_work(object), 1)
   own <- terms[length(terms) - length(used) + seq_along(used)]
   Map(function(field, term, used) {
@@ -37,6 +38,7 @@ field_rows <- function(object, newdata, used) {
     if (is.null(newdata)) return(term$parts)
     variables <- terms_within(call_formula(field_variables(field$data),
                                            environment(object$all_terms)), object$all_terms)
+    attr(variables, "dataClasses") <- NULL # labels may be factors or not
     term$locate(new_frame(variables, newdata, NULL))
   }, object$fields, own, used)
 }
@@ -69,7 +71,7 @@ field_variance <- function(object, x, rows) {
     row <- rows[[t]]
     if (is.null(row$at)) return(NULL)
     known <- !is.na(row$at)
-    lapply(s$terms[[t]]$place(row$x * known, ifelse(known, row$at, 1L)), identity)
+    s$terms[[t]]$place(row$x * known, ifelse(known, row$at, 1L))
   }), fields)
   scales <- Map(function(term, par) term$scales(par), s$terms, object$internal$par)
   x <- x[, rownames(object$vcov), drop = FALSE] %*% s$turn

@@ -121,7 +121,7 @@ index_term <- function(field, values) {
   find <- function(values, fail) {
     t <- match(if (is.factor(values$index)) as.character(values$index) else values$index, times)
     if (anyNA(t)) {
-      fail(sprintf("the index %s is not among its values, which end at %s: see 'values' in ?cl_glmm",
+      fail(sprintf("the index %s is not among its values, which end at %s: see ?cl_glmm",
                    format(values$index[is.na(t)][1L]), format(times[count])))
     }
     g <- if (is.null(groups)) 1L else match(as.character(values$group), groups)

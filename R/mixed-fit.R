@@ -24,10 +24,10 @@
 #'     `sd` and correlation `rho` of neighbours.
 #'   * `seasonal(index, period, group, values)`: sums of `period` successive effects are sd e_t.
 #'     Patterns of that period with the sum 0 have no density.
-#'   * `car(area, graph, type)`: areas with their neighbours. `"icar"`, the default, is the intrinsic
-#'     autoregression: given the others an effect is normal about the mean of its neighbours with
-#'     standard deviation sd / sqrt(number of neighbours); effects of a connected part of the graph
-#'     have the sum 0. `"car"` is proper: the mean is `rho` times that of the neighbours.
+#'   * `car(area, graph, type)`: areas with their neighbours. `"icar"`, the default, is the
+#'     intrinsic autoregression: given the others an effect is normal about the mean of its
+#'     neighbours with standard deviation sd / sqrt(number of neighbours); effects of a connected
+#'     part of the graph have the sum 0. `"car"` is proper: the mean is `rho` times that of the neighbours.
 #'     `"bym2"`: sd (sqrt(phi) v + sqrt(1 - phi) e), where v is intrinsic, scaled so that the
 #'     geometric mean of its variances is 1 in each part (Riebler et al. 2016).
 #'   * `spde(coords, mesh)`: a Matern field with nu = 1 in the plane, by linear finite elements
@@ -121,8 +121,9 @@
 #'   `tidy()` and `glance()` of broom, and for emmeans.
 #' @section Errors:
 #' `statcl_error_argument` for invalid input: no random effects in the formula, a grouping factor
-#' with one level, a field whose index, graph or mesh does not fit the data, for `"normal_id"` as many effects of a term as observations; and if the search
-#' finds no maximum. `statcl_error_memory` if the dense matrix does not fit into memory.
+#' with one level, a field whose index, graph or mesh does not fit the data, for `"normal_id"` as
+#' many effects of a term as observations; and if the search finds no maximum.
+#' `statcl_error_memory` if the dense matrix does not fit into memory.
 #' `statcl_warning_convergence` if the search has not converged.
 #' @references
 #' Bates, D., Maechler, M., Bolker, B. and Walker, S. (2015) Fitting linear mixed-effects models
@@ -132,8 +133,9 @@
 #' Gaussian Markov random fields: the stochastic partial differential equation approach. *Journal of
 #' the Royal Statistical Society B* **73**, 423-498.
 #'
-#' Riebler, A., Sorbye, S. H., Simpson, D. and Rue, H. (2016) An intuitive Bayesian spatial model for
-#' disease mapping that accounts for scaling. *Statistical Methods in Medical Research* **25**(4).
+#' Riebler, A., Sorbye, S. H., Simpson, D. and Rue, H. (2016) An intuitive Bayesian spatial model
+#' for disease mapping that accounts for scaling. *Statistical Methods in Medical Research*
+#' **25**(4).
 #' @seealso [cl_glm()], [predict.cl_glmm()]
 #' @export
 #' @examples

@@ -98,7 +98,7 @@ expect_messages <- function(topic) {
 }
 
 for (topic in c("matrix", "map", "batch", "glm", "glm-blocks", "gp", "cv", "sample", "session",
-                "trace", "scan", "tmb", "stan")) local({
+                "trace", "scan", "tmb", "stan", "fields")) local({
   topic <- topic
   test_that(paste("messages on", topic), {
     if (topic == "sample") for (package in c("loo", "bayesplot")) skip_if_not_installed(package)
