@@ -27,7 +27,8 @@
 #'   * `car(area, graph, type)`: areas with their neighbours. `"icar"`, the default, is the
 #'     intrinsic autoregression: given the others an effect is normal about the mean of its
 #'     neighbours with standard deviation sd / sqrt(number of neighbours); effects of a connected
-#'     part of the graph have the sum 0. `"car"` is proper: the mean is `rho` times that of the neighbours.
+#'     part of the graph have the sum 0. `"car"` is proper: the mean is `rho` times that of the
+#'     neighbours.
 #'     `"bym2"`: sd (sqrt(phi) v + sqrt(1 - phi) e), where v is intrinsic, scaled so that the
 #'     geometric mean of its variances is 1 in each part (Riebler et al. 2016).
 #'   * `spde(coords, mesh)`: a Matern field with nu = 1 in the plane, by linear finite elements

@@ -109,7 +109,7 @@ cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
 }
 
 # masks(notes): the replacements of names in the objective. `held`: NULL, or a matrix with
-# orthonormal columns C, so that only random effects u with C'u = 0 count (R/tmb-sparse.R).
+# orthonormal columns C, so that only random effects u with C'u = 0 count (R/laplace-sparse.R).
 tmb_object <- function(nll, parameters, map, random, masks, held = NULL) {
   layout <- tmb_layout(parameters, map)
   random <- check_random(random, layout)
