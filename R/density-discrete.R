@@ -92,9 +92,24 @@ dnbinom_formula <- function(x, size, prob, mu, log = FALSE) {
   if (!missing(prob) && !missing(mu)) abort_argument("mu", "'prob' and 'mu' both specified")
   if (missing(mu)) return(dnbinom_by_prob(x, size, prob, log))
   m <- where(not_negative(mu), mu, NaN)
+  exponent <- argument_of(mu, "exp")
   dnbinom_value(x, size, not_negative(mu), log, mu, function(y, n) {
+    if (!is.null(exponent) && is_by_log(y, n)) return(dnbinom_by_log(y, n, exponent))
     density_op("neg_binomial", y, m, n) - count_term(y)
   })
+}
+
+# For counts with the mean exp(eta) and one size n. What depends on the count and n only is computed
+# once for each different count: log(gamma(y + n) / gamma(n) / n^y / y!).
+is_by_log <- function(y, n) length(n) == 1L && is_small_count(y) && !anyNA(y)
+
+dnbinom_by_log <- function(y, n, eta) {
+  log_n <- log_of_positive(n)
+  u <- sort(unique(as.vector(y)))
+  rise <- density_op("neg_binomial", u, u, n) + (u + n) * log1p_exp(log(u) - log_n) - u
+  own <- rise - lgamma(u + 1)
+  y * eta - (y + n) * log1p_exp(eta - log_n) +
+    if (length(u) > 1L) own[match(as.vector(y), u)] else own
 }
 
 dnbinom_by_prob <- function(x, size, prob, log) {

@@ -96,8 +96,11 @@ stan_densities <- list(
     stats::dnbinom(n, alpha, beta / (1 + beta), log = TRUE)
   },
   neg_binomial_2_lpmf = function(n, mu, phi) stats::dnbinom(n, phi, mu = mu, log = TRUE),
-  neg_binomial_2_log_lpmf = function(n, eta, phi) { # beyond +-300 a line
-    near <- pmin(pmax(eta, -300), 300)
+  neg_binomial_2_log_lpmf = function(n, eta, phi) {
+    if (is_traced(eta) && is_by_log(n, phi)) {
+      return(stats::dnbinom(n, phi, mu = exp(eta), log = TRUE))
+    }
+    near <- pmin(pmax(eta, -300), 300) # beyond, a line
     stats::dnbinom(n, phi, mu = exp(near), log = TRUE) +
       cl_ifelse(eta > 0, -phi, n) * (eta - near)
   },
