@@ -8,15 +8,7 @@
 #' With `eta = alpha + x %*% beta`, the families and their densities are as follows (names and
 #' parameters are Stan's):
 #'
-#' | family | y | log density of one y |
-#' |---|---|---|
-#' | `bernoulli_logit` | 0, 1 | `y eta - log(1 + exp(eta))` |
-#' | `binomial_logit` | 0, ..., N = `trials` | `log(choose(N, y)) + y eta - N log(1 + exp(eta))` |
-#' | `normal_id` | real | `-(y - eta)^2 / (2 sigma^2) - log(sigma) - log(2 pi) / 2` |
-#' | `poisson_log` | 0, 1, ... | `y eta - exp(eta) - log(y!)` |
-#' | `neg_binomial_2_log` | 0, 1, ... | with mean `mu = exp(eta)` and variance `mu + mu^2 / phi` |
-#' | `categorical_logit` | 1, ..., C | `eta[y] - log(sum(exp(eta)))`, one `eta` for each class |
-#' | `ordered_logistic` | 1, ..., C | `log(F(cuts[y] - eta) - F(cuts[y - 1] - eta))` |
+#' `r family_help_table(c("y", "density"), "| family | y | log density of one y |")`
 #'
 #' where C is at most 2,000, `F(t) = 1 / (1 + exp(-t))`, and the first and last cuts are extended by
 #' `-Inf` and `Inf`. They are computed without cancellation: value and derivatives keep their full
@@ -159,7 +151,8 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
     finish_gradient(result, if (is.null(one)) x else one, y)
   }
   engine$build()
-  structure(f, class = c("cl_likelihood", "function"))
+  class(f) <- c("cl_likelihood", "function") # structure() takes 5 us
+  f
 }
 
 # The default of 'gradient': the parameters of a likelihood. alpha and cuts are redundant together.

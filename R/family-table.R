@@ -4,12 +4,16 @@
 #
 # A row has, where the default of new_family_row() is not right:
 #   link       name of the link
+#   help       c(y, density, response, further): its lines in ?cl_glm_lpdf and ?cl_glm
 #   base       function that gives R's family; `like(y, counts)`: whether R's is taken for this one
 #   aux        name of the further parameter, as in C; `aux_start(y, eta, w, spread)`: the logarithm
 #              of its starting value; spread: the variance of the response
 #              mixed_start(dispersion): its logarithm from the deviance of an observation
+#              Code takes a `phi` for that of the negative binomial family, whose limit is Poisson
+#   irls(aux)  the family of R, with all its parts, by which reweighted least squares fits this one;
+#              else it is `base`, or made of the row (irls_family())
 #   variance(mu, aux), deviance(y, mu, w, aux)
-#              of an observation at the mean mu; but for sigma^2, and without the weight w
+#              of an observation at the mean mu; without the factor sigma^2 and the weight w
 #   draw(n, mu, w, aux), probability(q, mu, aux, w), quantile(p, mu, aux)
 #              of responses; w: weights or trials; `whole`: whether responses are whole numbers
 #   start(y, trials), start_weight(y, trials)
@@ -46,7 +50,7 @@ new_family_row <- function(...) {
               trials = FALSE, two_classes = FALSE, whole = FALSE, glm = TRUE, latent = FALSE,
               random = FALSE, concave = TRUE, aux = character(),
               like = function(y, counts) FALSE, centre = function(mean) 0, r = NULL, base = NULL,
-              density = NULL, terms = NULL)
+              density = NULL, terms = NULL, help = NULL)
   given <- list(...)
   row[names(given)] <- given
   if (is.character(row$link) && is.null(row$inverse)) row[names(plain_links[[row$link]])] <-
@@ -100,6 +104,8 @@ named_rows <- function(rows) {
 
 family_table <- named_rows(list(
   bernoulli_logit = new_family_row(
+    help = c(y = "0, 1", density = "`y eta - log(1 + exp(eta))`",
+             response = "0 and 1, logical, or a factor whose second level counts as 1"),
     link = "logit", base = function() stats::binomial(),
     like = function(y, counts) !counts && nlevels(y) <= 2L,
     read = "binary", canonical = TRUE, two_classes = TRUE, two_columns = "binomial_logit",
@@ -114,6 +120,9 @@ family_table <- named_rows(list(
                   weight = function(y, eta, aux, trials) logistic_spread(eta))),
 
   binomial_logit = new_family_row(
+    help = c(y = "0, ..., N = `trials`",
+             density = "`log(choose(N, y)) + y eta - N log(1 + exp(eta))`",
+             response = "`cbind(successes, failures)`, counts, or proportions"),
     link = "logit", base = function() stats::binomial(), like = function(y, counts) counts,
     read = "trials", trials = TRUE, canonical = TRUE, whole = TRUE, latent = TRUE, random = TRUE,
     variance = function(mu, aux) mu * (1 - mu),
@@ -130,6 +139,8 @@ family_table <- named_rows(list(
                   weight = function(y, eta, aux, trials) trials * logistic_spread(eta))),
 
   normal_id = new_family_row(
+    help = c(y = "real", density = "`-(y - eta)^2 / (2 sigma^2) - log(sigma) - log(2 pi) / 2`",
+             response = "numbers", further = "`sigma`"),
     link = "identity", base = function() stats::gaussian(), like = function(y, counts) TRUE,
     fitter = "least_squares", least_squares = TRUE, aux = "sigma", random = TRUE,
     aux_start = function(y, eta, w, spread) {
@@ -146,6 +157,7 @@ family_table <- named_rows(list(
     traced = function(y, eta, aux, trials) dnorm_formula(y, eta, aux, log = TRUE)),
 
   poisson_log = new_family_row(
+    help = c(y = "0, 1, ...", density = "`y eta - exp(eta) - log(y!)`", response = "counts"),
     link = "log", base = function() stats::poisson(),
     like = function(y, counts) is.matrix(y) || !is.numeric(y) || all(y == round(y), na.rm = TRUE),
     counts = TRUE, canonical = TRUE, whole = TRUE, latent = TRUE, random = TRUE,
@@ -164,6 +176,9 @@ family_table <- named_rows(list(
                   weight = function(y, eta, aux, trials) exp(eta))),
 
   neg_binomial_2_log = new_family_row(
+    help = c(y = "0, 1, ...",
+             density = "with mean `mu = exp(eta)` and variance `mu + mu^2 / phi`",
+             response = "counts", further = "`phi`: the variance is mu + mu^2 / phi"),
     link = "log", irls = function(aux) if (is.finite(aux)) nb_family(aux) else stats::poisson(),
     counts = TRUE, whole = TRUE, aux = "phi",
     latent = TRUE, random = TRUE,
@@ -199,10 +214,16 @@ family_table <- named_rows(list(
     space = function(scale, gaps) aux_space("phi", 1e-3, 1e5, 0.5, 10)),
 
   categorical_logit = new_family_row(
+    help = c(y = "1, ..., C",
+             density = "`eta[y] - log(sum(exp(eta)))`, one `eta` for each class",
+             response = "a factor",
+             further = "coefficients of each class relative to the first"),
     link = "logit", read = "classes", classes = TRUE, categorical = TRUE, latent = TRUE,
     guess = function(response) 2 * response$contrasts[response$y, , drop = FALSE]),
 
   ordered_logistic = new_family_row(
+    help = c(y = "1, ..., C", density = "`log(F(cuts[y] - eta) - F(cuts[y - 1] - eta))`",
+             response = "a factor, in order", further = "`cuts`, instead of an intercept"),
     link = "logit", read = "classes", classes = TRUE, ordered = TRUE, aux = "cuts", latent = TRUE,
     title = "Cuts", guess = function(response) response$y - mean(response$y),
     traced = function(y, eta, aux, trials) dordlogit_formula(y, eta, aux, log = TRUE),
@@ -236,3 +257,14 @@ family_table <- named_rows(list(
       rbind(aux_space("scale", 1e-4 * scale, 10 * scale, 0.03 * scale, 0.7 * scale),
             aux_space("df", 0.5, 1e3, 2, 10))
     })))
+
+# ---- for the help pages --------------------------------------------------------------------------
+
+# A table of the families: their names, and these fields of `help`.
+family_help_table <- function(fields, head) {
+  lines <- lapply(Filter(function(row) !is.null(row$help), family_table), function(row) {
+    text <- ifelse(fields %in% names(row$help), row$help[fields], "")
+    sprintf("| %s |", paste(c(sprintf("`\"%s\"`", row$name), text), collapse = " | "))
+  })
+  paste(c(head, gsub("[^|]+", "---", head), lines), collapse = "\n")
+}

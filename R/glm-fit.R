@@ -11,15 +11,7 @@
 #' of [glm()] have.
 #'
 #' @section Families:
-#' | family | response | further parameters |
-#' |---|---|---|
-#' | `"bernoulli_logit"` | 0 and 1, logical, or a factor whose second level counts as 1 | |
-#' | `"binomial_logit"` | `cbind(successes, failures)`, counts, or proportions | |
-#' | `"normal_id"` | numbers | `sigma` |
-#' | `"poisson_log"` | counts | |
-#' | `"neg_binomial_2_log"` | counts | `phi`: the variance is mu + mu^2 / phi |
-#' | `"categorical_logit"` | a factor | coefficients of each class relative to the first |
-#' | `"ordered_logistic"` | a factor, in order | `cuts`, instead of an intercept |
+#' `r family_help_table(c("response", "further"), "| family | response | further parameters |")`
 #'
 #' For `"binomial_logit"`, counts of successes need `trials`, and proportions need `weights`.
 #' Factors have at most 2,000 levels.

@@ -1,6 +1,6 @@
 # Writes glm-families.csv: log densities of single observations and their derivatives, for the
-# families beside bernoulli_logit (glm.R), by the textbook formulas in arithmetic of so many bits
-# that nothing cancels, to 34 digits. Needs the package Rmpfr. Run in this folder:
+# families other than bernoulli_logit (glm.R), by the textbook formulas with enough bits that
+# cancellation does no harm, to 34 digits. Needs the package Rmpfr. Run in this folder:
 #
 #   Rscript glm-families.R
 #

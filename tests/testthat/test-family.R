@@ -7,7 +7,8 @@ family_cases <- function(name) {
   list(row = row, eta = eta, trials = if (row$trials) rep(7, n),
        y = switch(row$read, binary = rep(0:1, n / 2), trials = rep(c(0, 3, 7), n / 3),
                   classes = rep(1:4, n / 4), if (row$whole) rep(c(0, 1, 2, 5, 40, 700), n / 6) else
-                    eta + rep(c(-1, 2, 0.3), n / 3)),
+                    if (row$link == "log") exp(eta) * rep(c(0.4, 3, 1.1), n / 3) else
+                      eta + rep(c(-1, 2, 0.3), n / 3)),
        aux = switch(aux_parameter(name), sigma = 1.7, phi = 2.3, cuts = c(-1, 0.4, 1.5)))
 }
 
@@ -24,6 +25,7 @@ test_that("log densities are those of R, derivatives those of the values", {
       ends <- c(-Inf, a$aux, Inf)
       log(plogis(ends[a$y + 1] - a$eta) - plogis(ends[a$y] - a$eta))
     })
+  expect_setequal(names(by_r), setdiff(families_with("glm"), "categorical_logit"))
   for (name in names(by_r)) {
     a <- family_cases(name)
     terms <- function(d = 0, aux = a$aux) {
