@@ -8,7 +8,7 @@
 #'
 #' `r density_help_table()`
 #'
-#' Four more are not part of R:
+#' Others are not part of R:
 #'
 #' - `dmvnorm(x, mean = 0, Sigma, log = FALSE, precision, chol, lower = FALSE)`: multivariate
 #'   normal. Give one of the covariance matrix `Sigma`, its inverse `precision` and its Cholesky
