@@ -1,6 +1,8 @@
 # The metric of cl_sample(): its arguments.
 
-most_chosen <- 5000 # parameters for which metric = "auto" keeps the draws of a window
+# The most parameters for which metric = "auto" keeps the draws of a window: they take 10 MB a chain
+# (MOST_ROWS of src/sample/adapt.c).
+most_chosen <- 5000
 
 has_rank <- function(metric) metric %in% c("low-rank", "auto")
 

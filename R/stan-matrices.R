@@ -95,7 +95,7 @@ st_matrix_exp <- function(a) {
   n <- nrow(a)
   if (n == 0L) return(a)
   norm <- max(colSums(abs(a)))
-  most <- 5.371920351148152
+  most <- 5.371920351148152 # the norm up to which the order suffices: theta_13 of that paper
   k <- if (is_traced(a)) 10 else max(0, ceiling(log2(norm / most)))
   if (!is.finite(k)) return(a * NaN)
   b <- c(64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,

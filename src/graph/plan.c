@@ -15,9 +15,10 @@ typedef struct {
   uint8_t rectangle; /* 1 + the only one in which the node is defined, or 0 */
 } frame;
 
+/* Steps are looked up by node and frame, so that a shared node is visited once. A step without a
+ * place among TRIES is visited again, and found equal to the earlier one: that costs time only. */
 enum { MEMO = 1024, TRIES = 8 };
 
-/* Steps are looked up by node and frame, so that a shared node is visited once. */
 typedef struct {
   const scl_node *node;
   frame at;

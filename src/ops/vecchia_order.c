@@ -113,7 +113,7 @@ typedef struct {
   int32_t index;
 } keyed;
 
-enum { BUCKETS = 1 << 12 };
+enum { BUCKETS = 1 << 12 }; /* the counters of a part, 32 KiB, stay in the first cache */
 
 /* Elements that a team sorts by the bits of their keys above `shift`. Each part has a range of
  * them, and its own places in each bucket; parts of one step are those of the next. */

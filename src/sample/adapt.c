@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ROWS = 256 };
+enum { MOST_ROWS = 256 }; /* draws of a window that are kept: of 5,000 parameters 10 MB */
 
 void scl_adapt_windows(scl_adaptation *a, int warmup) {
   int first = 75, last = 50, size = 25;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { PANEL = 256, COLUMNS = 192 };
+enum { PANEL = 256, COLUMNS = 192 }; /* between two checks for interrupts */
 
 static int least(size_t a, size_t b) {
   return (int)(a < b ? a : b);

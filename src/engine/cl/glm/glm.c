@@ -14,7 +14,7 @@
 typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
 
 enum { SPLIT_ITEMS = 64 };
-enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors */
+enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors: 64 MiB, 20 us at 3 TB/s */
 
 /* The layout of the workspace, in doubles: a counter and the parameters at 0, the results, the
  * derivatives by row, the groups' sums, scratch memory. */
