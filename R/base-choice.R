@@ -1,4 +1,4 @@
-# The engine by cost, and what is done beside the work for a device.
+# The engine by cost, and what is done in the background for a device.
 #
 # Drivers take tenths of a second to list devices and to open one. A thread does both
 # (src/r/context.c), from the first choice on for which any device would do, and the host computes.

@@ -19,7 +19,7 @@ session$blas_said <- FALSE    # see say_slow_blas()
 session$built <- character()  # devices and operations, see is_built()
 session$owed <- list()        # seconds that the host has spent above the threshold, by operation
 session$times <- list()       # of calls by engine, operation and size, see is_slower()
-session$waits <- character()  # operations whose kernels are being built beside the work
+session$waits <- character()  # operations whose kernels are being built in the background
 session$refused <- list()     # messages of kernels that do not compile, by operation
 session$chosen <- list()      # the engine of a fit in progress, by operation
 session$notes <- list()       # the latest size and engine of a fit, by operation, see engine_note()
@@ -171,7 +171,7 @@ find_device <- function(spec) {
 #' Drivers compile kernels at their first use, which takes seconds. With `engine = "device"`, and
 #' for operands on a device, the first calls wait; a message reports this once per session if it
 #' takes more than a second, and `options(statcl.quiet = TRUE)` suppresses it. With `engine =
-#' "auto"` threads build the kernels beside the work, once the host has spent a fifth of the time
+#' "auto"` threads build the kernels in the background, once the host has spent a fifth of the time
 #' of a build on such calls, and only those that a call needs: the host computes until they stand,
 #' then the device takes over, with the same results up to rounding. Objects take the data along:
 #' an optimiser of a [cl_gp_likelihood()] or a compiled function moves between two evaluations, a

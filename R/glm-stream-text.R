@@ -44,7 +44,7 @@ read_lines <- function(con, n, at, names) {
   lines
 }
 
-# Records whose fields are in quotes as a whole or not at all, but for blanks around the quotes.
+# Records whose fields are in quotes as a whole or not at all, except for blanks around the quotes.
 right_fields <- paste0("(?:[^\",]*+(?![^,])|[ \t]*+\"(?:[^\"]++|\"\")*+\"[ \t]*+)")
 has_right_fields <- function(records) {
   grepl(sprintf("^%s(?:,%s)*+$", right_fields, right_fields), records, perl = TRUE, useBytes = TRUE)

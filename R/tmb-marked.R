@@ -211,7 +211,7 @@ marked_vector <- function(name, density, draw) {
   }
 }
 
-# The arguments of a density but for x and log, by name.
+# The arguments of a density except x and log, by name.
 parameters_given <- function(name, density, given) {
   like <- if (exists(name, asNamespace("stats"))) get(name, asNamespace("stats")) else density
   call <- as.call(c(list(as.name(name), quote(x)), given))

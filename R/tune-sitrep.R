@@ -131,7 +131,7 @@ print.cl_sitrep <- function(x, ...) {
     for (i in seq_len(NROW(refused))) line("", refused$program[i], ": ", refused$refusal[i])
   }
   if (!is.null(x$building) && x$building$programs > 0L) {
-    line("building", count_of(x$building$programs, "kernel program"), " beside the work")
+    line("building", count_of(x$building$programs, "kernel program"), " in the background")
   }
   for (op in names(x$building$choices)) line("auto", op, ": ", x$building$choices[[op]])
   if (NROW(x$thresholds) && x$device != "host") {
