@@ -79,7 +79,7 @@ typedef struct {
 } scl_device_build;
 bool scl_device_build_at(size_t k, scl_device_build *out);
 
-/* Kernels built beside the work. Between begin and end this thread does not wait for the driver's
+/* Kernels built in the background. Between begin and end this thread does not wait for the driver's
  * compiler: an operation whose kernels are not built launches nothing and fails with
  * SCL_E_BUILDING. Begin returns the mode before, which end takes back; the outermost end has
  * threads build what is missing, unless they still build something. They take no signals and call

@@ -32,7 +32,7 @@ typedef enum {
   SCL_E_STALE,     /* handle freed, restored from a file, or of a context that is gone */
   SCL_E_FORK,      /* device handle used in a forked child */
   SCL_E_BUILD,     /* kernel source did not compile; `log` holds the build log */
-  SCL_E_BUILDING,  /* kernels are being built beside the work (scl_device_beside_begin()) */
+  SCL_E_BUILDING,  /* kernels are being built in the background (scl_device_beside_begin()) */
   SCL_E_LOST,      /* the device stopped answering; the context is dead */
   SCL_E_OPENCL,    /* any other OpenCL error; `cl_code` and `where` say which call */
   SCL_E_STAN, /* a Stan program is wrong at `line` and `column` of the file `where`; `log` is the

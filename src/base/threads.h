@@ -15,8 +15,8 @@ void scl_sleep_us(unsigned microseconds);
 /* Between these two calls, which do not nest, this thread takes no signals, and threads that a
  * library makes meanwhile never will: R's handlers may jump, so they must run in R's thread.
  * Threads that are there before R loads this library, as OpenBLAS's, keep their masks: POSIX lets a
- * thread change its own only. R's handler of SIGINT sets a flag, in any thread, but for the moments
- * in which R itself waits (Sys.sleep(), sockets); OPENBLAS_NUM_THREADS=1 has no such threads. */
+ * thread change its own only. R's handler of SIGINT sets a flag, in any thread, except while R
+ * itself waits (Sys.sleep(), sockets); OPENBLAS_NUM_THREADS=1 has no such threads. */
 void scl_signals_hold(void);
 void scl_signals_release(void);
 

@@ -50,7 +50,7 @@ scl_context *scl_gp_context(const scl_gp *gp); /* borrowed */
 scl_gp_shape scl_gp_shape_of(const scl_gp *gp);
 uint64_t scl_gp_bytes(const scl_gp *gp); /* what it holds now */
 
-/* The largest n for which `ctx` has room for so many n x n matrices now; 0: unknown. */
+/* The largest n for which `ctx` has room for this number of n x n matrices now; 0: unknown. */
 size_t scl_gp_largest(const scl_context *ctx, int matrices);
 
 /* The objective, summed over the columns of y; b (basis_columns x outputs), unless NULL; and,

@@ -36,7 +36,7 @@ size_t scl_vecchia_stride(size_t m);
 /* n x p points, as rows, in the units of distances; NULL without memory. */
 double *scl_vecchia_points(const scl_vecchia *v, const double *x, size_t n);
 
-/* Grouped if the copy has blocks, but for weights. */
+/* Grouped if the copy has blocks, except for weights. */
 struct scl_vecchia_pass scl_vecchia_begin_pass(const scl_vecchia *v, const scl_vecchia_copy *c,
                                                const scl_covariance *kernel, scl_vecchia_what what);
 /* Runs the pass; an order that failed becomes an error. */

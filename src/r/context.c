@@ -289,7 +289,7 @@ SEXP r_builds(void) {
   return result;
 }
 
-/* Kernels built beside the work (base/device.h); 2: for a call whose matrices are all its own. */
+/* Kernels built in the background (base/device.h); 2: for a call whose matrices are all its own. */
 SEXP r_beside_begin(SEXP on) {
   const bool before = scl_device_beside_begin(Rf_asInteger(on) > 0);
   if (Rf_asInteger(on) > 1 && !before) scl_device_beside_whole();

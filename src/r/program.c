@@ -2,7 +2,7 @@
  *
  *   r_program_make(where, nodes, data, parameters, output)
  *       where: an index in the device list, -1 for the host
- *       nodes: list(kind, op, args, at, number, scans, roll), but for the last two each as long as
+ *       nodes: list(kind, op, args, at, number, scans, roll), all but the last two as long as
  * there are nodes: two character vectors, a list of integer vectors (1-based nodes), a list of
  * double vectors (the attributes of ops/operations.def; `index` and `body` are 1-based), a double
  *       vector. scans: the bodies of scans, each list(nodes, data, result, ports, guard): of ports

@@ -8,7 +8,7 @@
 /* Points of leapfrog trajectories, one of each of `vectors` chains: the first is given with the
  * momentum half a step before it, the others are steps apart, but from number `turn` on they
  * continue from a second start. `record` gets for each point, and in it for each chain, 2 d + 1
- * numbers: log density, gradient, and the next point but for the last. */
+ * numbers: log density, gradient, and the next point, except for the last. */
 typedef struct {
   size_t points, vectors;
   const double *start; /* d x vectors: position, momentum, step; and those of the second start */

@@ -130,8 +130,8 @@ typedef struct scl_stan_node {
 enum { SCL_STAN_LPDF = 0, SCL_STAN_LPMF };
 
 /* The child along which chains of any length grow, of the parent's kind: the left operand of a
- * binary operator, the last choice of '?', what follows 'else'. NULL: the chain ends. What walks
- * trees goes along it in a loop. */
+ * binary operator, the last choice of '?', what follows 'else'. NULL: the chain ends. Code that
+ * walks trees follows it in a loop. */
 static inline scl_stan_node *scl_stan_chained(const scl_stan_node *node) {
   const bool operation = node->kind == SCL_STAN_OPERATION_NODE;
   if (node->count != (operation ? 2 : 3)) return NULL;

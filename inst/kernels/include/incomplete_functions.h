@@ -146,7 +146,7 @@ SCL_INLINE real incomplete_gamma(real x, real a, int upper, real *slope) {
   if (a > INCOMPLETE_HUGE || (a > INCOMPLETE_LARGE && fabs(x - a) < 0.25 * a)) {
     return incomplete_gamma_large(x, a, upper, slope);
   }
-  /* The tail that is not near 1 comes first, but for small shapes. */
+  /* The tail that is not near 1 comes first, except for small shapes. */
   const int small = x < 1.0 && a < 1.0, from_above = !small && (x >= a + 1.0 || a < 1.0);
   real value;
   if (small) {

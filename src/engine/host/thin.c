@@ -32,7 +32,7 @@ static void dots_plain(size_t n, size_t columns, const double *x, size_t ld, con
 #ifdef SCL_WIDE
 
 /* Eight columns at a time, so that sums are read and written less often and additions to eight sums
- * hide each other's latency; what is left one by one. */
+ * hide each other's latency; the remaining ones one by one. */
 enum { SIDE = 8, LEFT_SIDE = 4 };
 #ifdef __clang__
 #define UNROLLED

@@ -108,7 +108,7 @@ INLINED void find_direction(block *v, lanes *squares) {
   for (size_t i = 0; i < rows; i++) v->b[i] -= half * v->w[i];
 }
 
-/* a' b, of whose last part a half. */
+/* a' b, with half of its last term. */
 INLINED void dot_halved(const block *v, const lanes *a, const lanes *b, lanes *out) {
   size_t last = v->rows - 1;
   dot(a, b, last, out);

@@ -122,7 +122,7 @@ static void evaluate_any(const block *v, const scl_covariance_term *term, double
   }
 }
 
-/* Off the diagonal white terms are 0; on it 1, but for quiet points. */
+/* Off the diagonal white terms are 0; on it 1, except at quiet points. */
 static void white_sums(const block *v) {
   size_t rows = v->rows;
   for (size_t i = 0; i < v->pairs; i++) v->sum[i] = zero + 1.0;

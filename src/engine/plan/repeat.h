@@ -32,7 +32,7 @@ typedef struct {
   double *constant;
 } scl_numbers;
 
-/* With room for so many of each; a copy. NULL without memory. */
+/* A list with room for these numbers of each; a copy of one. NULL without memory. */
 scl_numbers *scl_numbers_make(size_t steps, size_t places, size_t constants);
 scl_numbers *scl_numbers_copy(const scl_numbers *n);
 void scl_numbers_free(scl_numbers *n); /* accepts NULL */

@@ -149,7 +149,7 @@ scl_status scl_cl_glm_choose(scl_cl_context *cl, const scl_glm_pass *pass, int *
 size_t scl_cl_glm_local_groups(const scl_cl_glm_shape *l, const scl_glm_pass *pass) {
   size_t unit = 228 << 10, aux = 1024;
   size_t cuts = GLM_FAMILY_AUX(pass->family) == SCL_GLM_CUTS ? pass->aux_count : 0;
-  /* with so many cuts gradients are computed without a pass, and values alone need no sums by
+  /* with more cuts gradients are computed without a pass, and values alone need no sums by
    * cut */
   if (cuts * l->predictors * l->rows * sizeof(double) > SCL_CL_GLM_CUT_BYTES) cuts = 0;
   size_t numbers = 2 * l->slots * l->rows + l->predictors * (l->rows * (1 + cuts) + 1);

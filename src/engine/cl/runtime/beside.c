@@ -1,4 +1,4 @@
-/* Builds beside the work: programs that a call lacks are listed, and when it has ended threads
+/* Builds in the background: programs that a call lacks are listed, and when it has ended threads
  * build them, while the host computes. All but the driver's compiler runs in the caller's thread:
  * the list does not change while threads work on it, and what they have built is taken after they
  * have ended. A request for a program is answered by the digest of what it is made from, so nobody

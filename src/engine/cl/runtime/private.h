@@ -82,7 +82,7 @@ int scl_cl_build_threads(const scl_cl_context *cl, int count);
 /* Keeps a record of a build, and its binary. Not in a thread. */
 void scl_cl_build_count(scl_cl_context *cl, scl_cl_build *build);
 
-/* Builds beside the work (beside.c). Whether this thread asks for programs instead of waiting. */
+/* Builds in the background (beside.c). Whether this thread asks for programs instead of waiting. */
 bool scl_cl_asks(void);
 /* At the end of an operation that lacks kernels: whether it counts as done, and those after it lack
  * its content (scl_device_beside_whole()). */
@@ -90,7 +90,7 @@ bool scl_cl_goes_on(void);
 /* Takes what is not done of some builds, to have it built when the call has ended: their programs
  * are NULL then. SCL_E_BUILDING. */
 scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count);
-/* A build made beside the work, of a source with this digest; false: there is none. Waits for one
+/* A build made in the background, of a source with this digest; false: there is none. Waits for one
  * in progress if this thread waits for programs. */
 scl_status scl_cl_beside_take(scl_cl_context *cl, const scl_digest *name, scl_cl_build *out,
                               bool *found);

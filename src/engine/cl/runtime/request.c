@@ -1,5 +1,5 @@
-/* Requests for programs: made from a source unless one has been built beside the work or is kept in
- * a file, built with or without waiting, and the build log of one that fails. */
+/* Requests for programs: made from a source unless one has been built in the background or is in a
+ * file, built with or without waiting, and the build log of one that fails. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

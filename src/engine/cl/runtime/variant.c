@@ -69,7 +69,7 @@ static scl_status run_trial(scl_cl_context *cl, scl_cl_program which) {
   cl->profiling = false; /* its commands are not what is measured */
   trial->state = SCL_CL_TRYING;
   scl_status status = scl_cl_program_need(cl, which);
-  /* Built beside the work, for a whole call: the trial's other kernels are asked for, none runs. */
+  /* Built in the background, for a whole call: the trial's other kernels are requested too. */
   const bool lists = status == SCL_E_BUILDING && scl_cl_goes_on();
   if (status == SCL_OK || lists) status = trials[which](cl, which, &right);
   if (status == SCL_OK && lists) status = scl_cl_building();
