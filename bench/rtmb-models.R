@@ -1,5 +1,5 @@
-# Twenty models beside RTMB: value, gradient, optimum and standard errors of cl_tmb() and of RTMB
-# for the same objective, on the host.
+# Twenty models: value, gradient, optimum and standard errors by cl_tmb() and by RTMB for the same
+# objective, on the host.
 #
 #   Rscript bench/rtmb-models.R
 #

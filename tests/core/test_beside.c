@@ -1,4 +1,4 @@
-/* Kernels built beside the work: who asks gets a status of its own and no result, who waits gets
+/* Kernels built in the background: who asks gets a status of its own and no result, who waits gets
  * the build in progress; builds that fail, several at once, contexts and processes that end
  * meanwhile.
  */

@@ -88,7 +88,7 @@ observe <- function(a, i, q, g) {
   i %in% a$ends
 }
 
-# The last of so many iterations of a window is kept that `rows` columns hold it.
+# Iterations of a window are kept at equal distances, its last one too, at most `rows` of them.
 is_kept <- function(a, i) {
   end <- min(a$ends[a$ends >= i])
   first <- max(a$first, a$ends[a$ends < i] + 1)

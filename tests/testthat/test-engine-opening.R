@@ -1,4 +1,4 @@
-# Devices are listed and opened by a thread, beside the work of the host (R/base-choice.R,
+# Devices are listed and opened by a thread, in the background (R/base-choice.R,
 # src/r/context.c).
 
 # Runs code in a new session whose default is the test device, with the thresholds of a GPU.

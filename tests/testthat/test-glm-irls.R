@@ -1,5 +1,5 @@
-# Reweighted least squares in C (src/engine/host/irls.c) beside the search in R, which works for any
-# family object, and model frames of plain columns next to stats::model.frame().
+# Reweighted least squares in C (src/engine/host/irls.c) compared with the search in R, which
+# works for any family object, and model frames of plain columns with stats::model.frame().
 
 in_r <- function(x, y, family, ...) { # a link that is not R's own object
   plain <- family$linkinv

@@ -1,5 +1,5 @@
-# The maxima that the search for variances finds, beside those of a dense likelihood in plain R from
-# several starting points.
+# The maxima that the search for variances finds, compared with those of a dense likelihood in plain
+# R from several starting points.
 
 quiet <- function(...) suppressMessages(cl_glmm(...))
 
