@@ -304,9 +304,7 @@ static void end_window(scl_chain *c) {
   begin_search(c);
 }
 
-/* Fewer than FEW_ITERATIONS say too little about the share that fails. Draws are checked each
- * SOME_ITERATIONS, so that a run that fails ends early. */
-enum { FEW_ITERATIONS = 20, SOME_ITERATIONS = 100 };
+enum { FEW_ITERATIONS = 20, SOME_ITERATIONS = 100 }; /* fewer say little; failing runs end early */
 
 /* Counts the iteration; returns whether most have failed, at the iterations where that is
  * checked. */
