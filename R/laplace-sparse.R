@@ -97,6 +97,8 @@ sparse_factor <- function(o, s, z) {
     pin <- pmax(h[s$diagonal[s$pins]], 1e-8)
     h[s$diagonal[s$pins]] <- h[s$diagonal[s$pins]] + pin
   }
+  # of a normal model the matrix is the same at the mode and where Newton's method began
+  if (identical(s$last$h, h) && s$last$serial == s$serial) return(s$last)
   shift <- 0
   highest <- NULL
   for (attempt in 1:31) {
@@ -104,8 +106,9 @@ sparse_factor <- function(o, s, z) {
     bad <- .Call(r_sparse_factorize, s$factor, h, shift)
     if (attempt == 1L) o$indefinite <- bad
     if (bad == 0) {
-      return(structure(list(of = s, h = h, shift = shift, serial = s$serial, pin = pin),
-                       damped = shift > 0))
+      s$last <- structure(list(of = s, h = h, shift = shift, serial = s$serial, pin = pin),
+                          damped = shift > 0)
+      return(s$last)
     }
     if (is.null(highest)) highest <- max(abs(h[s$diagonal]), 1e-4)
     shift <- if (shift == 0) 1e-4 * highest else 4 * shift
