@@ -210,6 +210,9 @@ stan_call <- function(e, cx) {
     }
   }
   row <- stan_library_row(name)
+  if (is.null(row) && !is.null(stan_library_row(paste0("c.", name)))) {
+    return(stan_complex_call(e, cx)) # real arguments of a function of complex numbers
+  }
   if (is.null(row)) {
     stan_refuse(sprintf("the function '%s' is not available", name), e$position)
   }

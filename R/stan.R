@@ -40,16 +40,14 @@
 #' relatives by its method for stiff ones, with the tolerances of the program or smaller ones. The
 #' number of steps from one time to the next is limited to 100 (stiff ones: 200; up to 2,000 where
 #' few times are asked for), or less if the program says so: where that does not suffice, ask for
-#' times in between. There, and where a solver of equations finds no root, or `integrate_1d()` or an
+#' times in between. `dae` solves differential-algebraic equations of index 1, with tolerances of
+#' 1e-8 where smaller ones are asked for. There, and where a solver of equations finds no root, or `integrate_1d()` or an
 #' equation no value within its tolerance, the density is NaN and a generated quantity an error.
 #'
 #' Tuples and complex numbers may be data, parameters and everything else. In `data`, a tuple is a
 #' list of its parts, and complex numbers are R's, or pairs along a last dimension. Draws have the
 #' names `t.1` and `t.2[1]` for the parts of a tuple `t`; those of a complex number end in `.real`
 #' and `.imag`. `dot_product()` conjugates its first argument, as in Stan; `*` does not.
-#'
-#' A function of the library that is not available is an error when the program is read. Not
-#' available is `dae`.
 #'
 #' For data and generated quantities only there are eigenvalues of matrices that are not symmetric,
 #' factors of complex matrices, `csr_extract`, `inv_inc_beta`, hypergeometric functions of more than

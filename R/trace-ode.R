@@ -85,12 +85,16 @@ cl_ode <- function(f, y0, times, ..., rtol = 1e-6, atol = 1e-6, max_steps = 50, 
   control <- list(rtol = check_number(rtol, "rtol", 0, 1), atol = check_positive(atol, "atol"),
                   advance = advance, power = if (stiff) -1 / 8 else -1 / 10)
   max_steps <- round(check_number(max_steps, "max_steps", 1, 1e6))
+  adaptive_ode(f, y0, times, sequences, control, max_steps, ...)
+}
+
+# The states at the times, by steps whose lengths follow from their errors.
+adaptive_ode <- function(.f, .y0, .times, .sequences, .control, .most, ...) {
   if (is.null(tracing$tape)) {
-    plain_ode(f, scan_spec(y0, NULL, 1, sequences, list(...)), times, control, max_steps)
-  } else {
-    xs <- accepted_steps(f, y0, times, sequences, control, max_steps, ...)
-    ode_states(f, y0, xs, max_steps, sequences, advance, ...)
+    return(plain_ode(.f, scan_spec(.y0, NULL, 1, .sequences, list(...)), .times, .control, .most))
   }
+  xs <- accepted_steps(.f, .y0, .times, .sequences, .control, .most, ...)
+  ode_states(.f, .y0, xs, .most, .sequences, .control$advance, ...)
 }
 
 check_times <- function(times) {

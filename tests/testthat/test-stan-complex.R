@@ -186,3 +186,8 @@ test_that("complex numbers as data, parameters and outputs", {
     expect_error(late(m = diag(2)), message, class = "statcl_error_stan")
   }
 })
+
+test_that("functions of complex numbers take real ones", {
+  check_sum(c("norm(a) + arg(-a) + get_imag(proj(a)) + get_real(conj(a)) + norm(2)"),
+            function(p) p$a^2 + pi + p$a + 4, list(a = 0.7), "real<lower=0> a;")
+})
