@@ -41,8 +41,9 @@
 #' number of steps from one time to the next is limited to 100 (stiff ones: 200; up to 2,000 where
 #' few times are asked for), or less if the program says so: where that does not suffice, ask for
 #' times in between. `dae` solves differential-algebraic equations of index 1, with tolerances of
-#' 1e-8 where smaller ones are asked for. There, and where a solver of equations finds no root, or `integrate_1d()` or an
-#' equation no value within its tolerance, the density is NaN and a generated quantity an error.
+#' 1e-8 where smaller ones are asked for. There, and where a solver of equations finds no root, or
+#' `integrate_1d()` or an equation no value within its tolerance, the density is NaN and a generated
+#' quantity an error.
 #'
 #' Tuples and complex numbers may be data, parameters and everything else. In `data`, a tuple is a
 #' list of its parts, and complex numbers are R's, or pairs along a last dimension. Draws have the

@@ -1,7 +1,7 @@
-# Steps of differential-algebraic equations of index 1, residual(t, y, y') = 0, for adaptive_ode(): a
-# singly diagonally implicit Runge-Kutta method of order 4 with an error estimate of order 3, which
-# is L-stable and ends at its last stage, so that the state and its derivative fulfil the equations.
-# Hairer and Wanner, "Solving Ordinary Differential Equations II", 1996, section IV.6.
+# Steps of differential-algebraic equations of index 1, residual(t, y, y') = 0, for adaptive_ode():
+# a singly diagonally implicit Runge-Kutta method of order 4 with an error estimate of order 3,
+# which is L-stable and ends at its last stage, so that the state and its derivative fulfil the
+# equations. Hairer and Wanner, "Solving Ordinary Differential Equations II", 1996, section IV.6.
 
 implicit_tableau <- list(
   time = c(1 / 4, 3 / 4, 11 / 20, 1 / 2, 1),
@@ -43,8 +43,8 @@ implicit_step <- function(slope, t, z, h, estimate = FALSE) {
   })
 }
 
-# list(by_slope: the matrix of derivatives of f(y, k) by k; inverse: that of the derivatives of
-# f(y + share * k, k) by k), by differences, as constants.
+# list(by_slope: the matrix of derivatives of f(y, k) by k; inverse: that of the derivatives of f(y
+# + share * k, k) by k), by differences, as constants.
 stage_matrices <- function(f, y, k, share) {
   n <- length(y)
   first <- f(y, k)
