@@ -8,7 +8,8 @@ stan_higher_order <- c(
   ode_rk45_tol = "st_ode_tol", ode_bdf_tol = "st_ode_stiff_tol", ode_adams_tol = "st_ode_tol",
   ode_adjoint_tol_ctl = "st_ode_adjoint",
   ode_ckrk_tol = "st_ode_tol", reduce_sum = "st_reduce_sum", reduce_sum_static = "st_reduce_sum",
-  map_rect = "st_map_rect", dae = "st_dae", dae_tol = "st_dae_tol", integrate_1d = "st_integrate_1d", solve_newton = "st_solve_roots",
+  map_rect = "st_map_rect", dae = "st_dae", dae_tol = "st_dae_tol",
+  integrate_1d = "st_integrate_1d", solve_newton = "st_solve_roots",
   solve_powell = "st_solve_roots", solve_newton_tol = "st_solve_roots_tol",
   solve_powell_tol = "st_solve_roots_tol", algebra_solver = "st_algebra_solver",
   algebra_solver_newton = "st_algebra_solver")
@@ -30,6 +31,7 @@ st_solve <- function(f, y0, t0, times, rtol, atol, most, stiff = FALSE) {
   states[-1L, , drop = FALSE]
 }
 
+# solve(most), with an error that says what to do where `most` steps do not suffice.
 st_reached <- function(most, solve) {
   tryCatch(solve(most), statcl_error_argument = function(e) {
     if (!identical(e$argument, "max_steps")) stop(e)

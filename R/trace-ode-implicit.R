@@ -27,15 +27,16 @@ implicit_step <- function(slope, t, z, h, estimate = FALSE) {
     base <- y + h * known
     now <- k[[max(1L, stage - 1L)]]
     for (i in 1:5) {
-      change <- matrix_times(local$inverse, residual(t + m$time[stage] * h, base + h / 4 * now, now))
+      missed <- residual(t + m$time[stage] * h, base + h / 4 * now, now)
+      change <- matrix_times(local$inverse, missed)
       now <- now - change
     }
     left <- left + abs(change)
     k[[stage]] <- now
   }
   after <- base + h / 4 * now
-  # Algebraic variables have the error that follows from those of the others. Derivatives, which have
-  # none of their own, count as elements of the state.
+  # Algebraic variables have the error that follows from those of the others. Derivatives, which
+  # have none of their own, count as elements of the state.
   list(after = c(after, now), error = if (estimate) {
     error <- Reduce(`+`, Map(`*`, m$error, k))
     error <- abs(matrix_times(local$inverse, matrix_times(local$by_slope, error))) + left
