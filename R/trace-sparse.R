@@ -211,10 +211,9 @@ t.cl_traced_sparse <- function(x) {
 keeps_zeros <- c("abs", "sign", "sqrt", "floor", "ceiling", "trunc", "round", "expm1", "log1p",
                  "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "sinpi", "tanpi")
 
-#' @export
-Math.cl_traced_sparse <- function(x, ...) {
-  f <- get(.Generic, baseenv())
-  if (.Generic %in% keeps_zeros) with_values(x, f(x$values, ...)) else f(dense_of(x), ...)
+sparse_function <- function(op, x, ...) {
+  f <- get(op, baseenv())
+  if (op %in% keeps_zeros) with_values(x, f(x$values, ...)) else f(dense_of(x), ...)
 }
 
 #' @export

@@ -300,6 +300,7 @@ logical_result <- function(op, ...) {
 #' @export
 Math.cl_traced <- function(x, ...) {
   op <- .Generic
+  if (is_traced_sparse(x)) return(sparse_function(op, x, ...))
   if (op %in% device_functions) return(traced_unary(op, x))
   switch(op, log = traced_log(x, ...), round = traced_round(x, ...),
          cumsum = named(traced_cumsum(x), x$names), cumprod = named(cumulate("mul", x), x$names),
