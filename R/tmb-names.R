@@ -19,6 +19,10 @@ tmb_masks <- function(notes) {
     if (is.null(notes$drawn[[name]])) notes$drawn[[name]] <- draw_of(x)
     notes$drawn[[name]]
   }
+  follow <- function(f) {
+    here <- !is.function(f) || is.primitive(f) || exists(".statcl_lookup", envir = environment(f))
+    if (here) f else looking_up(f, more = tmb_masks(notes))
+  }
   list(getAll = tmb_get_all, OBS = observe, REPORT = note("report"),
        ADREPORT = note("adreport"), AD = function(x, force = FALSE) x, `%~%` = tmb_distributed,
        ADoverload = tmb_overload, dmvnorm = tmb_dmvnorm, dautoreg = tmb_dautoreg,
@@ -26,6 +30,7 @@ tmb_masks <- function(notes) {
        dbinom_robust = tmb_dbinom_robust, dlgamma = tmb_dlgamma,
        logspace_add = function(logx, logy) tmb_logspace_add(logx, logy),
        unstructured = tmb_unstructured,
+       dseparable = function(...) tmb_dseparable(lapply(list(...), follow)),
        logspace_sub = function(logx, logy) logx + log1m_exp(logy - logx))
 }
 
@@ -75,11 +80,13 @@ tmb_overload <- function(x = c("[<-", "c", "diag<-", "if")) {
 tmb_result <- function(value, log) if (isTRUE(as.logical(log))) value else exp(value)
 
 tmb_dmvnorm <- function(x, mu = 0, Sigma, log = FALSE, scale = 1) {
+  if (is_axis(x)) return(of_axis(x, axis_covariance(Sigma), mu, log, scale))
   value <- dmvnorm_formula(tmb_scaled(x, mu, scale), 0, Sigma, TRUE)
   tmb_result(value - tmb_log_scale(x, scale), log)
 }
 
 tmb_dgmrf <- function(x, mu = 0, Q, log = FALSE, scale = 1) {
+  if (is_axis(x)) return(of_axis(x, axis_precision(Q), mu, log, scale))
   if (is_sparse(Q) || is_traced_sparse(Q)) {
     d <- tmb_scaled(x, mu, scale)
     value <- (sparse_log_det(Q) - ncol(Q) * base::log(2 * pi) - sparse_squares(d, Q)) / 2
@@ -142,6 +149,7 @@ autoreg_lower <- function(phi) {
 
 # A stationary autoregression with variance 1.
 tmb_dautoreg <- function(x, mu = 0, phi, log = FALSE, scale = 1) {
+  if (is_axis(x)) return(of_axis(x, axis_autoreg(x, phi), mu, log, scale))
   n <- length(x)
   order <- length(phi)
   d <- (x - mu) / scale

@@ -10,9 +10,10 @@
 #' In the objective these names have RTMB's meaning, without being attached: `getAll()`, `OBS()`
 #' (see [cl_one_step()]), `REPORT()`, `ADREPORT()`, `AD()`, `ADoverload()` (which is not
 #' needed), `x %~% dnorm(mu, sd)`, `dmvnorm(x, mu, Sigma)`, `dgmrf()` (its precision may be sparse,
-#' as `kappa^4 * M0 + 2 * kappa^2 * M1 + M2`), `dautoreg()`, `dbinom_robust()`, `dnbinom2()`,
-#' `dnbinom_robust()`, `dlgamma()`, `unstructured()`, `logspace_add()` and
-#' `logspace_sub()`. For everything else see [cl_gradient()].
+#' as `kappa^4 * M0 + 2 * kappa^2 * M1 + M2`), `dautoreg()`, `dseparable()` of functions that return
+#' one of these three densities of their argument, `dbinom_robust()`, `dnbinom2()`,
+#' `dnbinom_robust()`, `dlgamma()`, `unstructured()`, `logspace_add()` and `logspace_sub()`. For
+#' everything else see [cl_gradient()].
 #'
 #' @section Random effects:
 #' The parameters named in `random` are integrated out by Laplace's approximation: an inner Newton
