@@ -120,7 +120,35 @@ lattice <- function(m) {
   }
 }
 
-# The same with the parametrisation BYM2, the structured part by its precision.
+# Catches of ages in years: log fishing mortality is a separable field around an effect of each age,
+# log recruits are a random walk, and the numbers of a cohort follow from both.
+catches <- function(ages, years) {
+  expected <- function(f, recruits) {
+    total <- exp(f) + 0.2
+    numbers <- list(recruits[ages - 1L + seq_len(years)])
+    for (a in 2:ages) {
+      younger <- numbers[[a - 1L]]
+      numbers[[a]] <- c(recruits[ages + 1L - a], younger[-years] - total[a - 1L, -years])
+    }
+    do.call(rbind, numbers) + f - log(total) + log(1 - exp(-total))
+  }
+  field <- matrix(rnorm(ages * years, 0, 0.15), ages)
+  for (i in 2:ages) field[i, ] <- field[i, ] + 0.6 * field[i - 1, ]
+  for (j in 2:years) field[, j] <- field[, j] + 0.8 * field[, j - 1]
+  recruits <- 8 + cumsum(rnorm(years + ages - 1, 0, 0.2))
+  level <- -1.5 + 0.7 * plogis(seq_len(ages) - 3)
+  y <- expected(level + field, recruits) + rnorm(ages * years, 0, 0.2)
+  function(p) {
+    r <- 2 * plogis(p$r) - 1
+    by_age <- function(x) dautoreg(x, phi = r[1], log = TRUE)
+    by_year <- function(x) dautoreg(x, phi = r[2], log = TRUE)
+    -dseparable(by_age, by_year)(p$f, scale = exp(p$s[1])) -
+      sum(dnorm(p$n[-1], p$n[-length(p$n)], exp(p$s[2]), log = TRUE)) -
+      sum(dnorm(y, expected(p$level + p$f, p$n), exp(p$s[3]), log = TRUE))
+  }
+}
+
+# The areas with the parametrisation BYM2, the structured part by its precision.
 bym2 <- function(rows, columns) {
   n <- rows * columns
   id <- matrix(seq_len(n), rows)
@@ -178,6 +206,7 @@ n <- if (quick) 2000 else 100000
 levels <- if (quick) 200 else 5000
 m <- if (quick) 20 else 55
 side <- if (quick) 30 else 142
+years <- if (quick) 20 else 60
 rows <- list(
   compare("local level, the Nile", nile(), list(s = c(-1, 0), u = numeric(100)), "u", TRUE),
   compare("stochastic volatility", volatility(2000), list(mu = 0, l = 2, s = -1, h = numeric(2000)),
@@ -189,6 +218,9 @@ rows <- list(
           c("u", "v"), TRUE),
   compare("AR1 x AR1", lattice(m), list(mu = 0, s = -1, r = c(1, 1), x = matrix(0, m, m)), "x",
           TRUE),
+  compare("catch at age", catches(10, years),
+          list(level = rep(-1, 10), s = c(-1, -1, -1), r = c(1, 1), f = matrix(0, 10, years),
+               n = rep(8, years + 9)), c("f", "n"), TRUE),
   compare("BYM2", bym2(m, m), list(mu = 0, s = -1, l = 0, u = numeric(m^2), v = numeric(m^2)),
           c("u", "v"), TRUE),
   compare("SPDE, small", field(20), list(mu = 1, log_kappa = -1, log_sd = 0, x = numeric(400)), "x",
