@@ -15,7 +15,8 @@
 static SEXP symbol[R_TAPE_FIELD_COUNT];
 
 /* Values that many nodes and traced values share. */
-static SEXP no_args, no_at, one, class_names, text_apply, text_number, text_part, text_concat;
+static SEXP no_args, no_at, one, class_names, text_apply, text_number, text_part, text_concat,
+    text_data;
 
 static SEXP kept(SEXP x) {
   R_PreserveObject(x);
@@ -39,6 +40,7 @@ void r_tape_init(void) {
   text_apply = kept(Rf_mkChar("apply"));
   text_number = kept(Rf_mkChar("number"));
   text_part = kept(Rf_mkChar("part"));
+  text_data = kept(Rf_mkChar("data"));
   text_concat = kept(Rf_mkChar("concat"));
 }
 
@@ -167,6 +169,15 @@ int r_tape_part(r_tape *t, int id, const double *at) {
   const int part = r_tape_add(t, node, (int)(at[3] * at[4]));
   UNPROTECT(2);
   return part;
+}
+
+int r_tape_data(r_tape *t, int at, int n) {
+  SEXP all = PROTECT(Rf_allocVector(REALSXP, 2));
+  REAL(all)[0] = at;
+  REAL(all)[1] = n;
+  const int id = r_tape_add(t, (r_tape_entry){text_data, R_BlankString, no_args, all, 0.0}, n);
+  UNPROTECT(1);
+  return id;
 }
 
 int r_tape_concat(r_tape *t, SEXP args, int n) {

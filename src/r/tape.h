@@ -10,7 +10,8 @@
  * columns of a tape. */
 #define R_TAPE_FIELDS(F)                                                                           \
   F(kind) F(op) F(args) F(at) F(number) F(size) F(count) F(recent) F(live) F(watched) F(patterns)  \
-  F(has_missing) F(tape) F(id) F(n) F(dim) F(from) F(index) F(names) F(times)
+  F(has_missing) F(parent) F(add_data)                            \
+  F(tape) F(id) F(n) F(dim) F(from) F(index) F(names) F(times)
 
 #define R_TAPE_FIELD(name) R_AT_##name,
 typedef enum { R_TAPE_FIELDS(R_TAPE_FIELD) R_TAPE_FIELD_COUNT } r_field;
@@ -60,6 +61,8 @@ int r_tape_add(r_tape *t, r_tape_entry node, int n);
 int r_tape_apply(r_tape *t, const char *op, int count, const int *arg, int n);
 /* A part of a node: rows of it as a matrix, first row, first column, rows, columns. */
 int r_tape_part(r_tape *t, int id, const double *at);
+/* n numbers of data, by their place among the tape's. */
+int r_tape_data(r_tape *t, int at, int n);
 /* The concatenation of nodes. */
 int r_tape_concat(r_tape *t, SEXP args, int n);
 /* The node of an assembled value (r/trace_move.c); 0 if R code has to make it. */

@@ -42,20 +42,40 @@ static bool read_joined(SEXP x, r_tape *t, r_traced *o) {
   return o->id > 0;
 }
 
+enum { DATA = -1 }; /* in place of a node, which is added later */
+
+/* Data too. Within a step of a scan these are data of the function around it (R code). */
+static bool read_any(SEXP x, r_tape *t, r_traced *o) {
+  if (read_joined(x, t, o)) return true;
+  if (TYPEOF(x) != REALSXP || XLENGTH(x) < 2 || XLENGTH(x) >= INT_MAX || ANY_ATTRIB(x) ||
+      r_tape_get(t->env, R_AT_parent) != R_NilValue) {
+    return false;
+  }
+  *o = (r_traced){DATA, (int)XLENGTH(x), false, 0.0, R_NilValue, R_NilValue, R_NilValue};
+  return true;
+}
+
+static int any_node(r_tape *t, const r_traced *o, SEXP x) {
+  if (o->id != DATA) return r_tape_node(t, o);
+  SEXP call = PROTECT(Rf_lang2(r_tape_get(t->env, R_AT_add_data), x));
+  const int id = r_tape_data(t, Rf_asInteger(Rf_eval(call, R_BaseEnv)), o->n);
+  UNPROTECT(1);
+  return id;
+}
+
 SEXP r_trace_binary(SEXP env, SEXP op, SEXP a, SEXP b) {
   const char *sign = CHAR(STRING_ELT(op, 0));
   r_traced x, y;
   r_tape t;
-  if (!r_tape_read(env, &t) || !read_joined(a, &t, &x) || !read_joined(b, &t, &y)) {
-    return R_NilValue;
-  }
+  if (!r_tape_read(env, &t) || !read_any(a, &t, &x) || !read_any(b, &t, &y)) return R_NilValue;
   const char *name = operator_name(env, sign);
-  if (name == NULL || (x.number && y.number) || (x.n != y.n && x.n != 1 && y.n != 1)) {
+  const bool plain = (x.number || x.id == DATA) && (y.number || y.id == DATA);
+  if (name == NULL || plain || (x.n != y.n && x.n != 1 && y.n != 1)) {
     return R_NilValue;
   }
   const int n = x.n > y.n ? x.n : y.n;
   if (sign[0] == '^' && y.number && y.value == 2.0) return apply(&t, "square", 1, &x.id, n);
-  const int first = r_tape_node(&t, &x), arg[] = {first, r_tape_node(&t, &y)};
+  const int first = any_node(&t, &x, a), arg[] = {first, any_node(&t, &y, b)};
   return apply(&t, name, 2, arg, n);
 }
 
