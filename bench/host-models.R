@@ -1,4 +1,4 @@
-# Twenty programs of posteriordb as R functions, for host-programs.R: `posterior` names the data,
+# Programs of posteriordb as R functions, for host-programs.R: `posterior` names the data,
 # which are simulated where `simulate` stands, since copies of posteriordb often lack them. The
 # point is where all unconstrained parameters are zero. Recursions are plain loops.
 
@@ -251,4 +251,22 @@ slice$diamonds <- list(posterior = "diamonds", model = function(d) {
         sum(normal(d$Y, intercept + c(x %*% b), sigma))
     },
     at = list(b = numeric(d$K - 1L), intercept = 0, sigma = 1), transform = positive("sigma"))
+})
+
+slice$lotka_volterra <- list(posterior = "hudson_lynx_hare", model = function(d) {
+  slope <- function(t, z, theta) {
+    c((theta[1] - theta[2] * z[2]) * z[1], (theta[4] * z[1] - theta[3]) * z[2])
+  }
+  list(
+    f = function(theta, z_init, sigma) {
+      z <- cl_ode(slope, z_init, c(0, d$ts), theta = theta, rtol = 1e-5, atol = 1e-3,
+                  max_steps = 500)
+      seen <- rbind(d$y_init, d$y)
+      sum(normal(theta, c(1, 0.05, 1, 0.05), c(0.5, 0.05, 0.5, 0.05))) +
+        sum(dlnorm(sigma, -1, 1, log = TRUE)) + sum(dlnorm(z_init, log(10), 1, log = TRUE)) +
+        sum(dlnorm(seen[, 1], log(z[, 1]), sigma[1], log = TRUE)) +
+        sum(dlnorm(seen[, 2], log(z[, 2]), sigma[2], log = TRUE))
+    },
+    at = list(theta = rep(1, 4), z_init = c(1, 1), sigma = c(1, 1)),
+    transform = positive("theta", "z_init", "sigma"))
 })

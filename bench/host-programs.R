@@ -5,7 +5,7 @@
 #
 #   Rscript bench/host-programs.R [library=PATH] [posteriordb=FOLDER] [rstan] [chains] [model ...]
 #
-# FOLDER is posterior_database of a clone of stan-dev/posteriordb: then the models are the 20 of
+# FOLDER is posterior_database of a clone of stan-dev/posteriordb: then the models are those of
 # host-models.R. STATCL_HOST_PROGRAMS is a folder for compiled Stan programs, kept between runs.
 asked <- commandArgs(TRUE)
 named <- function(name) {
@@ -204,18 +204,15 @@ models$logistic <- function() {
 
 # ---- those of posteriordb ----------------------------------------------------------------------
 
-# In the syntax that rstan 2.21 reads, without generated quantities.
-old_syntax <- function(code) {
-  code <- sub("generated quantities.*", "", paste(code, collapse = "\n"))
-  gsub("array\\[([^]]*)\\] ([a-z_]+(<[^>]*>)?(\\[[^]]*\\])?) (\\w+)", "\\2 \\5[\\1]", code)
-}
+source(file.path(dirname(script), "stan-common.R"))
 
 of_posteriordb <- function(name, entry) {
   data <- if (is.null(entry$posterior)) entry$simulate() else {
     zip <- file.path(folder, "data", "data", paste0(entry$posterior, ".json.zip"))
     jsonlite::fromJSON(unzip(zip, exdir = tempfile("data")))
   }
-  code <- readLines(file.path(folder, "models", "stan", paste0(name, ".stan")))
+  file <- file.path(folder, "models", "stan", paste0(name, ".stan"))
+  code <- sub("generated quantities.*", "", paste(readLines(file), collapse = "\n"))
   c(entry$model(data), list(data = data, stan = old_syntax(code), init = 0))
 }
 
