@@ -101,9 +101,7 @@ formula_term <- function(parts) {
     model <- current()
     state <- environment(model)
     given <- parameters[used]
-    answer <- if (has_plain_program(state)) {
-      .Call(r_program_evaluate, state$program, given, state$like)
-    }
+    answer <- run_plain(state, given)
     if (is.null(answer)) {
       answer <- tryCatch(do.call(model, given, quote = TRUE), statcl_error_argument = function(e) {
         if (done) stop(e)

@@ -158,9 +158,8 @@ new_stan_density <- function(state) {
     u <- as.double(u)
     density <- stan_vector_density(state, jacobian, drop)
     # A compiled program runs no statement of the model, so no error of it has a line.
-    value <- if (has_plain_program(environment(density))) density(u) else {
-      stan_caught(density(u), state$model)
-    }
+    value <- run_plain(environment(density), list(.u = u))
+    if (is.null(value)) value <- stan_caught(density(u), state$model)
     attr(value, "gradient") <- unlist(attr(value, "gradient"), use.names = FALSE)
     stan_judged(state, function() stan_plain_parameters(state)(u), value)
   }

@@ -152,10 +152,8 @@ refuse_further <- function(state, ...) {
 # The value at the arguments of a call of the model, given its frame and the number of arguments.
 run_gradient <- function(state, frame, count) {
   all_given <- count == length(state$names) && (!state$variadic || is_only_vector(state, frame))
-  # The usual case: there is a program for parameters of these lengths and dimensions.
-  if (all_given && has_plain_program(state)) {
-    values <- mget(state$names, envir = frame)
-    answer <- .Call(r_program_evaluate, state$program, values, state$like)
+  if (all_given) {
+    answer <- run_plain(state, mget(state$names, envir = frame))
     if (!is.null(answer)) return(answer)
   }
   point <- if (all_given) named_point(state, frame) else call_point(state, frame)
@@ -170,6 +168,11 @@ run_gradient <- function(state, frame, count) {
 is_only_vector <- function(state, frame) {
   length(state$names) == 1L && !eval(state$tests[[1L]], frame) &&
     is.numeric(get(state$names, envir = frame))
+}
+
+# The usual case: there is a program for parameters of these lengths and dimensions. NULL otherwise.
+run_plain <- function(state, values) {
+  if (has_plain_program(state)) .Call(r_program_evaluate, state$program, values, state$like)
 }
 
 has_plain_program <- function(state) {
