@@ -165,7 +165,9 @@ fit_fields <- function(work) {
                              aux, restricted)
   free_b <- if (restricted) 0L else p
   constant <- if (restricted && p > 0L) sum(log(abs(diag(turn)))) else 0
-  lower <- c(rep(-Inf, free_b), unlist(lapply(terms, `[[`, "lower")), rep(-Inf, length(aux)))
+  # a field may leave nothing to sigma
+  least <- if (normal) aux - log(5e3) else rep(-Inf, length(aux))
+  lower <- c(rep(-Inf, free_b), unlist(lapply(terms, `[[`, "lower")), least)
   move <- fixed_coordinates(problem$o, free_b)
   search <- search_mixed(
     function(par) {
@@ -201,7 +203,7 @@ fit_fields <- function(work) {
        logLik = -search$at$value,
        aux_error = if (!is.null(aux)) exp(par[last]) * sqrt(inverse[last, last]),
        spread_error = c(shown$error, if (normal) exp(par[last]) * sqrt(inverse[last, last])),
-       shown = shown$value, singular = any(above < 1),
+       shown = shown$value, singular = any(above < 1) || normal && par[last] < least + 1,
        near = any(above < log(300)) || any(abs(unlist(own)[is.infinite(above)]) > 3.5),
        internal = list(par = own, u = u, aux = if (!is.null(aux)) par[last]))
 }

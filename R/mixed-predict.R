@@ -196,7 +196,7 @@ BIC.cl_glmm <- function(object, ...) {
 # formula.
 #' @export
 extractAIC.cl_glmm <- function(fit, scale = 0, k = 2, ...) {
-  if (is.null(random_bars(fit$formula[[3L]]))) {
+  if (!has_effects(fit$formula[[3L]])) {
     abort_argument("object", "step() cannot change models with random effects: use drop1()")
   }
   extractAIC.cl_glm(by_likelihood(fit), scale, k, ...)

@@ -345,6 +345,12 @@ test_that("methods", {
     sd <- fit$fields[[1]]$par[[1]]
     wanted <- exp(flat + sd^2 * diag(walk(40))[series$t] / 2)
     expect_lt(max(abs(rowMeans(drawn) / wanted - 1)), 0.6)
+    # a random walk without noise
+    steps <- data.frame(t = 1:30, y = cumsum(sin(1:30 / 3)))
+    expect_message(all <- cl_glmm(y ~ rw1(t), steps, method = "reml"), "singular")
+    expect_true(all$converged)
+    expect_equal(all$fields[[1]]$par[[1]], sqrt(mean(diff(steps$y)^2)), tolerance = 1e-4)
+    expect_equal(nrow(drop1(cl_glmm(y ~ x + rw1(t), series))), 2L)
     skip_if_not_installed("generics")
     expect_equal(generics::tidy(fit)$term, c("(Intercept)", "x", "sd__increment"))
   })
