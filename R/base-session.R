@@ -6,6 +6,7 @@
 session <- new.env(parent = emptyenv())
 session$engine <- "auto"      # what cl_use() was given
 session$device <- NULL        # likewise; NULL: option, environment, default
+session$emulate <- "auto"     # likewise, see cl_use()
 session$devices <- NULL       # the list of cl_devices(), once asked for
 session$default <- NULL       # default_device() of that list
 session$fit <- integer()      # devices that have passed their trial
@@ -192,9 +193,23 @@ find_device <- function(spec) {
 #'   variable or the default.
 #' @param engine `"auto"` chooses by cost; `"device"` sends everything to the
 #'   device (including a CPU OpenCL device, if there is no other); `"host"` uses no device.
+#' @param emulate Whether a device computes products in double precision by products of 8-bit
+#'   integers, see below: `TRUE` wherever they can be, `FALSE` nowhere, `"auto"` where [cl_tune()]
+#'   has found that they are faster. `NULL` in `with_cl()`: as before.
 #' @param expr An expression, evaluated with these settings.
 #' @return `cl_use()`: the previous settings, a list for `do.call(cl_use, ...)`, invisibly.
 #'   `with_cl()`: the value of `expr`.
+#' @section Products by 8-bit integers:
+#' Many GPUs multiply 8-bit integers hundreds of times as fast as numbers in double precision. A
+#' product of matrices can be computed by them: the rows of one factor and the columns of the other
+#' are scaled by powers of two and rounded to whole numbers, whose product is computed exactly, from
+#' its remainders by 14 to 16 moduli. The error of an element is proportional to the norms of its
+#' row and its column. The number of moduli is chosen so that it is within four times the usual
+#' product's error; where even the most would not do, because what is large in one factor meets what
+#' is small in the other, and where an element is not finite, the usual product is computed. The
+#' same call gives the same bits. All functions take such products in their steps, factors,
+#' inverses and Gaussian processes among them. Workspaces take up to a quarter of the device's
+#' memory.
 #' @section Errors:
 #' `statcl_error_no_device` if no device matches, `statcl_error_no_fp64` if it has no double
 #' precision. The settings are then unchanged. A device's arithmetic is tried when it is first
@@ -208,9 +223,12 @@ find_device <- function(spec) {
 #' cl_chol(diag(4, 2))
 #' do.call(cl_use, old)
 #' with_cl(cl_matmul(diag(2), diag(2)), engine = "host")
-cl_use <- function(device = NULL, engine = c("auto", "device", "host")) {
+cl_use <- function(device = NULL, engine = c("auto", "device", "host"), emulate = "auto") {
   engine <- check_choice(engine, c("auto", "device", "host"), "engine")
-  old <- list(device = session$device, engine = session$engine)
+  if (!identical(emulate, "auto") && !isTRUE(emulate) && !isFALSE(emulate)) {
+    abort_argument("emulate", "'emulate' must be TRUE, FALSE or \"auto\"")
+  }
+  old <- session_settings()
   restore <- TRUE
   on.exit(if (restore) restore_session(old))
   session$engine <- engine
@@ -224,7 +242,17 @@ cl_use <- function(device = NULL, engine = c("auto", "device", "host")) {
     statcl_abort("no_fp64", no_fp64_reason(this), device = this$name)
   }
   restore <- FALSE
+  set_emulation(emulate)
   invisible(old)
+}
+
+session_settings <- function() {
+  list(device = session$device, engine = session$engine, emulate = session$emulate)
+}
+
+set_emulation <- function(emulate) {
+  session$emulate <- emulate
+  .Call(r_emulate, if (identical(emulate, "auto")) -1L else as.integer(emulate))
 }
 
 no_fp64_reason <- function(device) {
@@ -235,14 +263,17 @@ no_fp64_reason <- function(device) {
 restore_session <- function(old) {
   session$engine <- old$engine
   session$device <- old$device
+  set_emulation(old$emulate)
 }
 
 #' @rdname cl_use
 #' @export
-with_cl <- function(expr, device = NULL, engine = c("auto", "device", "host")) {
-  old <- list(device = session$device, engine = session$engine)
+with_cl <- function(expr, device = NULL, engine = c("auto", "device", "host"),
+                    emulate = NULL) {
+  old <- session_settings()
   on.exit(restore_session(old))
-  cl_use(if (is.null(device)) old$device else device, engine)
+  cl_use(if (is.null(device)) old$device else device, engine,
+         if (is.null(emulate)) old$emulate else emulate)
   force(expr)
 }
 

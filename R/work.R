@@ -286,8 +286,7 @@ describe_job <- function(key, sent) {
   globals <- global_objects_of(sent$uses)
   used <- c(if ("package:statcl" %in% search()) "statcl", attr(globals, "packages"))
   list(key = key, begin = sent$begin, work = sent$work, globals = globals,
-       session = list(device = session$device, engine = session$engine,
-                      tuned = session$tuned, settled = list()),
+       session = c(session_settings(), list(tuned = session$tuned, settled = list())),
        options = options()["statcl.device"], attached = used)
 }
 

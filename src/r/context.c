@@ -348,6 +348,11 @@ SEXP r_tune(SEXP where, SEXP name, SEXP value) {
   return r_return(status, R_NilValue);
 }
 
+SEXP r_emulate(SEXP mode) {
+  scl_device_emulate(Rf_asInteger(mode));
+  return R_NilValue;
+}
+
 SEXP r_sync(SEXP where) {
   scl_context *ctx = NULL;
   scl_status status = r_context(Rf_asInteger(where), &ctx);

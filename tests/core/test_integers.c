@@ -198,6 +198,37 @@ static void check_operation(scl_context *ctx, double special) {
   free(a), free(c[0]), free(c[1]);
 }
 
+/* op(A) = A D, op(B) = D^-1 A' with powers of two up to 2^power: what is large in rows of the one
+ * is small in columns of the other, so that whole numbers would lose it. */
+static void check_opposite(scl_context *ctx, int power) {
+  enum { N = 60 };
+  double *x[2], *c = test_alloc(N * N * sizeof *c), *got = test_alloc(N * N * sizeof *got);
+  for (int b = 0; b < 2; b++) {
+    x[b] = test_alloc(N * N * sizeof *x[b]);
+    for (size_t e = 0; e < N * N; e++)
+      x[b][e] =
+          ldexp(0.1 + fabs(test_random()), (b ? 1 : -1) * ((int)(e / N) * 2 * power / N - power));
+  }
+  for (int integers = 0; integers < 2; integers++) {
+    test_framed da = test_put(ctx, N, N, x[0]), db = test_put(ctx, N, N, x[1]);
+    test_framed dc = test_put(ctx, N, N, NULL);
+    scl_device_emulate(integers);
+    CHECK_OK(ctx->engine->gemm(ctx, 1, SCL_NO_TRANS, da.block, SCL_GENERAL, SCL_TRANS, db.block,
+                               SCL_GENERAL, 0, dc.block, SCL_ALL));
+    scl_device_emulate(-1);
+    test_get(dc, integers ? got : c);
+    test_drop(da), test_drop(db);
+  }
+  size_t same = 0, far = 0;
+  for (size_t e = 0; e < N * N; e++) {
+    same += c[e] == got[e];
+    far += !(fabs(c[e] - got[e]) <= (N + 4) * TEST_EPS * c[e]); /* all terms are positive */
+  }
+  CHECK(far == 0);
+  CHECK((same == N * N) == (power > 20));
+  free(x[0]), free(x[1]), free(c), free(got);
+}
+
 /* The tables of integers.h, by remainders of their numbers: P has each modulus as a factor, the
  * weights are P / modulus. */
 static void check_tables(void) {
@@ -231,6 +262,13 @@ void test_integers(scl_context *ctx) {
   check_operation(ctx, 0.5);
   check_operation(ctx, NAN);
   check_operation(ctx, -INFINITY);
+  check_opposite(ctx, 0);
+  check_opposite(ctx, 6);
+  check_opposite(ctx, 40);
+  check_opposite(ctx, 500);
+  scl_device_emulate(1);
+  test_triangular(ctx);
+  scl_device_emulate(-1);
   for (int plain = 1; plain >= 0; plain--) {
     const scl_cl_integers_form form = {INTEGERS_FEWEST, plain, SCL_CL_INTEGERS_JOIN};
     if (!plain && !scl_cl_may_try_bytes((scl_cl_context *)ctx)) continue;

@@ -7,7 +7,7 @@ fake_devices <- function(type, fp64 = TRUE, host_memory = FALSE, memory = 8e9, c
 }
 
 local_settings <- function(env = parent.frame()) {
-  old <- list(device = session$device, engine = session$engine)
+  old <- session_settings()
   do.call(on.exit, list(substitute(restore_session(old), list(old = old)), add = TRUE), envir = env)
 }
 

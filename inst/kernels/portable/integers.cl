@@ -2,6 +2,8 @@
  *
  *   integers_measure   norms of the rows of op(A) and the columns of op(B), in parts of the sums
  *   integers_combine   of the parts of a row: the logarithm of its norm
+ *   integers_profile   where the rows of op(A), and the columns of op(B), are large
+ *   integers_overlap, integers_overlaps   whether that is where the other operand is large
  *   integers_split     scaled elements as whole numbers, their residues by all moduli
  *   integers_multiply  residues of the elements of the product; integers_mma.cl does it, too
  *   integers_join      whole numbers from their residues; alpha and beta
@@ -27,6 +29,17 @@ __constant long integers_whole[][4] = {INTEGERS_PRODUCT_TABLE};
 #define INTEGERS_HIDDEN 0x10000000000000UL
 
 /* ---- norms ----------------------------------------------------------------------------------- */
+
+/* The terms of a row that count: from begin, if that is more, to end, if that is less. */
+SCL_INLINE int integers_begin(const integers_operand *operand, const int row, const int begin) {
+  const int diagonal = operand->first + row - operand->term;
+  return operand->triangle == 2 ? max(begin, diagonal) : begin;
+}
+
+SCL_INLINE int integers_end(const integers_operand *operand, const int row, const int end) {
+  const int diagonal = operand->first + row - operand->term;
+  return operand->triangle == 1 ? min(end, diagonal + 1) : end;
+}
 
 /* 2^n, or 0 if that is less than single precision has. */
 SCL_INLINE float integers_power(const int n) {
@@ -62,7 +75,9 @@ SCL_INLINE integers_sum integers_add_square(const integers_sum sum, const real x
 __kernel void integers_measure(__global const real *x, __global real *parts,
                                const integers_operand operand) {
   const int row = (int)get_global_id(0), part = (int)get_global_id(1);
-  const int begin = part * operand.part, end = min(begin + operand.part, operand.depth);
+  const int begin = integers_begin(&operand, row, part * operand.part);
+  const int end =
+      integers_end(&operand, row, min((part + 1) * operand.part, operand.depth));
   integers_sum sum = {0, 0.0f};
   if (row >= operand.rows) return;
   x += operand.offset + row * operand.row_step;
@@ -88,6 +103,67 @@ __kernel void integers_combine(__global const real *parts, __global real *norms,
                            : (float)(sum.exponent - 1046) + 0.5f * log2(sum.square);
 }
 
+/* |x| / 2^norm, for a norm that is no less than |x|. */
+SCL_INLINE float integers_relative(const real x, const float norm) {
+  const ulong bits = as_ulong(x);
+  const int exponent = (int)(bits >> 52) & 2047;
+  const ulong mantissa = (bits & INTEGERS_MANTISSA) | (exponent == 0 ? 0UL : INTEGERS_HIDDEN);
+  const float whole = floor(norm), fraction = exp2(whole - norm);
+  return (float)(uint)(mantissa >> 29) * fraction *
+         integers_power(max(exponent, 1) - 1046 - (int)whole);
+}
+
+/* For each term the mean magnitude in some rows, relative to their norms. */
+__kernel void integers_profile(__global const real *x, __global const real *norms,
+                               __global real *profile, const integers_operand operand) {
+  const int k = (int)get_global_id(0), samples = min(operand.rows, INTEGERS_SAMPLES);
+  float sum = 0.0f;
+  int count = 0;
+  if (k >= operand.depth) return;
+  x += operand.offset + k * operand.depth_step;
+  for (int i = 0; i < samples; i++) {
+    const long row = (long)i * operand.rows / samples;
+    const float norm = ((__global const float *)norms)[row];
+    if (!isfinite(norm)) continue;
+    if (k >= integers_begin(&operand, (int)row, 0) && k < integers_end(&operand, (int)row, k + 1))
+      sum += integers_relative(x[row * operand.row_step], norm);
+    count++;
+  }
+  ((__global float *)profile)[k] = count > 0 ? sum / count : 0.0f;
+}
+
+/* parts[part * rows + row]: of the product of the row's magnitudes with those of the other
+ * operand's profile, relative to the norms: a mean of the angle's cosine. */
+__kernel void integers_overlap(__global const real *x, __global const real *norms,
+                               __global const real *profile, __global real *parts,
+                               const integers_operand operand) {
+  const int row = (int)get_global_id(0), part = (int)get_global_id(1);
+  const int begin = integers_begin(&operand, row, part * operand.part);
+  const int end =
+      integers_end(&operand, row, min((part + 1) * operand.part, operand.depth));
+  float sum = 0.0f;
+  if (row >= operand.rows) return;
+  const float norm = ((__global const float *)norms)[row];
+  x += operand.offset + row * operand.row_step;
+  for (int k = begin; k < end; k++) {
+    const float weight = ((__global const float *)profile)[k];
+    sum += integers_relative(x[k * operand.depth_step], norm) * weight;
+  }
+  ((__global float *)parts)[part * (long)operand.rows + row] = sum;
+}
+
+/* Adds these up, behind the norms; a row of zeros has 1. */
+__kernel void integers_overlaps(__global const real *parts, __global real *norms, const int count,
+                                const integers_operand operand) {
+  const int row = (int)get_global_id(0);
+  float sum = 0.0f;
+  if (row >= operand.rows) return;
+  for (int part = 0; part < count; part++)
+    sum += ((__global const float *)parts)[part * (long)operand.rows + row];
+  __global float *to = (__global float *)norms + row;
+  to[operand.rows] = to[0] == -INFINITY ? 1.0f : sum;
+}
+
 /* The power of two by which a row is multiplied. */
 SCL_INLINE int integers_scale(const float norm, const real limit) {
   return (int)clamp(floor((float)limit - norm), -1200.0f, 1200.0f);
@@ -107,17 +183,16 @@ SCL_INLINE long integers_round(const real x, const int scale) {
   return (long)bits < 0 ? -(long)whole : (long)whole;
 }
 
-/* A whole number is taken apart in parts of 13 bits, the highest with its sign. Single precision
- * holds sums of such parts times residues of powers of 2^13, and their residues, exactly. */
-#define INTEGERS_PARTS 5
-#define INTEGERS_BITS 13
+/* A whole number is taken apart in four digits of base 2^16, of least magnitude. Single precision
+ * holds the sums of such digits times residues, at most 2^24, and their residues, exactly. */
+#define INTEGERS_DIGITS 4
 #define INTEGERS_TO_WHOLE 0x1.8p23f /* added: rounds, and the low bits are the whole number's */
 
 /* The constants of one modulus. */
 typedef struct {
-  float power[INTEGERS_PARTS]; /* residues of 2^(13 part), times the inverse for op(A) */
+  float power[INTEGERS_DIGITS]; /* residues of 2^(16 digit), times the inverse for op(A) */
   float modulus, reciprocal;
-  float unused;
+  float unused[2];
 } integers_constants;
 
 SCL_INLINE integers_constants integers_constants_of(const int i, const int moduli,
@@ -125,33 +200,30 @@ SCL_INLINE integers_constants integers_constants_of(const int i, const int modul
   const int modulus = integers_modulus[i], reciprocal = integers_reciprocal(modulus);
   int power = left ? integers_inverse[moduli - INTEGERS_FEWEST][i] : 1;
   integers_constants c;
-  for (int part = 0; part < INTEGERS_PARTS; part++) {
-    c.power[part] = (float)power;
-    power = integers_residue(power << INTEGERS_BITS, modulus, reciprocal);
+  for (int digit = 0; digit < INTEGERS_DIGITS; digit++) {
+    c.power[digit] = (float)power;
+    power = integers_residue(power << 16, modulus, reciprocal);
   }
   c.modulus = (float)modulus;
   c.reciprocal = 1.0f / c.modulus;
-  c.unused = 0.0f;
+  c.unused[0] = c.unused[1] = 0.0f;
   return c;
 }
 
-SCL_INLINE void integers_take_apart(const long whole, float part[INTEGERS_PARTS]) {
-  const int bias = 1 << (INTEGERS_BITS - 1);
-  SCL_UNROLL
-  for (int i = 0; i < INTEGERS_PARTS; i++) {
-    const int last = i == INTEGERS_PARTS - 1;
-    const int bits = (int)(whole >> (INTEGERS_BITS * i));
-    const int above = last ? bits + bias : bits & ((1 << INTEGERS_BITS) - 1);
-    /* the exponent is that of 2^23: no conversion, which is slow on some devices */
-    part[i] = as_float(0x4b000000 | above) - (last ? 0x1p23f + bias : 0x1p23f);
-  }
+SCL_INLINE float4 integers_take_apart(const long whole) {
+  const ulong above = (ulong)whole + 0x8000800080008000UL; /* each digit plus 2^15 */
+  const uint low = (uint)above, high = (uint)(above >> 32);
+  /* with the exponent of 2^23: no conversion, which is slow on some devices */
+  const uint4 bits = 0x4b000000u | (uint4)(low & 0xffff, low >> 16, high & 0xffff, high >> 16);
+  return as_float4(bits) - (0x1p23f + 0x1p15f);
 }
 
-/* The low byte is the residue. */
-SCL_INLINE uint integers_residue_of(const float part[INTEGERS_PARTS], const integers_constants *c) {
-  float sum = part[0] * c->power[0];
-  SCL_UNROLL
-  for (int i = 1; i < INTEGERS_PARTS; i++) sum = fma(part[i], c->power[i], sum);
+/* The low byte is the residue. As 1 / modulus is rounded, its magnitude may be one more than half a
+ * modulus, which a byte holds up to 253; for 256 it wraps around. */
+SCL_INLINE uint integers_residue_of(const float4 digit, const integers_constants *c) {
+  const float sum = fma(digit.w, c->power[3],
+                        fma(digit.z, c->power[2],
+                            fma(digit.y, c->power[1], digit.x * c->power[0])));
   const float quotient = fma(sum, c->reciprocal, INTEGERS_TO_WHOLE) - INTEGERS_TO_WHOLE;
   return as_uint(fma(-quotient, c->modulus, sum) + INTEGERS_TO_WHOLE);
 }
@@ -169,25 +241,28 @@ __kernel void integers_split(__global const real *x, __global const real *norms,
   __global const float *norm = (__global const float *)norms + operand.first + row;
   const bool inside = row < operand.rows;
   const int scale = inside ? integers_scale(*norm, operand.limit) : 0;
-  float part[INTEGERS_CHUNK][INTEGERS_PARTS];
+  float4 digits[INTEGERS_CHUNK];
   if (item < operand.moduli)
     constants[item] = integers_constants_of(item, operand.moduli, operand.left);
   barrier(CLK_LOCAL_MEM_FENCE);
+  const int begin = integers_begin(&operand, row, 0);
+  const int end = inside ? integers_end(&operand, row, operand.depth) : 0;
   x += operand.offset + row * operand.row_step + depth * operand.depth_step;
   SCL_UNROLL
   for (int k = 0; k < INTEGERS_CHUNK; k++) {
-    const bool there = inside && depth + k < operand.depth;
-    integers_take_apart(there ? integers_round(x[k * operand.depth_step], scale) : 0, part[k]);
+    const bool there = depth + k >= begin && depth + k < end;
+    digits[k] = integers_take_apart(there ? integers_round(x[k * operand.depth_step], scale) : 0);
   }
   for (int i = 0; i < operand.moduli; i++) {
     const integers_constants c = constants[i];
     uint words[4];
     SCL_UNROLL
     for (int word = 0; word < 4; word++) {
-      words[word] = 0;
-      SCL_UNROLL
-      for (int k = 0; k < 4; k++)
-        words[word] |= (integers_residue_of(part[4 * word + k], &c) & 255) << (8 * k);
+      const float4 *of = digits + 4 * word;
+      words[word] = as_uint((uchar4)((uchar)integers_residue_of(of[0], &c),
+                                     (uchar)integers_residue_of(of[1], &c),
+                                     (uchar)integers_residue_of(of[2], &c),
+                                     (uchar)integers_residue_of(of[3], &c)));
     }
     *(__global uint4 *)(to + i * operand.modulus_step) =
         (uint4)(words[0], words[1], words[2], words[3]);
