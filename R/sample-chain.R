@@ -12,12 +12,12 @@ new_chain <- function(job, id) {
   s$control <- o <- job$control
   at <- as.double(job$points[[id]])
   options <- c(o$warmup, o$iter, o$method == "hmc", o$leapfrogs, o$max_depth, o$metric != "unit",
-               o$metric == "dense", min(o$rank, length(at)), o$metric == "auto", o$pooled,
-               o$adapt_delta,
+               o$metric == "dense", min(o$rank, length(at)), o$metric %in% c("auto", "sparse"),
+               o$pooled, o$adapt_delta,
                if (is.null(o$step_size)) 0 else o$step_size, o$save_warmup, o$nan == "reject",
-               if (o$metric %in% c("dense", "low-rank", "auto")) o$inverse_metric else
+               if (o$metric == "dense" || has_rank(o$metric)) o$inverse_metric else
                  rep_len(o$inverse_metric, length(at)))
-  s$native <- .Call(r_chain_make, at, as.double(options), job$states[[id]])
+  s$native <- .Call(r_chain_make, at, as.double(options), job$states[[id]], metric_factor(job))
   s$started <- NULL
   s$report_at <- 1
   look_at(s)

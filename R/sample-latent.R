@@ -49,7 +49,7 @@ most_hyper <- 20L
 
 # o$log_density, a cl_gradient() of the unconstrained numbers in their order, and o$point in the
 # form that it takes.
-compile_latent <- function(o, f, layout) {
+compile_latent <- function(o, f, layout, argument = "random") {
   state <- environment(f)
   whole <- inherits(f, "cl_gradient") && !state$retrace && length(layout$blocks) == 0L &&
     !is.null(state$program) && is.null(program_order(state, layout))
@@ -62,9 +62,9 @@ compile_latent <- function(o, f, layout) {
   traceable <- vapply(parts, inherits, NA, c("cl_gradient", "cl_likelihood", "formula"))
   terms <- if (all(traceable)) density_terms(f, layout)
   if (is.null(terms) || inherits(f, "cl_gradient") && state$retrace) {
-    abort_argument("random", paste("'random' needs a density that can be compiled: a",
-                                   "cl_gradient(), a cl_tmb(), a cl_stan() or a",
-                                   "cl_log_posterior() of formulas and these"))
+    abort_argument(argument, sprintf(paste("'%s' needs a density that can be compiled: a",
+                                           "cl_gradient(), a cl_tmb(), a cl_stan() or a",
+                                           "cl_log_posterior() of formulas and these"), argument))
   }
   model <- unconstrained_model(terms, layout)
   o$log_density <- cl_gradient(structure(model, masks = transform_masks(layout)))

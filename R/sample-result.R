@@ -39,6 +39,7 @@ collect_draws <- function(job, chains, complete) {
     diagnostics = lapply(diagnostics, function(m) m[in_sampling, , drop = FALSE]),
     step_size = vapply(chains, function(s) s$step_size, 0),
     inverse_metric = inverse_metrics(chains, job$layout$dimension),
+    precision = metric_precision(job),
     seconds = cbind(warmup = vapply(chains, function(s) s$warmup_seconds, 0),
                     total = vapply(chains, function(s) s$elapsed, 0)),
     evaluations = vapply(chains, function(s) s$evaluations, 0),
@@ -172,6 +173,8 @@ energy_fractions <- function(x) {
 #'   * `step_size`, `inverse_metric`: values after the warm-up, for each chain (the latter in
 #'     columns, or an array of matrices if the metric is dense, or a list of lists if it is of low
 #'     rank),
+#'   * `precision`: the precision matrix of a sparse metric, in whose units `inverse_metric` is;
+#'     else `NULL`,
 #'   * `seconds`: time of each chain, for the warm-up and in total,
 #'   * `evaluations`, `rejections`: the numbers of evaluations, and of points of density zero, for
 #'     each chain,
@@ -248,6 +251,7 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
 metric_text <- function(metric, inverse) {
   if (metric == "dense") return(", dense metric")
   if (!has_rank(metric)) return("")
+  if (metric == "sparse") return(", sparse metric")
   rank <- range(vapply(inverse, function(m) length(m$values), 0L))
   if (metric == "auto" && rank[2L] == 0L) return("")
   sprintf(", low-rank metric of rank %s", paste(unique(rank), collapse = " to "))

@@ -95,6 +95,19 @@
 #' in which the draws vary more than independent ones would; above 5,000 parameters `"auto"` means
 #' `"diag"`, since the draws of a window would take too much memory.
 #'
+#' @section A sparse metric:
+#' For latent fields of hundreds or thousands of values, whose Hessian is sparse. With `metric =
+#' "sparse"` the mass matrix is a precision matrix P, the negative Hessian at a mode, which is found
+#' before chains start. If up to 20 parameters interact with very many others, as standard
+#' deviations of a field do, the density often has no mode, since it grows as they go to zero. So P
+#' is then that at the mode of their marginal density, with all others integrated out by Laplace's
+#' approximation; else, or if that fails, at the mode of the joint density. `metric` may also be P
+#' itself, a matrix of the package Matrix of the unconstrained parameters, or a result of
+#' [cl_laplace()] with `random`, which says what is integrated out; given as `init`, it is taken,
+#' too. P is not adapted, but the warm-up adapts, in units in which P is the identity, a metric like
+#' that of `"auto"`, in the same way. A step takes two triangular solutions with the sparse Cholesky
+#' factor more.
+#'
 #' @section Compiled densities:
 #' A density that can be compiled runs without R between evaluations, its transforms included: a
 #' [cl_gradient()], and on the host a [cl_likelihood()] or a [cl_log_posterior()] of these and
@@ -169,7 +182,8 @@
 #' @param max_depth NUTS makes at most `2^max_depth - 1` steps in an iteration.
 #' @param leapfrogs Number of steps in an iteration of `"hmc"`.
 #' @param metric The mass matrix: `"auto"`: one of low rank where that pays, else the diagonal one;
-#'   `"diag"`, `"dense"`, `"low-rank"` plus diagonal, or `"unit"`: not adapted.
+#'   `"diag"`, `"dense"`, `"low-rank"` plus diagonal, or `"unit"`: not adapted; `"sparse"`, a
+#'   precision matrix, or a result of [cl_laplace()] with `random`: see "A sparse metric".
 #' @param rank The largest rank of a metric of low rank; `NULL`: 32.
 #' @param pooled Whether the mass matrix is adapted from the draws of all chains, see below.
 #' @param step_size,inverse_metric Initial step size (`NULL`: found by trial) and inverse mass
@@ -245,8 +259,8 @@
 #' cor(as.matrix(fit))
 cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000, transform = NULL,
                       method = c("nuts", "hmc"), adapt_delta = 0.8, max_depth = 10, leapfrogs = 10,
-                      metric = c("auto", "diag", "dense", "low-rank", "unit"), step_size = NULL,
-                      inverse_metric = NULL,
+                      metric = c("auto", "diag", "dense", "low-rank", "unit", "sparse"),
+                      step_size = NULL, inverse_metric = NULL,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("reject", "stop"), check_gradient = TRUE, save_warmup = FALSE,
                       refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60,
@@ -353,8 +367,14 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
     abort_argument("init", paste("'init' must be a list named by parameter, such as list(alpha =",
                                  "0, beta = c(0, 0))"))
   }
-  if (control$metric == "auto" && layout$dimension > most_chosen && !is.list(inverse_metric)) {
-    control[c("metric", "rank")] <- list("diag", 0)
+  if (layout$dimension > most_chosen && !is.list(inverse_metric)) {
+    if (control$metric == "auto") control[c("metric", "rank")] <- list("diag", 0)
+    if (control$metric == "sparse") control$rank <- 0
+  }
+  if (control$metric == "sparse") {
+    given <- if (is.null(control$precision)) "sparse" else control$precision
+    control$precision <- precision_of(given, log_density, layout,
+                                      free_start(layout, starts[[1L]]), init)
   }
   control$inverse_metric <- check_inverse_metric(inverse_metric, layout$dimension,
                                                  control$metric, control$rank)
@@ -372,7 +392,12 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
 
 sample_control <- function(warmup, iter, method, adapt_delta, max_depth, leapfrogs, metric,
                            step_size, save_warmup, rank = NULL) {
-  metric <- check_choice(metric, c("auto", "diag", "dense", "low-rank", "unit"), "metric")
+  given <- if (!is.character(metric)) metric
+  metric <- if (is.null(given)) {
+    check_choice(metric, c("auto", "diag", "dense", "low-rank", "unit", "sparse"), "metric")
+  } else {
+    "sparse"
+  }
   if (has_rank(metric)) {
     rank <- if (is.null(rank)) 32 else check_count(rank, "rank", 1)
   } else if (!is.null(rank)) {
@@ -386,7 +411,7 @@ sample_control <- function(warmup, iter, method, adapt_delta, max_depth, leapfro
        leapfrogs = as.integer(check_count(leapfrogs, "leapfrogs", 1)),
        metric = metric, rank = if (is.null(rank)) 0 else rank, pooled = FALSE,
        step_size = if (!is.null(step_size)) check_number(step_size, "step_size", 1e-300, 1e7),
-       save_warmup = check_flag(save_warmup, "save_warmup"))
+       save_warmup = check_flag(save_warmup, "save_warmup"), precision = given)
 }
 
 # Whether lockstep is faster: when reading the data takes longer than R's work around it, or when

@@ -1,11 +1,12 @@
 /* .Call entries for the chains of cl_sample() (sample/chain.h).
  *
- *   r_chain_make(start, options, seed)
+ *   r_chain_make(start, options, seed, factor)
  *       start: the unconstrained vector
  *       options: a double vector with the entries below in their order; behind them the inverse
  *       metric: an entry for each parameter, or the matrix if it is dense; of low rank the
  *       eigenvalues and the eigenvectors behind the diagonal
  *       seed: .Random.seed of "L'Ecuyer-CMRG"
+ *       factor: of the precision of a sparse metric (r/sparse.c), or NULL
  *   r_chain_place(chain, centre, jitter): the new start, near the centre
  *   r_chain_step(chain, value, gradient, iterations): takes the result at the chain's point, whose
  *       gradient may be NULL; the next point, or scl_chain_stop if the chain stops or has done this
@@ -101,20 +102,24 @@ static scl_status read_options(SEXP x, size_t dimension, scl_chain_options *out)
   return SCL_OK;
 }
 
-static scl_status make_chain(SEXP start, SEXP options, SEXP seed, scl_chain **out) {
+static scl_status make_chain(SEXP start, SEXP options, SEXP seed, SEXP factor, scl_chain **out) {
   scl_chain_options o;
   scl_random numbers;
   if (TYPEOF(start) != REALSXP || TYPEOF(seed) != INTSXP || XLENGTH(seed) != 7) return bad_chain();
   SCL_TRY(read_options(options, (size_t)XLENGTH(start), &o));
+  if (factor != R_NilValue) {
+    o.sparse = r_sparse_factor_of(factor);
+    if (o.sparse == NULL || scl_sparse_factor_order(o.sparse) != o.dimension) return bad_chain();
+  }
   SCL_TRY(scl_random_begin(&numbers, INTEGER_RO(seed) + 1, quantile));
   return scl_chain_make(&o, REAL_RO(start), &numbers, out);
 }
 
-SEXP r_chain_make(SEXP start, SEXP options, SEXP seed) {
-  SEXP handle = PROTECT(r_pointer_new(&chain_kind, R_NilValue));
+SEXP r_chain_make(SEXP start, SEXP options, SEXP seed, SEXP factor) {
+  SEXP handle = PROTECT(r_pointer_new(&chain_kind, factor)); /* which the chain borrows */
   scl_chain *c;
   scl_status status;
-  SCL_GO(make_chain(start, options, seed, &c));
+  SCL_GO(make_chain(start, options, seed, factor, &c));
   r_pointer_set(handle, c);
 done:
   UNPROTECT(1);

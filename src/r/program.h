@@ -14,6 +14,9 @@ scl_status r_program_get(SEXP x, scl_program **out);
 scl_status r_program_fill(SEXP nodes, SEXP data, int output, bool rolled, scl_tape *tape,
                           int *result);
 
+/* r/sparse.c: the factor of a handle, borrowed; NULL: there is none. */
+struct scl_sparse_factor *r_sparse_factor_of(SEXP handle);
+
 /* r/glm.c: the likelihood of a handle; NULL if it has to be created again. */
 struct scl_glm *r_glm_usable(SEXP handle);
 /* How many numbers it takes; 0 if there is none. */

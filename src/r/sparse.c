@@ -211,6 +211,10 @@ static const scl_sparse_factor *factor_of(SEXP x) {
   return r_is_pointer(&factor_kind, x) ? r_pointer_object(x) : NULL;
 }
 
+struct scl_sparse_factor *r_sparse_factor_of(SEXP handle) {
+  return r_is_pointer(&factor_kind, handle) ? r_pointer_object(handle) : NULL;
+}
+
 SEXP r_sparse_factorize(SEXP factor, SEXP x, SEXP shift) {
   SEXP result = PROTECT(Rf_allocVector(REALSXP, 1));
   void *f = NULL;

@@ -30,6 +30,10 @@ static size_t rows_of(const scl_chain_options *o) {
   return o->adapts_metric && o->rank > 0 ? scl_adapt_rows(o->warmup) : 0;
 }
 
+static size_t sparse_vectors(const scl_chain_options *o) {
+  return o->sparse != NULL ? 3 * o->dimension : 0;
+}
+
 void scl_chain_divide(scl_chain *c) {
   const size_t d = c->options.dimension;
   double *m = c->memory;
@@ -52,6 +56,10 @@ void scl_chain_divide(scl_chain *c) {
     c->node[k] = (scl_subtree){take(&m, d), take(&m, d), take(&m, d)};
   }
   c->answer = m;
+  m += 1 + d;
+  c->white = take(&m, sparse_vectors(&c->options) / 3);
+  c->moved = take(&m, sparse_vectors(&c->options) / 3);
+  c->room_of_half = m;
 }
 
 static int kept_from(const scl_chain_options *o) {
@@ -62,7 +70,7 @@ size_t scl_chain_vectors(const scl_chain_options *o) {
   const size_t d = o->dimension;
   const size_t matrix = o->dense ? 2 * d * d : 0;
   const size_t lowrank = o->rank > 0 ? 2 * d * rows_of(o) + scl_lowrank_room(d, o->rank) : 0;
-  return (21 + 3 * ((size_t)o->max_depth + 1)) * d + 1 + matrix + lowrank;
+  return (21 + 3 * ((size_t)o->max_depth + 1)) * d + 1 + matrix + lowrank + sparse_vectors(o);
 }
 
 static scl_status allocate(scl_chain *c) {
@@ -86,57 +94,6 @@ static scl_status allocate(scl_chain *c) {
   return SCL_OK;
 }
 
-/* ---- the metric ----------------------------------------------------------------------------- */
-
-static bool set_metric(scl_chain *c, const double *inverse) {
-  const size_t d = c->options.dimension;
-  if (!c->options.dense) {
-    const size_t rank = c->options.directions;
-    for (size_t k = 0; k < d; k++) c->scale[k] = sqrt(inverse[k]);
-    if (rank > 0) scl_lowrank_set(&c->lowrank, rank, inverse + d, inverse + d + rank);
-    return true;
-  }
-  memcpy(c->factor, inverse, d * d * sizeof *inverse);
-  return scl_metric_factor(d, c->factor);
-}
-
-/* Whether the metric is of low rank now. */
-static bool take_low_rank(scl_chain *c, const scl_adaptation *w) {
-  const size_t n = (size_t)w->kept;
-  double *const x = w->positions, *const g = w->gradients;
-  if (c->options.chooses) return scl_lowrank_choose(&c->lowrank, n, x, g, c->work);
-  scl_lowrank_fit(&c->lowrank, n, x, g, c->work);
-  return true;
-}
-
-/* Sets the metric from the positions of the window. If rounding makes the matrix indefinite, only
- * its diagonal is used. */
-static void take_metric(scl_chain *c) {
-  const size_t d = c->options.dimension;
-  if (c->options.rank > 0 && take_low_rank(c, &c->adapt)) return;
-  double *inverse = c->options.dense ? c->factor : c->scale;
-  scl_adapt_inverse(&c->adapt, inverse);
-  if (!c->options.dense) {
-    for (size_t k = 0; k < d; k++) c->scale[k] = sqrt(c->scale[k]);
-  } else if (!scl_metric_factor(d, inverse)) {
-    scl_adapt_inverse(&c->adapt, inverse);
-    for (size_t k = 0; k < d * d; k++) {
-      if (k % (d + 1) != 0) inverse[k] = 0.0;
-    }
-    scl_metric_factor(d, inverse);
-  }
-}
-
-/* The metric of a chain with the same options. */
-static void copy_metric(scl_chain *c, const scl_chain *from) {
-  const size_t d = c->options.dimension, rank = c->options.rank;
-  scl_assign(c, c->scale, from->scale);
-  if (c->factor != NULL) memcpy(c->factor, from->factor, d * d * sizeof *c->factor);
-  if (rank > 0) {
-    memcpy(c->lowrank.rank, from->lowrank.rank, scl_lowrank_room(d, rank) * sizeof *c->scale);
-  }
-}
-
 scl_status scl_chain_make(const scl_chain_options *options, const double *start, scl_random *stream,
                           scl_chain **out) {
   scl_chain *c = calloc(1, sizeof *c);
@@ -152,7 +109,7 @@ scl_status scl_chain_make(const scl_chain_options *options, const double *start,
     scl_chain_free(c);
     return status;
   }
-  if (!set_metric(c, options->inverse_metric)) {
+  if (!scl_chain_set_metric(c, options->inverse_metric)) {
     scl_chain_free(c);
     return scl_fail_argument("inverse_metric", "'inverse_metric' is not positive definite");
   }
@@ -290,8 +247,13 @@ static bool adapt(scl_chain *c, double accept) {
   const int i = c->iteration;
   if (i > c->options.warmup) return false;
   c->step_size = scl_adapt_step(&c->adapt, accept);
-  const bool ends = scl_adapt_observe(&c->adapt, i, c->q, c->g);
-  if (ends && !c->options.pools) take_metric(c);
+  const double *q = c->q;
+  if (c->options.sparse != NULL) {
+    scl_sparse_apply_half(c->options.sparse, SCL_SPARSE_TIMES, c->q, c->moved, NULL);
+    q = c->moved;
+  }
+  const bool ends = scl_adapt_observe(&c->adapt, i, q, c->g);
+  if (ends && !c->options.pools) scl_chain_take_metric(c);
   if (i == c->options.warmup) {
     c->step_size = scl_adapt_final(&c->adapt);
     c->warmup_seconds = seconds_so_far(c);
@@ -356,9 +318,9 @@ scl_status scl_chains_pool(scl_chain *const *chain, int count) {
   for (int k = 1; k < count; k++) {
     scl_adapt_merge(&chain[0]->adapt, &chain[k]->adapt, k, count);
   }
-  take_metric(chain[0]);
+  scl_chain_take_metric(chain[0]);
   for (int k = 0; k < count; k++) {
-    if (k > 0) copy_metric(chain[k], chain[0]);
+    if (k > 0) scl_chain_copy_metric(chain[k], chain[0]);
     chain[k]->stop = SCL_CHAIN_RUNS;
     end_window(chain[k]);
   }
@@ -370,6 +332,10 @@ scl_status scl_chains_pool(scl_chain *const *chain, int count) {
 static scl_status receive(scl_chain *c, double value, const double *gradient) {
   const scl_chain_options *o = &c->options;
   bool more = false;
+  if (o->sparse != NULL) {
+    SCL_TRY(scl_sparse_apply_half(o->sparse, SCL_SPARSE_FORWARD, gradient, c->white, NULL));
+    gradient = c->white;
+  }
   switch (c->stage) {
   case SCL_STAGE_FIRST:
     c->lp = value;

@@ -15,6 +15,7 @@
 #ifndef SCL_SAMPLE_CHAIN_H
 #define SCL_SAMPLE_CHAIN_H
 
+#include "ops/sparse.h"
 #include "sample/random.h"
 #include "sample/target.h"
 
@@ -27,6 +28,9 @@ typedef struct {
   bool dense;   /* the inverse metric is a matrix, else diagonal */
   size_t rank;  /* not 0: plus at most this many directions (sample/lowrank.h) */
   bool chooses; /* of low rank: only where that pays */
+  /* NULL; or the factor of a precision P, borrowed: the other parts of the metric are in units in
+   * which P is the identity, so that the inverse mass matrix is W L L' W' with W W' = P^-1. */
+  const scl_sparse_factor *sparse;
   bool pools;   /* chains wait at the end of each window (scl_chains_pool()) */
   double adapt_delta;
   double step_size;             /* 0: found by trial */

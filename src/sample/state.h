@@ -33,6 +33,9 @@ struct scl_chain {
   /* Of the momentum: square roots of the inverse metric; or its factor (sample/metric.h), or one
    * of low rank; and a vector times it. */
   double *scale, *factor, *product;
+  /* With a sparse precision gradients are kept as W' g. `white`: of the answer; a product with W,
+   * or its inverse, and room for it. */
+  double *white, *moved, *room_of_half;
   scl_lowrank lowrank;
   double *work;                /* of scl_lowrank_fit() */
   double step_size, direction; /* 1 or -1 */
@@ -102,8 +105,24 @@ static inline void scl_half_step(const scl_chain *c, const double *g, double *p)
   }
 }
 
+/* The same with W, which multiplies what the other parts of the metric give. */
+static inline void scl_sparse_step(const scl_chain *c, const double *from) {
+  const size_t d = c->options.dimension;
+  const double step = c->direction * c->step_size;
+  if (!scl_multiply(c, false, c->p)) {
+    for (size_t k = 0; k < d; k++) c->product[k] = c->scale[k] * c->p[k];
+  }
+  scl_sparse_apply_half(c->options.sparse, SCL_SPARSE_BACKWARD, c->product, c->moved,
+                        c->room_of_half);
+  for (size_t k = 0; k < d; k++) c->at[k] = from[k] + step * c->moved[k];
+}
+
 /* at <- from + step * p */
 static inline void scl_full_step(const scl_chain *c, const double *from) {
+  if (c->options.sparse != NULL) {
+    scl_sparse_step(c, from);
+    return;
+  }
   if (scl_multiply(c, false, c->p)) {
     const double step = c->direction * c->step_size;
     for (size_t k = 0; k < c->options.dimension; k++) c->at[k] = from[k] + step * c->product[k];
@@ -118,6 +137,14 @@ static inline void scl_full_step(const scl_chain *c, const double *from) {
 enum { SCL_LARGEST_ERROR = 1000 }; /* of the energy, above which a trajectory is divergent */
 
 enum { SCL_LOOK_AT_CLOCK = 4 }; /* evaluations, or requests, between looks */
+
+/* Sets the metric (sample/chain_metric.c): as given; false: it is not positive definite. */
+bool scl_chain_set_metric(scl_chain *c, const double *inverse);
+/* From the positions of the window. If rounding makes the matrix indefinite, only its diagonal is
+ * used. */
+void scl_chain_take_metric(scl_chain *c);
+/* That of a chain with the same options. */
+void scl_chain_copy_metric(scl_chain *c, const scl_chain *from);
 
 /* Takes value and gradient in c->answer (sample/chain.c). */
 scl_status scl_chain_take(scl_chain *c);

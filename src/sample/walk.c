@@ -61,7 +61,7 @@ void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *ta
   const size_t d = like->options.dimension, most = most_points(target);
   *out = NULL;
   const bool never = like->options.rank > 0 && !like->options.chooses;
-  if (most == 1 || like->options.dense || never) return;
+  if (most == 1 || like->options.dense || like->options.sparse != NULL || never) return;
   scl_ahead *a = calloc(1, sizeof *a);
   if (a == NULL) return;
   a->target = target;
