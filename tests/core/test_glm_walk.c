@@ -8,7 +8,7 @@
 #include "engine/cl/runtime/cl.h"
 #include "matrices.h"
 
-enum { N = 2900, MOST = 31, VECTORS = 5, POINTS = 4 };
+enum { N = 300, MOST = 31, VECTORS = 5, POINTS = 4 };
 
 /* Of a logistic regression with p columns, whose data the caller may forget. */
 static scl_glm *make_glm(scl_context *ctx, size_t p) {
@@ -58,16 +58,13 @@ static void write_priors(size_t d, double *to) {
   }
 }
 
-/* Value and gradient are those of one evaluation at the position, the latter with the priors'; of
- * a chain alone, in which tiles take turns in time, bit for bit. */
-static void check_point(scl_glm *glm, size_t p, const double *at, const double *got, bool priors,
-                        bool alone) {
+/* Value and gradient are those of one evaluation at the position, the latter with the priors'. */
+static void check_point(scl_glm *glm, size_t p, const double *at, const double *got, bool priors) {
   double value, d_alpha, d_beta[MOST];
   const scl_glm_parameters parameters = at_vectors(at, at + 1, 1, p);
   const scl_glm_results results = {.value = &value, .d_alpha = &d_alpha, .d_beta = d_beta};
   CHECK_OK(scl_glm_evaluate(glm, &parameters, SCL_GLM_ALPHA | SCL_GLM_BETA, &results));
   CHECK_NEAR(got[0], value, 1e-10 * fabs(value));
-  if (alone) CHECK(got[0] == value && got[1] == d_alpha);
   CHECK_NEAR(got[1], d_alpha + (priors ? prior_slope(0, at[0]) : 0.0), 1e-10 * N);
   for (size_t j = 1; j <= p; j++) {
     CHECK_NEAR(got[1 + j], d_beta[j - 1] + (priors ? prior_slope(j, at[j]) : 0.0), 1e-10 * N);
@@ -105,7 +102,7 @@ static void check_walk(scl_context *ctx, size_t p, size_t vectors, bool priors) 
         step_on(got - vectors * row + 1, step, d, at, momentum);
       }
       if (k > 0) CHECK(memcmp(at, got - vectors * row + 1 + d, d * sizeof *at) == 0);
-      check_point(glm, p, at, got, priors && k + 1 < POINTS, vectors == 1);
+      check_point(glm, p, at, got, priors && k + 1 < POINTS);
     }
   }
   scl_glm_release(glm);

@@ -51,9 +51,7 @@
 #define GLM_PARTS (GLM_ROW_LANES >= 64 ? GLM_ROW_LANES / 16 : GLM_ROW_LANES >= 16 ? 2 : 1)
 #define GLM_POOL_TILE (GLM_ALONE ? 1 : (GLM_LANES + (GLM_STEP > 1 ? GLM_STEPS : 0)) * GLM_CELLS)
 #define GLM_POOL_SUM (GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1 + GLM_PARTS))
-#define GLM_POOL_HALF (GLM_EARLY ? GLM_SUMS * GLM_ITEMS : 1)
-#define GLM_POOL                                                                                   \
-  GLM_MAX(GLM_MAX(GLM_POOL_TILE, GLM_POOL_HALF), GLM_MAX(GLM_POOL_SUM, 2 * GLM_ITEMS))
+#define GLM_POOL GLM_MAX(GLM_POOL_TILE, GLM_MAX(GLM_POOL_SUM, 2 * GLM_ITEMS))
 
 #if GLM_WIDTH == 2
 typedef real2 glm_pair;

@@ -36,16 +36,8 @@ typedef struct {
 SCL_SAME_LAYOUT(glm_layout, 80)
 
 /* Flags of a pass: the gradient by beta is wanted; alpha, or the auxiliary parameter, is one for
- * each row; the parameters come with the launch, as glm_few; the last column of y has weights; the
- * second half of the tiles comes first (glm_pass.cl). */
-enum {
-  GLM_GRADIENT = 1,
-  GLM_ROW_ALPHA = 2,
-  GLM_ROW_AUX = 4,
-  GLM_FEW = 8,
-  GLM_WEIGHTED = 16,
-  GLM_BACK = 32
-};
+ * each row; the parameters come with the launch, as glm_few; the last column of y has weights. */
+enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_AUX = 4, GLM_FEW = 8, GLM_WEIGHTED = 16 };
 
 /* Residuals and slopes are not written where theirs is negative. With a record the group that adds
  * the sums makes the leapfrog steps to a point (leapfrog.h), whose numbers begin at alpha. */

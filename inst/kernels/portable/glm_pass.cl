@@ -22,10 +22,6 @@
  * tile, and a work-item a predictor turns them into residuals. A predictor's part of the value is
  * off the critical path: other work-items compute it while the next tile is loaded.
  *
- * With a predictor a row and its own rows, a work-item sums the first and the second half of its
- * tiles apart, and adds both. So every other point of a trajectory reads the second half first
- * (GLM_BACK), most of which the device's cache still has from the last pass, and has the same bits.
- *
  * Rows past the end have residual 0 and X set to 0; their loads go to the last row. All sums have a
  * fixed order. With GLM_FINISH the group that is done last adds the groups' sums, in their order:
  * it needs writes of one group to be visible to another within a kernel, which OpenCL 1.2 does not
@@ -264,24 +260,6 @@ SCL_INLINE void glm_fill(const glm_data *t, __local const real *few, __global co
   }
 }
 
-/* Keeps a sum of a half in the pool and begins a new one, or adds the kept one. */
-SCL_INLINE real glm_halve_sum(real sum, const int both, __local real *kept) {
-  if (both) return *kept + sum;
-  *kept = sum;
-  return 0.0;
-}
-
-/* Each work-item has its own places. There are no products of odds (GLM_GATHER). */
-SCL_INLINE void glm_halve(glm_totals *total, real *sum, const int both, __local real *kept) {
-  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-    sum[k] = glm_halve_sum(sum[k], both, kept + k * GLM_ITEMS);
-  }
-  kept += GLM_COLUMNS * GLM_ITEMS;
-  total->value = glm_halve_sum(total->value, both, kept);
-  total->d_alpha = glm_halve_sum(total->d_alpha, both, kept + GLM_ITEMS);
-  total->d_aux = glm_halve_sum(total->d_aux, both, kept + 2 * GLM_ITEMS);
-}
-
 SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
                                        real sum[GLM_PREDICTORS][GLM_SUMS], const glm_role *at,
                                        __local real *pool, __global real *partial, int groups) {
@@ -343,20 +321,6 @@ SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-SCL_INLINE glm_data glm_data_of(const glm_task *task, __global const real *y, int y_ld,
-                                __global real *work, __local real *by_cut,
-                                __local const real *weight) {
-  const glm_data t = {.y = y, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = task->n,
-                      .p = task->p, .predictors = task->predictors, .aux_count = task->aux_count,
-                      .aux_sums = task->aux_sums, .flags = task->flags,
-                      .d_aux = (int)task->at.d_aux, .d_alpha = (int)task->at.d_alpha,
-                      .d_beta = (int)task->at.d_beta, .residuals = task->residuals,
-                      .slopes = task->slopes, .aux = work + task->at.aux,
-                      .alpha = work + task->at.alpha, .row_aux = work + task->at.row_aux,
-                      .intercept = weight + GLM_SLOTS * GLM_PREDICTORS};
-  return t;
-}
-
 __attribute__((reqd_work_group_size(GLM_ITEMS, 1, 1))) __kernel void
 GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global const real *y,
          const long y_offset, const int y_ld, __global real *work, const glm_task task,
@@ -375,9 +339,17 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   __local int is_last;
 #endif
   const int groups = get_num_groups(0), group = get_group_id(0);
-  const int p = task.p, flags = task.flags;
+  const int n = task.n, p = task.p, predictors = task.predictors;
+  const int aux_count = task.aux_count, aux_sums = task.aux_sums, flags = task.flags;
   const glm_role at = glm_role_of(get_local_id(0));
-  const glm_data t = glm_data_of(&task, y + y_offset, y_ld, work, by_cut, weight);
+  glm_data t = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
+                .predictors = predictors, .aux_count = aux_count, .aux_sums = aux_sums,
+                .flags = flags,
+                .d_aux = (int)task.at.d_aux, .d_alpha = (int)task.at.d_alpha,
+                .d_beta = (int)task.at.d_beta, .residuals = task.residuals, .slopes = task.slopes,
+                .aux = work + task.at.aux, .alpha = work + task.at.alpha,
+                .row_aux = work + task.at.row_aux,
+                .intercept = weight + GLM_SLOTS * GLM_PREDICTORS};
   __global const real *beta = work + task.at.beta;
   x += x_offset + (long)at.lane * x_ld;
 
@@ -390,13 +362,9 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   }
   SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) kept[k] = (glm_pair)(0.0);
 
-  const uint rows_end = task.n, stride = groups * GLM_ROWS, step = GLM_LANES * (uint)x_ld;
+  const uint rows_end = n, stride = groups * GLM_ROWS, step = GLM_LANES * (uint)x_ld;
   const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH;
-  const uint start = group * GLM_ROWS;
-  uint left = (rows_end - start + stride - 1) / stride, first = start;
-  const uint middle = start + (rows_end + stride - 1) / stride / 2 * stride;
-  int halves = 0;
-  if (GLM_EARLY && flags & GLM_BACK && middle < rows_end) first = middle;
+  uint first = group * GLM_ROWS;
   glm_seen seen[GLM_AUX_ROWS], next[GLM_AUX_ROWS];
   seen[0].row = GLM_NO_ROW;
   glm_read(&t, &at, first, next);
@@ -407,33 +375,25 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   glm_begin(&t, pool, &at, total, given);
   glm_fill(&t, pool, beta, at.item, weight);
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (; left > 0; left--) {
-    const uint after = first + stride < rows_end ? first + stride : start;
+  for (; first < rows_end; first += stride) {
     const uint row = first + GLM_WIDTH * at.row_lane;
     if (!GLM_EARLY) glm_load(kept, x + min(row, last), step, at.lane, p);
     if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
     SCL_UNROLL for (int r = 0; r < GLM_AUX_ROWS; r++) seen[r] = next[r];
-    glm_read(&t, &at, after, next);
+    glm_read(&t, &at, first + stride, next);
     if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
     glm_predict(kept, weight, at.lane, eta);
     glm_link(&t, total, given, &at, seen, eta, pool, residual, pair);
     if (flags & GLM_GRADIENT) glm_add_gradient(kept, pair, sum);
-    if (GLM_EARLY && left > 1) {
-      glm_load(kept, x + min(after + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
-      if (after == start || after == middle) {
-        glm_halve(total, sum[0], 0, pool + at.item);
-        halves = 1;
-      }
-    }
-    first = after;
+    if (GLM_EARLY && first + stride < rows_end)
+      glm_load(kept, x + min(row + stride, last), step, at.lane, p);
   }
-  if (halves) glm_halve(total, sum[0], 1, pool + at.item);
   if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
 
   glm_write_sums(&t, total, sum, &at, pool, work + task.partials + group, groups);
 #if GLM_FINISH
   glm_finish_last(pool, &is_last, at.item, work, work + task.partials, work + task.results,
-                  (int)task.at.results, groups, task.predictors, p, work + task.at.alpha,
-                  task.record, task.point);
+                  (int)task.at.results, groups, predictors, p, work + task.at.alpha, task.record,
+                  task.point);
 #endif
 }

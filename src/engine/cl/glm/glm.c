@@ -155,8 +155,7 @@ static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
                     .predictors = (int)s->predictors,
                     .aux_count = (int)pass->aux_count,
                     .aux_sums = (int)s->aux_sums,
-                    .flags = flags_of(pass) | (s->few ? GLM_FEW : 0) |
-                             (s->point > 0 && s->point % 2 == 0 ? GLM_BACK : 0),
+                    .flags = flags_of(pass) | (s->few ? GLM_FEW : 0),
                     .family = (int)pass->family,
                     .has_eta = s->p > 0,
                     .point = s->point};
