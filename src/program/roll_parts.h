@@ -88,9 +88,9 @@ typedef struct {
   scl_roll_view *view;
   scl_roll_place *place;
   uint8_t *role;
-  bool *live;  /* roots */
-  int *uses;   /* of a root: operands that have elements of it */
-  int *user;   /* the first operation that has it */
+  bool *live;      /* roots */
+  int *uses;       /* of a root: operands that have elements of it */
+  int *user;       /* the first operation that has it */
   uint64_t *local; /* of a live root: a hash of all but which values its operands are */
   int *number;     /* the first root with an equal value */
   int *height;

@@ -82,10 +82,9 @@ bool r_tape_traced(SEXP x, const r_tape *t, r_traced *o) {
   if (r_tape_get(x, R_AT_names) != R_NilValue || r_tape_get(x, R_AT_times) != R_NilValue) {
     return false;
   }
-  *o = (r_traced){INTEGER_RO(id)[0],         INTEGER_RO(n)[0],
-                  false,                     0.0,
-                  r_tape_get(x, R_AT_dim),   r_tape_get(x, R_AT_from),
-                  r_tape_get(x, R_AT_index)};
+  *o = (r_traced){
+      INTEGER_RO(id)[0],        INTEGER_RO(n)[0],         false, 0.0, r_tape_get(x, R_AT_dim),
+      r_tape_get(x, R_AT_from), r_tape_get(x, R_AT_index)};
   const bool assembled = TYPEOF(o->from) == INTSXP && TYPEOF(o->index) == INTSXP &&
                          XLENGTH(o->from) == o->n && XLENGTH(o->index) == o->n;
   return o->n > 0 && (assembled || (o->from == R_NilValue && o->id > 0 && o->id <= t->count));

@@ -180,8 +180,7 @@ SEXP r_trace_element(SEXP env, SEXP value, SEXP i, SEXP j) {
 SEXP r_trace_put(SEXP env, SEXP value, SEXP i, SEXP j, SEXP element) {
   r_traced x, y;
   r_tape t;
-  if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x) ||
-      !r_tape_operand(element, &t, &y)) {
+  if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x) || !r_tape_operand(element, &t, &y)) {
     return R_NilValue;
   }
   const int place = element_place(&x, i, j);

@@ -114,8 +114,8 @@ SEXP r_trace_again(SEXP env, SEXP name, SEXP values) {
   if (XLENGTH(values) > MOST_VALUES || !r_tape_read(env, &t)) {
     return R_NilValue;
   }
-  SEXP patterns = R_getVarEx(Rf_installChar(STRING_ELT(name, 0)),
-                             r_tape_get(env, R_AT_patterns), FALSE, R_NilValue);
+  SEXP patterns = R_getVarEx(Rf_installChar(STRING_ELT(name, 0)), r_tape_get(env, R_AT_patterns),
+                             FALSE, R_NilValue);
   const R_xlen_t count = TYPEOF(patterns) == VECSXP ? XLENGTH(patterns) : 0;
   for (R_xlen_t k = 0; k < count; k++) {
     SEXP pattern = VECTOR_ELT(patterns, k);

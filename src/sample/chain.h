@@ -31,7 +31,7 @@ typedef struct {
   /* NULL; or the factor of a precision P, borrowed: the other parts of the metric are in units in
    * which P is the identity, so that the inverse mass matrix is W L L' W' with W W' = P^-1. */
   const scl_sparse_factor *sparse;
-  bool pools;   /* chains wait at the end of each window (scl_chains_pool()) */
+  bool pools; /* chains wait at the end of each window (scl_chains_pool()) */
   double adapt_delta;
   double step_size;             /* 0: found by trial */
   const double *inverse_metric; /* diagonal, or lower triangle; read when the chain is made */
