@@ -390,7 +390,7 @@ SCL_INLINE real special_choose(real n, real k) {
  * equally near ones the even one, as R since 4.0.0. Numbers that have no more than 15 digits down
  * to there are rounded already. */
 SCL_INLINE real special_round(real x, real b) {
-  if (x == 0.0 || b >= 1e300) return x;
+  if (x == 0.0 || (b >= 1e300 && fabs(x) >= 1e-284)) return x; /* often, and without logarithms */
   /* 1e-200 / b is a whole number here, but for rounding. */
   const real more = b > 0.0 && b < 1e-199 ? rint(1e-200 / b) : 1.0;
   const real unit = more > 1.0 ? 1e308 : fabs(b), a = fabs(x);
