@@ -46,7 +46,7 @@ test_that("a linear model with as many coefficients as observations, and more", 
     fit <- suppressWarnings(on_host(
       cl_glm(x, y, "normal_id", "mcmc", intercept = FALSE,
              prior = list(coefficients = prior_normal(0, 1), sigma = prior_normal(0, 1)),
-             control = list(seed = 1, chains = 4, iter = 3000))),
+             control = list(seed = 1, chains = 4, iter = 3000, adapt_delta = 0.99))),
       classes = "statcl_warning_sampling")
     table <- summary(fit$draws)
     row <- table[table$parameter == "sigma", ]
