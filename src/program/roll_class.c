@@ -165,6 +165,8 @@ static bool take_residues(const class *c, size_t q, size_t first, size_t count, 
   return read_operands(to);
 }
 
+/* Up to FEW_STATEMENTS of a loop's body get a vector each; of more there would be many short
+ * passes, and one vector of all of them, in the order of the loop or sorted, costs less. */
 enum { FEW_STATEMENTS = 3 };
 
 static bool put_apply(class *c) {
@@ -315,6 +317,8 @@ static size_t count_users(const class *c) {
   return scl_roll_count_different(number, c->count);
 }
 
+/* Where one of MANY_EQUAL members or fewer differs, computing these and reading them in any order
+ * costs less than computing all: a read costs as much as a few operations. */
 enum { MANY_EQUAL = 8 };
 
 /* Whether the elements of a vector can be read in this order without being moved. */

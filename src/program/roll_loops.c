@@ -22,7 +22,10 @@ enum {
   MOST_LOOPS = 64,
   MOST_REFUSED = 8
 };
-/* LEAST_WORK: the fewest operations of a scan. A rule by which loops of some thousands of numbers
+/* MOST_LAG: how far back a step reads a state; each step of lag is one more state to carry.
+ * MOST_NUMBERS and MOST_PRODUCTS: numbers and multiplications of a step. Its code has a line for
+ * each operation and its numbers are private memory; larger steps are long enough as vectors.
+ * LEAST_WORK: the fewest operations of a scan. A rule by which loops of some thousands of numbers
  * stayed plain operations on the host helped single calls and made chains three times slower. */
 enum { MOST_LAG = 16, MOST_NUMBERS = 2000, MOST_PRODUCTS = 4000, LEAST_WORK = 64 };
 

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A value that moves elements is listed, a number for each, so that loops over its elements are
+ * seen through: up to SHORT elements, or if it joins MANY_OPERANDS or more short parts, as a loop
+ * that writes elements does. A list of a longer one takes memory and shows no loop. */
 enum { SHORT = 1024, MANY_OPERANDS = 4 };
 
 void *scl_roll_room(scl_roll *r, size_t count, size_t size) {

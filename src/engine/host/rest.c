@@ -12,7 +12,7 @@
 
 enum {
   ROWS = 512,           /* of a block */
-  WORTH_A_TEAM = 200000 /* numbers of x */
+  WORTH_A_TEAM = 200000 /* numbers of x: as in engine/host/tall.c */
 };
 
 #if defined(__GNUC__)

@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "engine/host/host.h"
 
+/* WORTH_A_TEAM numbers take one core some 80 us at 20 GB/s, to wake threads some 10. */
 enum { TILE = 8192, LANES = 8, WORTH_A_TEAM = 200000 };
 
 typedef struct {

@@ -114,6 +114,8 @@ scl_status scl_cl_require_room(const scl_cl_context *cl) {
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
+/* So few compilers run side by side that cores are left for the host engine, which computes
+ * meanwhile. The looks cost nothing next to a build of some 100 ms. */
 enum { BUILD_THREADS = 4, LOOK_EVERY_US = 20000, REST_US = 200 };
 
 /* Whether a program from a file can be used; it then replaces the one to build. */
