@@ -10,9 +10,27 @@
  * columns of a tape. */
 #define R_TAPE_FIELDS(F)                                                                           \
   F(kind)                                                                                          \
-  F(op) F(args) F(at) F(number) F(size) F(count) F(recent) F(live) F(watched) F(patterns)          \
-      F(has_missing) F(parent) F(add_data) F(tape) F(id) F(n) F(dim) F(from) F(index) F(names)     \
-          F(times)
+  F(op)                                                                                            \
+  F(args)                                                                                          \
+  F(at)                                                                                            \
+  F(number)                                                                                        \
+  F(size)                                                                                          \
+  F(count)                                                                                         \
+  F(recent)                                                                                        \
+  F(live)                                                                                          \
+  F(watched)                                                                                       \
+  F(patterns)                                                                                      \
+  F(has_missing)                                                                                   \
+  F(parent)                                                                                        \
+  F(add_data)                                                                                      \
+  F(tape)                                                                                          \
+  F(id)                                                                                            \
+  F(n)                                                                                             \
+  F(dim)                                                                                           \
+  F(from)                                                                                          \
+  F(index)                                                                                         \
+  F(names)                                                                                         \
+  F(times)
 
 #define R_TAPE_FIELD(name) R_AT_##name,
 typedef enum { R_TAPE_FIELDS(R_TAPE_FIELD) R_TAPE_FIELD_COUNT } r_field;
