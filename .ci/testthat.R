@@ -66,7 +66,9 @@ long <- c(
   "gp-likelihood", "gp-noise", "glm-mixed", "matrix", "glm-tools", "gp-covariance", "products",
   "map", "glm-numerics", "sample-targets", "scan", "density-traced", "batch-glm",
   "glm-mixed-methods", "glm-mixed-uncertainty", "log-posterior", "cholesky", "gp-toeplitz",
-  "gp-features", "sample-start")
+  "gp-features", "sample-start", "sample-sparse", "latent", "mixed-fields", "stan-elements",
+  "trace-pass", "stan-chains", "stan-ode", "stan-solve", "stan-complex", "stan-constraints",
+  "trace-triangles", "tmb-sparse")
 
 # The names of the files of a day's turn; all without a day.
 in_turn <- function(day) {
