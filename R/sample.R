@@ -97,16 +97,16 @@
 #'
 #' @section A sparse metric:
 #' For latent fields of hundreds or thousands of values, whose Hessian is sparse. With `metric =
-#' "sparse"` the mass matrix is a precision matrix P, the negative Hessian at a mode, which is found
-#' before chains start. If up to 20 parameters interact with very many others, as standard
-#' deviations of a field do, the density often has no mode, since it grows as they go to zero. So P
-#' is then that at the mode of their marginal density, with all others integrated out by Laplace's
-#' approximation; else, or if that fails, at the mode of the joint density. `metric` may also be P
-#' itself, a matrix of the package Matrix of the unconstrained parameters, or a result of
-#' [cl_laplace()] with `random`, which says what is integrated out; given as `init`, it is taken,
-#' too. P is not adapted, but the warm-up adapts, in units in which P is the identity, a metric like
-#' that of `"auto"`, in the same way. A step takes two triangular solutions with the sparse Cholesky
-#' factor more.
+#' "sparse"` the mass matrix is a precision matrix P: the negative Hessian at a mode, which is found
+#' before the chains start. If up to 20 parameters interact with very many others, as the standard
+#' deviation of a field does, the density often has no mode, because it grows as they go to zero.
+#' Then P is the negative Hessian at the mode of their marginal density, with all others integrated
+#' out by Laplace's approximation. If there are no such parameters, or that mode is not found, it is
+#' the one at the mode of the joint density. `metric` may also be P itself, a matrix of the package
+#' Matrix with a row for each unconstrained parameter, or a result of [cl_laplace()] with `random`.
+#' If `init` is such a result, `metric = "sparse"` takes P from it. P stays the same; the warm-up
+#' adapts a further metric, as with `"auto"`, in coordinates in which P is the identity. Each step
+#' needs two more triangular solutions with the sparse Cholesky factor.
 #'
 #' @section Compiled densities:
 #' A density that can be compiled runs without R between evaluations, its transforms included: a

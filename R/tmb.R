@@ -23,10 +23,10 @@
 #' selected inverse and the implicit function theorem; the pattern of the Cholesky factor is
 #' analysed once.
 #'
-#' A Hessian without zeros takes as long as dense matrices do, and about 0.4 GB for 1,000 effects
-#' and 5 GB for 4,000. Where an operation has no rule for sparse derivatives, such as `chol()` of a
-#' matrix that depends on random effects, [cl_scan()] or `prod()`, effects that do not interact form
-#' dense blocks of up to 4,000, which are factorized together.
+#' A Hessian without zeros takes as long as dense matrices do. Where an operation has no rule for
+#' sparse derivatives, such as `chol()` of a matrix that depends on random effects, [cl_scan()] or
+#' `prod()`, effects that do not interact form dense blocks of up to 4,000, which are factorized
+#' together.
 #'
 #' @param nll A function of one list with the names of `parameters` (or of one vector if
 #'   `parameters` is one) that returns the negative log likelihood.
