@@ -15,6 +15,8 @@
 
 #include "engine/cl/runtime/cl.h"
 
+#include "device.h"
+
 /* CLBlast's C interface, as far as it is called: codes as in BLAS. */
 enum { COLUMN_MAJOR = 102, NO = 111, YES = 112, LOWER = 122, NON_UNIT = 131, LEFT = 141 };
 typedef int gemm_fn(int, int, int, size_t, size_t, size_t, double, cl_mem, size_t, size_t, cl_mem,
@@ -32,14 +34,6 @@ static struct {
 
 extern void dpotrf_(const char *, const int *, double *, const int *, int *, size_t);
 
-static scl_context *ctx;
-
-static void check(scl_status status) {
-  if (status == SCL_OK) return;
-  fprintf(stderr, "%s\n", scl_fault_last()->message);
-  exit(1);
-}
-
 static void check_peer(int code) {
   if (code == 0) return;
   fprintf(stderr, "CLBlast: status %d\n", code);
@@ -50,20 +44,6 @@ static double now_ms(void) {
   struct timespec t;
   timespec_get(&t, TIME_UTC);
   return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
-static void open_device(const char *kernels) {
-  const scl_device_info *list;
-  size_t count, at = 0;
-  scl_device_set_kernels(kernels);
-  scl_device_profiling(true);
-  check(scl_device_list(&list, &count));
-  while (at < count && list[at].type != SCL_DEVICE_CPU) at++;
-  if (at == count) {
-    fprintf(stderr, "no CPU OpenCL device\n");
-    exit(1);
-  }
-  check(scl_device_open(at, &ctx));
 }
 
 static void open_clblast(void) {
@@ -181,8 +161,8 @@ static double difference(problem *p, int which) {
   size_t n = p->n;
   double *x = malloc(2 * n * n * sizeof *x), *y = x + n * n, most = 0, size = 0;
   if (x == NULL) exit(1);
-  check(ctx->engine->download(ctx, SCL_GENERAL, p->ours, x, n));
-  check(ctx->engine->download(ctx, SCL_GENERAL, p->peers, y, n));
+  check(ctx->engine->download(ctx, SCL_GENERAL, p->ours, SCL_WAIT_WRITES, x, n));
+  check(ctx->engine->download(ctx, SCL_GENERAL, p->peers, SCL_WAIT_WRITES, y, n));
   if (operations[which].kind == FACTOR) memcpy(y, p->factor, n * n * sizeof *y);
   for (size_t j = 0; j < n; j++) {
     for (size_t i = j; i < n; i++) {
@@ -274,7 +254,7 @@ int main(int count, char **words) {
     fprintf(stderr, "usage: clblast KERNELS [n ...]\n");
     return 2;
   }
-  open_device(words[1]);
+  open_device(words[1], SCL_DEVICE_CPU, "no CPU OpenCL device");
   open_clblast();
   int sizes = count > 2 ? count - 2 : 4;
   for (int s = 0; s < sizes; s++) {

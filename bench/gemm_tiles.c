@@ -15,45 +15,18 @@
 
 #include "engine/cl/linalg/linalg.h"
 
+#include "device.h"
+
 enum { REPEATS = 9, TILES_OF_UNIT = 5, DEPTHS = 5, CASES = TILES_OF_UNIT * DEPTHS };
 
 static const size_t tiles_of_unit[TILES_OF_UNIT] = {1, 2, 4, 8, 16};
 static const size_t depths[DEPTHS] = {64, 256, 512, 1024, 4096};
-
-static scl_context *ctx;
-
-static void check(scl_status status) {
-  if (status == SCL_OK) return;
-  fprintf(stderr, "%s\n", scl_fault_last()->message);
-  exit(1);
-}
-
-static size_t open_device(const char *kernels) {
-  const scl_device_info *list;
-  size_t count, at = 0;
-  scl_device_set_kernels(kernels);
-  scl_device_profiling(true);
-  check(scl_device_list(&list, &count));
-  while (at < count && list[at].type != SCL_DEVICE_GPU) at++;
-  if (at == count) {
-    fprintf(stderr, "no GPU\n");
-    exit(1);
-  }
-  printf("%s, %zu units\n", list[at].name, (size_t)list[at].units);
-  check(scl_device_open(at, &ctx));
-  return (size_t)list[at].units;
-}
 
 static scl_block filled(size_t m, size_t n) {
   scl_block x;
   check(scl_block_create(ctx, m, n, &x));
   check(ctx->engine->fill(ctx, 1.0, x));
   return x;
-}
-
-static int ascending(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
 }
 
 static void multiply(const scl_cl_product *p, scl_cl_tile tile) {
@@ -142,7 +115,8 @@ int main(int count, char **words) {
     fprintf(stderr, "usage: gemm_tiles KERNELS [all]\n");
     return 2;
   }
-  const size_t units = open_device(words[1]);
+  const scl_device_info *device = open_device(words[1], SCL_DEVICE_GPU, "no GPU");
+  printf("%s, %zu units\n", device->name, (size_t)device->units);
   for (int tile = SCL_CL_TILE_MMA_TINY; tile < SCL_CL_TILES; tile++) {
     for (int trans_b = 0; trans_b < 2; trans_b++) {
       if (tile == SCL_CL_TILE_MMA_HUGE && !trans_b) continue;
@@ -150,7 +124,7 @@ int main(int count, char **words) {
                                                             trans_b ? SCL_TRANS : SCL_NO_TRANS);
       bool usable;
       check(scl_cl_try_program((scl_cl_context *)ctx, program, &usable));
-      if (usable) study(program, units, count > 2);
+      if (usable) study(program, (size_t)device->units, count > 2);
     }
   }
   scl_context_release(ctx);

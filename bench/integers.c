@@ -1,6 +1,6 @@
 /* Products in double precision by 8-bit integers (src/engine/cl/linalg/integers.c) on the first
- * GPU: the error against that of the native product, the time of each step, and the time of the
- * products of residues with other sizes of stages and tiles.
+ * GPU: the error against that of the native product, the time of each step, and with "variants" as
+ * a second argument the time of the products of residues with other sizes of stages and tiles.
  *
  * A program of its own, over the core without R: `make -C bench ../build/bench/integers`, then
  * `build/bench/integers inst/kernels`. Output: the name of the device, then tables. */
@@ -11,34 +11,11 @@
 
 #include "engine/cl/linalg/linalg.h"
 
+#include "device.h"
+
 #include "kernels/include/integers.h"
 
 enum { REPEATS = 5 };
-
-static scl_context *ctx;
-
-static void check(scl_status status) {
-  if (status == SCL_OK) return;
-  fprintf(stderr, "%s\n", scl_fault_last()->message);
-  exit(1);
-}
-
-static size_t open_device(const char *kernels) {
-  const scl_device_info *list;
-  size_t count, at = 0;
-  scl_device_set_kernels(kernels);
-  scl_device_profiling(true);
-  check(scl_device_list(&list, &count));
-  while (at < count && list[at].type != SCL_DEVICE_GPU) at++;
-  if (at == count && getenv("STATCL_DEVICE") != NULL) at = 0;
-  if (at == count) {
-    fprintf(stderr, "no GPU\n");
-    exit(1);
-  }
-  printf("%s, %zu units\n", list[at].name, (size_t)list[at].units);
-  check(scl_device_open(at, &ctx));
-  return (size_t)list[at].units;
-}
 
 /* Numbers between -1 and 1. */
 static double *numbers(size_t count, uint64_t seed) {
@@ -58,11 +35,6 @@ static scl_block uploaded(size_t m, size_t n, uint64_t seed) {
   check(ctx->engine->finish(ctx));
   free(host);
   return x;
-}
-
-static int ascending(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
 }
 
 /* ---- whole products -------------------------------------------------------------------------- */
@@ -230,7 +202,8 @@ int main(int count, char **words) {
     fprintf(stderr, "usage: integers KERNELS [variants]\n");
     return 2;
   }
-  open_device(words[1]);
+  const scl_device_info *device = open_device(words[1], SCL_DEVICE_GPU, "no GPU");
+  printf("%s, %zu units\n", device->name, (size_t)device->units);
   bool usable;
   check(scl_cl_try_program((scl_cl_context *)ctx, SCL_CL_PROGRAM_integers_mma, &usable));
   if (!usable) {
