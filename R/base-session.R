@@ -204,10 +204,15 @@ find_device <- function(spec) {
 #' product of matrices can be computed by them: the rows of one factor and the columns of the other
 #' are scaled by powers of two and rounded to whole numbers, whose product is computed exactly, from
 #' its remainders by 14 to 16 moduli. The error of an element is proportional to the norms of its
-#' row and its column. The number of moduli is chosen so that it is within four times the usual
-#' product's error; where even the most would not do, because what is large in one factor meets what
-#' is small in the other, and where an element is not finite, the usual product is computed. The
-#' same call gives the same bits. All functions take such products in their steps, factors,
+#' row and its column: for `k` random terms about one unit of rounding (1.1e-16) times these norms,
+#' at most about `sqrt(k)` such units. The usual product has about the same error, and less where
+#' what is large in the row meets what is small in the column. The number of moduli is chosen so
+#' that the error is within four times the usual product's on average over each row and each column
+#' of the result, as a sample of 64 columns or rows shows it. Where even 16 would not do, and where
+#' an element is not finite, the usual product is computed. Single elements, or a block of them, can
+#' have a larger error than that: elements that are very small next to the norms of their row and
+#' column may have no correct digit, where the usual product is exact to the last ones. Use
+#' `emulate = FALSE` if these matter. The same call gives the same bits. All functions take such products in their steps, factors,
 #' inverses and Gaussian processes among them. Workspaces take up to a quarter of the device's
 #' memory.
 #' @section Errors:

@@ -231,6 +231,32 @@ static void check_opposite(scl_context *ctx, int power) {
   free(x[0]), free(x[1]), free(c), free(got);
 }
 
+/* Rows and columns of two kinds, the last ones large in the second half of the terms, the others in
+ * the first. On average all agree with some of the other operand, so these products are taken. The
+ * elements of a row of one kind and a column of the other are tiny: their error is as small as the
+ * norms say, which is all that ?cl_use promises, and not as their size. */
+static void check_pairs(scl_context *ctx, size_t others) {
+  integers_case t = {.m = 60, .n = 60, .k = 64, .alpha = 1};
+  const scl_cl_integers_form form = {0, true, SCL_CL_INTEGERS_JOIN};
+  double *x[2], *c = test_alloc(t.m * t.n * sizeof *c);
+  for (int b = 0; b < 2; b++) {
+    x[b] = test_alloc(t.m * t.k * sizeof *x[b]);
+    for (size_t e = 0; e < t.m * t.k; e++) {
+      const size_t i = b ? e / t.k : e % t.m, k = b ? e % t.k : e / t.m;
+      const bool second = k >= t.k / 2, other = i >= t.m - others;
+      x[b][e] = ldexp(0.1 + fabs(test_random()), second == other ? 0 : -70);
+    }
+  }
+  test_framed da = test_put(ctx, t.m, t.k, x[0]), db = test_put(ctx, t.k, t.n, x[1]);
+  test_framed dc = test_put(ctx, t.m, t.n, NULL);
+  const scl_cl_product p = product_of(&t, da.block, db.block, dc.block);
+  CHECK(multiply(ctx, &p, form));
+  test_get(dc, c);
+  CHECK(count_wrong(&t, INTEGERS_FEWEST, x[0], x[1], c, c) == 0);
+  test_drop(da), test_drop(db);
+  free(x[0]), free(x[1]), free(c);
+}
+
 /* The tables of integers.h, by remainders of their numbers: P has each modulus as a factor, the
  * weights are P / modulus. */
 static void check_tables(void) {
@@ -271,6 +297,8 @@ void test_integers(scl_context *ctx) {
     check_opposite(ctx, 6);
     check_opposite(ctx, 40);
     check_opposite(ctx, 500);
+    check_pairs(ctx, 1);
+    check_pairs(ctx, 30);
   }
   if (!emulated && test_turn(ctx, 0, 2)) {
     scl_device_emulate(1);

@@ -94,8 +94,8 @@ size_t scl_cl_gram_columns(scl_cl_program which);
 
 /* A product by 8-bit integers (engine/cl/linalg/integers.c), where that is wanted or expected to be
  * faster; `by_tiles`: the microseconds by tiles of matrix instructions, or 0. If not *done, nothing
- * has been written: an element of an operand is not finite, its error would not be within 4 times
- * the native product's as far as norms tell, or there is no memory. */
+ * has been written: an element of an operand is not finite, the errors of a row or a column would
+ * on average be more than 4 times the native product's, or there is no memory. */
 scl_status scl_cl_integers_in(scl_cl_op *op, const scl_cl_product *product, double by_tiles,
                               bool *done);
 /* The same with this number of moduli and plain 8-bit arithmetic or not, up to a step: for tests
