@@ -377,7 +377,10 @@ test_that("points evaluated in advance follow the priors", {
   init <- list(beta = numeric(2), alpha = 0)
   each_engine({
     f <- cl_likelihood("bernoulli_logit", y, x)
+    # the slopes seem to be 0, but are not where trajectories get
+    separated <- cl_likelihood("bernoulli_logit", as.numeric(x[, 1] > 0), x)
     for (posterior in list(
+      cl_log_posterior(separated, ~ -pmax(beta - 8, 0)^2),
       cl_log_posterior(f, ~ dnorm(alpha, 1, 0.3, log = TRUE), ~ -(beta / c(0.1, 2))^2 / 2),
       cl_log_posterior(f, ~ prior_student_t(4, 1, 0.2)(beta), ~ dnorm(beta, 0, 1, log = TRUE)),
       cl_log_posterior(f, ~ dcauchy(beta, c(-1, 1), 0.2, log = TRUE),
