@@ -212,9 +212,9 @@ find_device <- function(spec) {
 #' an element is not finite, the usual product is computed. Single elements, or a block of them, can
 #' have a larger error than that: elements that are very small next to the norms of their row and
 #' column may have no correct digit, where the usual product is exact to the last ones. Use
-#' `emulate = FALSE` if these matter. The same call gives the same bits. All functions take such products in their steps, factors,
-#' inverses and Gaussian processes among them. Workspaces take up to a quarter of the device's
-#' memory.
+#' `emulate = FALSE` if these matter. The same call gives the same bits. All functions take such
+#' products in their steps, factors, inverses and Gaussian processes among them. Workspaces take up
+#' to a quarter of the device's memory.
 #' @section Errors:
 #' `statcl_error_no_device` if no device matches, `statcl_error_no_fp64` if it has no double
 #' precision. The settings are then unchanged. A device's arithmetic is tried when it is first

@@ -133,7 +133,7 @@ test_that("faults are those of chains in R", {
   expect_warning(expect_error(cl_sample(flat, c(x = 0), chains = 1), "so flat",
                               class = "statcl_error_density"), "does not depend on 'x'")
   gone <- .Call(r_chain_make, c(1, 2), c(5, 5, 0, 1, 10, 1, 0, 0, 0, 0, 0.8, 0, 0, 1, 1, 1),
-                stream_states(1L, 1)[[1L]])
+                stream_states(1L, 1)[[1L]], NULL)
   gone <- unserialize(serialize(gone, NULL))
   expect_fault(.Call(r_chain_step, gone, 0, c(0, 0), 10L), "stale")
 })
