@@ -74,8 +74,8 @@ chunk commutator-row >> src/ops/operations.def
 chunk commutator-file > src/ops/commutator.c
 before commutator-reverse '^\/\* Of ops\/operations.def. \*\/' src/program/reverse.c
 chunk commutator-function >> R/matrix-products.R
-before commutator-loops '^bool operation_reference' tests/core/operation_reference.c
-before commutator-case '^  case SCL_OPERATION_COPY_AS' tests/core/operation_reference.c
+before commutator-loops '^static void .*loops\[' tests/core/operation_reference.c
+before commutator-case '^    \[SCL_OPERATION_COPY_AS' tests/core/operation_reference.c
 chunk commutator-test > tests/testthat/example-operation.R
 edits 6 "an operation on matrices"
 echo 'export(cl_commutator, cl_softsign, k_cauchy)' >> NAMESPACE

@@ -263,58 +263,41 @@ static void eigen(const task *t) {
   free(a), free(v);
 }
 
+static void elements(const task *t) {
+  fill_elements(t, element);
+}
+
+static void copies(const task *t) {
+  fill_elements(t, copied);
+}
+
+static void (*const loops[SCL_OPERATION_COUNT])(const task *) = {
+    [SCL_OPERATION_COPY_AS] = copies,
+    [SCL_OPERATION_MATVEC] = product,
+    [SCL_OPERATION_MATMUL] = product,
+    [SCL_OPERATION_GRAM] = gram,
+    [SCL_OPERATION_TRI_SOLVE] = tri_solve,
+    [SCL_OPERATION_TRI_INVERSE] = tri_inverse,
+    [SCL_OPERATION_CHOL] = chol,
+    [SCL_OPERATION_CHOL_ADJOINT] = chol_adjoint,
+    [SCL_OPERATION_CHOL_INVERSE] = chol_inverse,
+    [SCL_OPERATION_EIGEN] = eigen,
+    [SCL_OPERATION_LOG_DET] = log_det,
+    [SCL_OPERATION_TRANSPOSE] = elements,
+    [SCL_OPERATION_BROADCAST] = elements,
+    [SCL_OPERATION_PART] = elements,
+    [SCL_OPERATION_WITH_PART] = elements,
+    [SCL_OPERATION_INDEX] = elements,
+    [SCL_OPERATION_DIAGONAL] = elements,
+    [SCL_OPERATION_WITH_DIAGONAL] = elements,
+    [SCL_OPERATION_BIND] = elements};
+
 bool operation_reference(const scl_call *call, const double *const *x, scl_shape shape,
                          double *to) {
   const task t = {call, x, shape, to};
-  if (scl_operations[call->operation].kind == SCL_VALUE_REDUCE) {
-    reduce(&t);
-    return true;
-  }
-  switch (call->operation) {
-  case SCL_OPERATION_COPY_AS:
-    fill_elements(&t, copied);
-    return true;
-  case SCL_OPERATION_MATVEC:
-  case SCL_OPERATION_MATMUL:
-    product(&t);
-    return true;
-  case SCL_OPERATION_GRAM:
-    gram(&t);
-    return true;
-  case SCL_OPERATION_TRI_SOLVE:
-    tri_solve(&t);
-    return true;
-  case SCL_OPERATION_TRI_INVERSE:
-    tri_inverse(&t);
-    return true;
-  case SCL_OPERATION_CHOL:
-    chol(&t);
-    return true;
-  case SCL_OPERATION_CHOL_ADJOINT:
-    chol_adjoint(&t);
-    return true;
-  case SCL_OPERATION_CHOL_INVERSE:
-    chol_inverse(&t);
-    return true;
-  case SCL_OPERATION_EIGEN:
-    eigen(&t);
-    return true;
-  case SCL_OPERATION_LOG_DET:
-    log_det(&t);
-    return true;
-  case SCL_OPERATION_TRANSPOSE:
-  case SCL_OPERATION_BROADCAST:
-  case SCL_OPERATION_PART:
-  case SCL_OPERATION_WITH_PART:
-  case SCL_OPERATION_INDEX:
-  case SCL_OPERATION_DIAGONAL:
-  case SCL_OPERATION_WITH_DIAGONAL:
-  case SCL_OPERATION_BIND:
-    fill_elements(&t, element);
-    return true;
-  default:
-    if (call->operation >= SCL_OP_COUNT) return false;
-    fill_elements(&t, element);
-    return true;
-  }
+  void (*loop)(const task *) = loops[call->operation];
+  if (call->operation < SCL_OP_COUNT) loop = elements;
+  if (scl_operations[call->operation].kind == SCL_VALUE_REDUCE) loop = reduce;
+  if (loop != NULL) loop(&t);
+  return loop != NULL;
 }

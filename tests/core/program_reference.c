@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "expr_reference.h"
 #include "op_reference.h"
 #include "operation_reference.h"
 #include "test.h"
@@ -34,64 +35,22 @@ static size_t operand_length(const program_nodes *l, const program_node *v, int 
   return l->node[v->operand[k]].length;
 }
 
-static double apply(scl_op op, double a, double b, double c) {
-  switch (op) {
-  case SCL_OP_IFELSE:
-    return isnan(a) ? a : a != 0.0 ? b : c;
-  default:
-    return op_reference(op, a, b, c);
-  }
-}
-
 static void apply_all(const program_nodes *l, const program_node *v) {
   for (size_t i = 0; i < v->length; i++) {
     double a[3] = {0.0, 0.0, 0.0};
     for (int k = 0; k < v->operands; k++) {
       a[k] = operand(l, v, k)[operand_length(l, v, k) == 1 ? 0 : i];
     }
-    v->value[i] = apply((scl_op)v->op, a[0], a[1], a[2]);
-  }
-}
-
-static double combine(scl_reduction op, double u, double v) {
-  switch (op) {
-  case SCL_REDUCE_SUM:
-    return u + v;
-  case SCL_REDUCE_PROD:
-    return u * v;
-  case SCL_REDUCE_MIN:
-    return isnan(u) || isnan(v) ? NAN : u < v ? u : v;
-  default:
-    return isnan(u) || isnan(v) ? NAN : u > v ? u : v;
+    v->value[i] = op_reference((scl_op)v->op, a[0], a[1], a[2]);
   }
 }
 
 static void reduce(const program_node *v, const double *x) {
-  const size_t m = v->at[0], n = v->at[1];
-  const scl_reduction op = (scl_reduction)v->op;
-  const double start = op == SCL_REDUCE_SUM    ? 0.0
-                       : op == SCL_REDUCE_PROD ? 1.0
-                       : op == SCL_REDUCE_MIN  ? INFINITY
-                                               : -INFINITY;
-  for (size_t i = 0; i < v->length; i++) v->value[i] = start;
-  for (size_t j = 0; j < n; j++) {
-    for (size_t i = 0; i < m; i++) {
-      double *to = &v->value[v->at[2] == 0 ? 0 : v->at[2] == 1 ? i : j];
-      *to = combine(op, *to, x[i + j * m]);
-    }
-  }
-}
-
-static void chol(program_nodes *l, const program_node *v, const double *a) {
-  const size_t n = v->at[0];
-  for (size_t j = 0; j < n; j++) {
-    for (size_t i = 0; i < n; i++) {
-      double sum = a[i + j * n];
-      for (size_t k = 0; k < j; k++) sum -= v->value[i + k * n] * v->value[j + k * n];
-      if (i == j && !(sum > 0.0)) l->no_factor = true;
-      v->value[i + j * n] = i < j ? 0.0 : i == j ? sqrt(sum) : sum / v->value[j + j * n];
-    }
-  }
+  size_t m, n;
+  double *r =
+      expr_reduced((scl_reduction)v->op, x, v->at[0], v->at[1], (scl_margin)v->at[2], &m, &n);
+  memcpy(v->value, r, v->length * sizeof *r);
+  free(r);
 }
 
 /* Elimination with row pivoting in place, for op(a) x = b, k columns; log |det| and the sign. */
@@ -238,7 +197,8 @@ static void evaluate(program_nodes *l, const program_node *v) {
     cumulate(v, a);
     break;
   case SCL_VALUE_CHOL:
-    chol(l, v, a);
+    call(l, v);
+    for (size_t i = 0; i < v->at[0]; i++) l->no_factor |= !(v->value[i * (v->at[0] + 1)] > 0.0);
     break;
   case SCL_VALUE_LU:
     lu(v, a);

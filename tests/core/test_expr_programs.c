@@ -5,6 +5,7 @@
 
 #include "expr_reference.h"
 #include "matrices.h"
+#include "operation_reference.h"
 #include "record.h"
 
 #define LENGTH(x) (sizeof(x) / sizeof(x)[0])
@@ -55,17 +56,38 @@ static const scl_op exact_binary[] = {SCL_OP_ADD, SCL_OP_SUB, SCL_OP_MUL, SCL_OP
                                       SCL_OP_LT,  SCL_OP_GE,  SCL_OP_EQ,  SCL_OP_AND,  SCL_OP_OR};
 enum { CONTINUOUS = 5 }; /* of exact_binary, from the first */
 
+/* Records a call on items, or on `number` where an item is NULL; its value by
+ * operation_reference.c. */
+static void step_call(program *p, unsigned op, int count, item *const *x, double number,
+                      const double *attribute, bool exact) {
+  const scl_operation *row = &scl_operations[op];
+  const double *data[SCL_CALL_OPERANDS] = {NULL};
+  const int attributes = scl_operation_attributes(row);
+  scl_term term[SCL_CALL_OPERANDS];
+  scl_call call = {.operation = op, .count = count};
+  scl_shape shape;
+  scl_mat *r = NULL;
+  for (int k = 0; k < count; k++) {
+    term[k] = (scl_term){x[k] != NULL ? x[k]->x : NULL, number};
+    data[k] = x[k] != NULL ? x[k]->want : NULL;
+    call.operand[k].kind = x[k] != NULL ? SCL_A_MATRIX : SCL_A_NUMBER;
+    call.operand[k].number = number;
+    if (x[k] != NULL) call.operand[k].shape = scl_shape_of(x[k]->x);
+  }
+  for (int k = 0; k < attributes; k++) call.attribute[k] = attribute[k];
+  REQUIRE_OK(row->rule(&call, &shape));
+  double *want = test_alloc((shape.nrow * shape.ncol + 1) * sizeof *want);
+  CHECK(operation_reference(&call, data, shape, want));
+  CHECK_OK(scl_record(p->ctx, op, count, term, attributes, attribute, &r));
+  add_item(p, r, want, shape.nrow, shape.ncol, exact);
+}
+
 static void step_unary(program *p) {
   item *a = pick_item(p);
   const bool exact = a->exact && pick(2) == 0;
   const scl_op op =
       exact ? exact_unary[pick(LENGTH(exact_unary))] : smooth_unary[pick(LENGTH(smooth_unary))];
-  scl_term term = {a->x, 0};
-  scl_mat *r = NULL;
-  double *want = test_alloc((a->m * a->n + 1) * sizeof *want);
-  for (size_t k = 0; k < a->m * a->n; k++) want[k] = scl_op_value(op, a->want[k], 0, 0);
-  CHECK_OK(scl_expr_apply(op, 1, &term, &r));
-  add_item(p, r, want, a->m, a->n, exact);
+  step_call(p, op, 1, &a, 0.0, NULL, exact);
 }
 
 /* Another item of this shape, or a column that is recycled over it; NULL where there is none. */
@@ -77,126 +99,58 @@ static item *pick_partner(program *p, const item *a) {
   return NULL;
 }
 
-static double value_at(const item *a, size_t i, size_t j) {
-  return a->want[i + (a->n == 1 ? 0 : j) * a->m];
-}
-
 static void step_binary(program *p) {
   item *a = pick_item(p), *b = pick(4) == 0 ? NULL : pick_partner(p, a);
   const double number = (double)pick(9) * 0.5 - 2.0;
   const bool exact = a->exact && (b == NULL || b->exact), swap = pick(2) == 0;
   const scl_op op = exact_binary[pick(exact ? LENGTH(exact_binary) : CONTINUOUS)];
-  scl_term terms[2] = {{a->x, 0}, {b != NULL ? b->x : NULL, number}};
-  if (swap) {
-    scl_term first = terms[0];
-    terms[0] = terms[1];
-    terms[1] = first;
-  }
-  scl_mat *r = NULL;
-  double *want = test_alloc((a->m * a->n + 1) * sizeof *want);
-  for (size_t j = 0; j < a->n; j++) {
-    for (size_t i = 0; i < a->m; i++) {
-      const double u = a->want[i + j * a->m], v = b != NULL ? value_at(b, i, j) : number;
-      want[i + j * a->m] = swap ? scl_op_value(op, v, u, 0) : scl_op_value(op, u, v, 0);
-    }
-  }
-  CHECK_OK(scl_expr_apply(op, 2, terms, &r));
-  add_item(p, r, want, a->m, a->n, exact);
+  step_call(p, op, 2, (item *[]){swap ? b : a, swap ? a : b}, number, NULL, exact);
 }
 
 static void step_choice(program *p) {
   item *a = pick_item(p), *b = pick_partner(p, a);
   if (!a->exact || b == NULL) return;
-  scl_term terms[3] = {{a->x, 0}, {b->x, 0}, {NULL, 0.25}};
-  scl_mat *r = NULL;
-  double *want = test_alloc((a->m * a->n + 1) * sizeof *want);
-  for (size_t j = 0; j < a->n; j++) {
-    for (size_t i = 0; i < a->m; i++) {
-      want[i + j * a->m] =
-          scl_op_value(SCL_OP_IFELSE, a->want[i + j * a->m], value_at(b, i, j), 0.25);
-    }
-  }
-  CHECK_OK(scl_expr_apply(SCL_OP_IFELSE, 3, terms, &r));
-  add_item(p, r, want, a->m, a->n, b->exact);
+  step_call(p, SCL_OP_IFELSE, 3, (item *[]){a, b, NULL}, 0.25, NULL, b->exact);
 }
 
 static void step_transpose(program *p) {
   item *a = pick_item(p);
-  scl_mat *r = NULL;
-  double *want = test_alloc((a->m * a->n + 1) * sizeof *want);
-  for (size_t j = 0; j < a->n; j++) {
-    for (size_t i = 0; i < a->m; i++) want[j + i * a->n] = a->want[i + j * a->m];
-  }
-  CHECK_OK(record_transpose(a->x, &r));
-  add_item(p, r, want, a->n, a->m, a->exact);
+  step_call(p, SCL_OPERATION_TRANSPOSE, 1, &a, 0.0, NULL, a->exact);
 }
 
 static void step_part(program *p) {
   item *a = pick_item(p);
   if (a->m == 0 || a->n == 0) return;
   const size_t i0 = pick(a->m), j0 = pick(4) == 0 && i0 < a->n ? i0 : pick(a->n);
-  const size_t m = 1 + pick(a->m - i0), n = 1 + pick(a->n - j0);
-  scl_mat *r = NULL;
-  double *want = test_alloc(m * n * sizeof *want);
-  for (size_t j = 0; j < n; j++) {
-    for (size_t i = 0; i < m; i++) want[i + j * m] = a->want[i0 + i + (j0 + j) * a->m];
-  }
-  CHECK_OK(record_part(a->x, i0, j0, m, n, &r));
-  add_item(p, r, want, m, n, a->exact);
+  const double at[] = {(double)i0, (double)j0, (double)(1 + pick(a->m - i0)),
+                       (double)(1 + pick(a->n - j0))};
+  step_call(p, SCL_OPERATION_PART, 1, &a, 0.0, at, a->exact);
 }
 
 static void step_with_part(program *p) {
   item *a = pick_item(p), *b = pick_item(p);
   if (b->m > a->m || b->n > a->n) return;
-  const size_t i0 = pick(a->m - b->m + 1), j0 = pick(a->n - b->n + 1), count = a->m * a->n;
-  scl_mat *r = NULL;
-  double *want = test_alloc((count + 1) * sizeof *want);
-  memcpy(want, a->want, count * sizeof *want);
-  for (size_t j = 0; j < b->n; j++) {
-    for (size_t i = 0; i < b->m; i++) want[i0 + i + (j0 + j) * a->m] = b->want[i + j * b->m];
-  }
-  CHECK_OK(record_with_part(a->x, i0, j0, b->x, &r));
-  add_item(p, r, want, a->m, a->n, a->exact && b->exact);
+  const double at[] = {(double)pick(a->m - b->m + 1), (double)pick(a->n - b->n + 1)};
+  step_call(p, SCL_OPERATION_WITH_PART, 2, (item *[]){a, b}, 0.0, at, a->exact && b->exact);
 }
 
 static void step_broadcast(program *p) {
   item *a = pick_item(p);
   if (a->m != 1 && a->n != 1) return;
   const size_t m = a->m == 1 ? 1 + pick(9) : a->m, n = a->n == 1 ? 1 + pick(9) : a->n;
-  scl_mat *r = NULL;
-  double *want = test_alloc((m * n + 1) * sizeof *want);
-  for (size_t j = 0; j < n; j++) {
-    for (size_t i = 0; i < m; i++) {
-      want[i + j * m] = a->want[(a->m == 1 ? 0 : i) + (a->n == 1 ? 0 : j) * a->m];
-    }
-  }
-  CHECK_OK(record_broadcast(a->x, m, n, &r));
-  add_item(p, r, want, m, n, a->exact);
+  step_call(p, SCL_OPERATION_BROADCAST, 1, &a, 0.0, (double[]){(double)m, (double)n}, a->exact);
 }
 
 static void step_index(program *p) {
   const item *a = pick_item(p);
-  const bool rows = pick(2) == 0;
-  scl_mat *r = NULL;
-  double *want = test_alloc((a->m * a->n + 1) * sizeof *want);
-  for (size_t j = 0; j < a->n; j++) {
-    for (size_t i = 0; i < a->m; i++) want[i + j * a->m] = (double)(rows ? i : j) + 1.0;
-  }
-  CHECK_OK(record_index(p->ctx, rows ? SCL_BY_ROW : SCL_BY_COLUMN, a->m, a->n, &r));
-  add_item(p, r, want, a->m, a->n, true);
+  const double at[] = {pick(2) == 0 ? SCL_BY_ROW : SCL_BY_COLUMN, (double)a->m, (double)a->n};
+  step_call(p, SCL_OPERATION_INDEX, 0, NULL, 0.0, at, true);
 }
 
 static void step_matvec(program *p) {
   item *a = pick_item(p), *b = pick_item(p);
   if (b->n != 1 || b->m != a->n) return;
-  scl_mat *r = NULL;
-  double *want = test_alloc((a->m + 1) * sizeof *want);
-  for (size_t i = 0; i < a->m; i++) {
-    want[i] = 0.0;
-    for (size_t l = 0; l < a->n; l++) want[i] += a->want[i + l * a->m] * b->want[l];
-  }
-  CHECK_OK(record_matvec(a->x, b->x, &r));
-  add_item(p, r, want, a->m, 1, false);
+  step_call(p, SCL_OPERATION_MATVEC, 2, (item *[]){a, b}, 0.0, NULL, false);
 }
 
 static void step_reduce(program *p) {
@@ -205,13 +159,9 @@ static void step_reduce(program *p) {
       SCL_REDUCE_WHICH_MAX, SCL_REDUCE_WHICH_MIN, SCL_REDUCE_COUNT_NAN};
   item *a = pick_item(p);
   const scl_reduction op = ops[pick(a->exact ? LENGTH(ops) : 3)];
-  const scl_margin margin = (scl_margin)pick(3);
-  scl_mat *r = NULL;
-  size_t m, n;
+  const double margin = (double)pick(3);
   if (a->m == 0 || a->n == 0) return; /* identities may be infinite: check_empty() of test_expr.c */
-  double *want = expr_reduced(op, a->want, a->m, a->n, margin, &m, &n);
-  CHECK_OK(scl_expr_reduce(op, a->x, margin, &r));
-  add_item(p, r, want, m, n, a->exact && op != SCL_REDUCE_SUM);
+  step_call(p, SCL_FIRST_REDUCTION + op, 1, &a, 0.0, &margin, a->exact && op != SCL_REDUCE_SUM);
 }
 
 /* The largest absolute value, by a combining expression. */
