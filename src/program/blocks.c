@@ -244,51 +244,36 @@ static void use_scan(search *w, int value) {
   }
 }
 
+static void use_parameter(search *w, int value) {
+  const scl_value *v = &w->t->value[value];
+  for (size_t i = 0; i < v->length; i++) {
+    const size_t element = w->first[value] + i;
+    w->flag[element] |= w->flag[v->at[0] + i] & DEPENDS;
+    join(w, element, v->at[0] + i);
+  }
+}
+
+static void use_cumsum(search *w, int value) {
+  const size_t *at = w->t->value[value].at;
+  use_columns(w, value, operand_of(w, value, 0), at[0], at[1]);
+}
+
+static void (*const uses[SCL_VALUE_KINDS])(search *, int) = {
+    [SCL_VALUE_PARAMETER] = use_parameter, [SCL_VALUE_APPLY] = use_apply,
+    [SCL_VALUE_BROADCAST] = use_view,      [SCL_VALUE_TRANSPOSE] = use_view,
+    [SCL_VALUE_PART] = use_view,           [SCL_VALUE_REDUCE] = use_reduce,
+    [SCL_VALUE_GATHER] = use_moved,        [SCL_VALUE_SCATTER] = use_moved,
+    [SCL_VALUE_CONCAT] = use_moved,        [SCL_VALUE_MATMUL] = use_product,
+    [SCL_VALUE_CUMSUM] = use_cumsum,       [SCL_VALUE_TRI_SOLVE] = use_solve,
+    [SCL_VALUE_LU_SOLVE] = use_solve,      [SCL_VALUE_SCAN] = use_scan,
+};
+
 static void use_value(search *w, int value) {
   const scl_value *v = &w->t->value[value];
-  switch ((scl_value_kind)v->kind) {
-  case SCL_VALUE_PARAMETER:
-    for (size_t i = 0; i < v->length; i++) {
-      const size_t element = w->first[value] + i;
-      w->flag[element] |= w->flag[v->at[0] + i] & DEPENDS;
-      join(w, element, v->at[0] + i);
-    }
-    break;
-  case SCL_VALUE_DATA:
-  case SCL_VALUE_NUMBER:
-    break;
-  case SCL_VALUE_APPLY:
-    use_apply(w, value);
-    break;
-  case SCL_VALUE_BROADCAST:
-  case SCL_VALUE_TRANSPOSE:
-  case SCL_VALUE_PART:
-    use_view(w, value);
-    break;
-  case SCL_VALUE_REDUCE:
-    use_reduce(w, value);
-    break;
-  case SCL_VALUE_GATHER:
-  case SCL_VALUE_SCATTER:
-  case SCL_VALUE_CONCAT:
-    use_moved(w, value);
-    break;
-  case SCL_VALUE_MATMUL:
-    use_product(w, value);
-    break;
-  case SCL_VALUE_CUMSUM:
-    use_columns(w, value, operand_of(w, value, 0), v->at[0], v->at[1]);
-    break;
-  case SCL_VALUE_TRI_SOLVE:
-  case SCL_VALUE_LU_SOLVE:
-    use_solve(w, value);
-    break;
-  case SCL_VALUE_SCAN:
-    use_scan(w, value);
-    break;
-  default: /* factors and the like: they have few operands */
+  if (uses[v->kind] != NULL) {
+    uses[v->kind](w, value);
+  } else if (v->operands > 0) { /* factors and the like: they have few */
     use_everything(w, value);
-    break;
   }
 }
 

@@ -206,49 +206,31 @@ static void rule_others(scl_jacobian *w, int value) {
   }
 }
 
+static void (*const rules[SCL_VALUE_KINDS])(scl_jacobian *, int) = {
+    [SCL_VALUE_APPLY] = rule_apply,
+    [SCL_VALUE_BROADCAST] = rule_select,
+    [SCL_VALUE_TRANSPOSE] = rule_select,
+    [SCL_VALUE_PART] = rule_select,
+    [SCL_VALUE_GATHER] = rule_select,
+    [SCL_VALUE_GATHER_COLUMNS] = rule_select,
+    [SCL_VALUE_COPY_AS] = rule_copy_as,
+    [SCL_VALUE_SCATTER] = rule_scatter,
+    [SCL_VALUE_SCATTER_COLUMNS] = rule_scatter,
+    [SCL_VALUE_REDUCE] = rule_reduce,
+    [SCL_VALUE_CONCAT] = rule_concat,
+    [SCL_VALUE_MATMUL] = scl_sparse_matmul,
+    [SCL_VALUE_CUMSUM] = scl_sparse_cumsum,
+    [SCL_VALUE_TRI_SOLVE] = scl_sparse_solve_rule,
+    [SCL_VALUE_LU_SOLVE] = scl_sparse_solve_rule,
+    [SCL_VALUE_SPARSE_SOLVE] = scl_sparse_solve_rule,
+};
+
 void scl_sparse_rule(scl_jacobian *w, int value) {
-  switch ((scl_value_kind)w->t->value[value].kind) {
-  case SCL_VALUE_PARAMETER: /* filled in already */
-  case SCL_VALUE_DATA:
-  case SCL_VALUE_NUMBER:
-    break;
-  case SCL_VALUE_APPLY:
-    rule_apply(w, value);
-    break;
-  case SCL_VALUE_BROADCAST:
-  case SCL_VALUE_TRANSPOSE:
-  case SCL_VALUE_PART:
-  case SCL_VALUE_GATHER:
-  case SCL_VALUE_GATHER_COLUMNS:
-    rule_select(w, value);
-    break;
-  case SCL_VALUE_COPY_AS:
-    rule_copy_as(w, value);
-    break;
-  case SCL_VALUE_SCATTER:
-  case SCL_VALUE_SCATTER_COLUMNS:
-    rule_scatter(w, value);
-    break;
-  case SCL_VALUE_REDUCE:
-    rule_reduce(w, value);
-    break;
-  case SCL_VALUE_CONCAT:
-    rule_concat(w, value);
-    break;
-  case SCL_VALUE_MATMUL:
-    scl_sparse_matmul(w, value);
-    break;
-  case SCL_VALUE_CUMSUM:
-    scl_sparse_cumsum(w, value);
-    break;
-  case SCL_VALUE_TRI_SOLVE:
-  case SCL_VALUE_LU_SOLVE:
-  case SCL_VALUE_SPARSE_SOLVE:
-    scl_sparse_solve_rule(w, value);
-    break;
-  default:
+  void (*rule)(scl_jacobian *, int) = rules[w->t->value[value].kind];
+  if (rule != NULL) {
+    rule(w, value);
+  } else { /* leaves have no operands, and parameters are filled in already */
     rule_others(w, value);
-    break;
   }
   if (w->refused[value]) w->first[value] = NONE;
 }

@@ -130,33 +130,23 @@ static scl_status check_children(scl_stan_checker *c, scl_stan_node *node, uint3
   return SCL_OK;
 }
 
-/* The type of an expression, from those of its children. */
-static scl_status check_whole(scl_stan_checker *c, scl_stan_node *node) {
-  switch (node->kind) {
-  case SCL_STAN_VARIABLE_NODE:
-    return check_variable(c, node);
-  case SCL_STAN_STRING_NODE:
-    return scl_stan_type_of(c->program, SCL_STAN_STRING, 0, &node->type);
-  case SCL_STAN_CALL_NODE:
-    return scl_stan_check_call(c, node);
-  case SCL_STAN_OPERATION_NODE:
-    return scl_stan_check_operation(c, node);
-  case SCL_STAN_CONDITIONAL_NODE:
-    return check_conditional(c, node);
-  case SCL_STAN_INDEX_NODE:
-    return scl_stan_check_index(c, node);
-  case SCL_STAN_TUPLE_GET_NODE:
-    return scl_stan_check_part(c, node);
-  case SCL_STAN_ARRAY_NODE:
-    return check_array(c, node);
-  case SCL_STAN_ROW_NODE:
-    return check_row(c, node);
-  case SCL_STAN_TUPLE_NODE:
-    return check_tuple(c, node);
-  default:
-    return SCL_OK; /* numbers have their type */
-  }
+static scl_status check_string(scl_stan_checker *c, scl_stan_node *node) {
+  return scl_stan_type_of(c->program, SCL_STAN_STRING, 0, &node->type);
 }
+
+/* The type of an expression, from those of its children; numbers have theirs. */
+static scl_status (*const checks[SCL_STAN_KINDS])(scl_stan_checker *, scl_stan_node *) = {
+    [SCL_STAN_VARIABLE_NODE] = check_variable,
+    [SCL_STAN_STRING_NODE] = check_string,
+    [SCL_STAN_CALL_NODE] = scl_stan_check_call,
+    [SCL_STAN_OPERATION_NODE] = scl_stan_check_operation,
+    [SCL_STAN_CONDITIONAL_NODE] = check_conditional,
+    [SCL_STAN_INDEX_NODE] = scl_stan_check_index,
+    [SCL_STAN_TUPLE_GET_NODE] = scl_stan_check_part,
+    [SCL_STAN_ARRAY_NODE] = check_array,
+    [SCL_STAN_ROW_NODE] = check_row,
+    [SCL_STAN_TUPLE_NODE] = check_tuple,
+};
 
 /* Down along a chain to its end, which is on the program's stack above the others, and back. */
 scl_status scl_stan_check_expression(scl_stan_checker *c, scl_stan_node *node) {
@@ -168,13 +158,13 @@ scl_status scl_stan_check_expression(scl_stan_checker *c, scl_stan_node *node) {
     if (node->kind == SCL_STAN_CONDITIONAL_NODE) SCL_TRY(check_children(c, node, 0, 2));
   }
   SCL_TRY(check_children(c, node, 0, node->count));
-  SCL_TRY(check_whole(c, node));
+  if (checks[node->kind] != NULL) SCL_TRY(checks[node->kind](c, node));
   while (program->stack_count > mark) {
     const scl_stan_node *last = node;
     node = program->stack[--program->stack_count];
     node->flags |= last->flags & SCL_STAN_AUTODIFF;
     if (node->kind == SCL_STAN_OPERATION_NODE) SCL_TRY(check_children(c, node, 1, 2));
-    SCL_TRY(check_whole(c, node));
+    SCL_TRY(checks[node->kind](c, node));
   }
   return SCL_OK;
 }

@@ -75,26 +75,17 @@ static const struct {
                             "in the model and functions named _lpdf or _lpmf"},
 };
 
-static unsigned block_bit(scl_stan_place block) {
-  switch (block) {
-  case SCL_STAN_TRANSFORMED_DATA:
-    return IN_TRANSFORMED_DATA;
-  case SCL_STAN_TRANSFORMED_PARAMETERS:
-    return IN_PARAMETERS;
-  case SCL_STAN_MODEL:
-    return IN_MODEL;
-  case SCL_STAN_GENERATED:
-    return IN_GENERATED;
-  default:
-    return 0;
-  }
-}
+static const unsigned bit_of[SCL_STAN_PLACES] = {
+    [SCL_STAN_TRANSFORMED_DATA] = IN_TRANSFORMED_DATA,
+    [SCL_STAN_TRANSFORMED_PARAMETERS] = IN_PARAMETERS,
+    [SCL_STAN_MODEL] = IN_MODEL,
+    [SCL_STAN_GENERATED] = IN_GENERATED,
+};
 
 scl_status scl_stan_check_place(const scl_stan_checker *c, const scl_stan_name *name,
                                 uint32_t position) {
   const scl_stan_end end = scl_stan_end_of(name);
-  if (permitted[end].blocks == 0 || (permitted[end].blocks & block_bit(c->block)) != 0)
-    return SCL_OK;
+  if (permitted[end].blocks == 0 || (permitted[end].blocks & bit_of[c->block]) != 0) return SCL_OK;
   for (int k = 0; k < 4 && c->block == SCL_STAN_FUNCTIONS && permitted[end].callers[k] != 0; k++) {
     if (c->end == permitted[end].callers[k]) return SCL_OK;
   }

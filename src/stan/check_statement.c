@@ -114,7 +114,7 @@ static scl_status check_block(scl_stan_checker *c, scl_stan_node *node) {
   return SCL_OK;
 }
 
-static scl_status check_leave_loop(scl_stan_checker *c, const scl_stan_node *node) {
+static scl_status check_leave_loop(scl_stan_checker *c, scl_stan_node *node) {
   if (c->loops > 0) return SCL_OK;
   return scl_stan_fail(c->program, node->position, "'%s' stands outside of a loop",
                        node->kind == SCL_STAN_BREAK_NODE ? "break" : "continue");
@@ -164,41 +164,32 @@ static scl_status check_call_statement(scl_stan_checker *c, scl_stan_node *node)
                        call->name->text);
 }
 
+static scl_status (*const checks[SCL_STAN_KINDS])(scl_stan_checker *, scl_stan_node *) = {
+    [SCL_STAN_DECLARATION_NODE] = scl_stan_check_declaration,
+    [SCL_STAN_ASSIGN_NODE] = scl_stan_check_assignment,
+    [SCL_STAN_TARGET_NODE] = check_increment,
+    [SCL_STAN_JACOBIAN_NODE] = check_increment,
+    [SCL_STAN_SAMPLE_NODE] = scl_stan_check_sample,
+    [SCL_STAN_FOR_NODE] = check_for,
+    [SCL_STAN_FOREACH_NODE] = check_foreach,
+    [SCL_STAN_WHILE_NODE] = check_while,
+    [SCL_STAN_IF_NODE] = check_if,
+    [SCL_STAN_BLOCK_NODE] = check_block,
+    [SCL_STAN_PROFILE_NODE] = check_block,
+    [SCL_STAN_BREAK_NODE] = check_leave_loop,
+    [SCL_STAN_CONTINUE_NODE] = check_leave_loop,
+    [SCL_STAN_RETURN_NODE] = check_return,
+    [SCL_STAN_STATEMENT_NODE] = check_call_statement,
+    [SCL_STAN_PRINT_NODE] = check_message,
+    [SCL_STAN_REJECT_NODE] = check_message,
+    [SCL_STAN_FATAL_NODE] = check_message,
+};
+
 scl_status scl_stan_check_statement(scl_stan_checker *c, scl_stan_node *node) {
   const bool input = c->block == SCL_STAN_DATA || c->block == SCL_STAN_PARAMETERS;
   if (input && node->kind != SCL_STAN_DECLARATION_NODE) {
     return scl_stan_fail(c->program, node->position, "the block %s has declarations only",
                          scl_stan_place_names[c->block]);
   }
-  switch (node->kind) {
-  case SCL_STAN_DECLARATION_NODE:
-    return scl_stan_check_declaration(c, node);
-  case SCL_STAN_ASSIGN_NODE:
-    return scl_stan_check_assignment(c, node);
-  case SCL_STAN_TARGET_NODE:
-  case SCL_STAN_JACOBIAN_NODE:
-    return check_increment(c, node);
-  case SCL_STAN_SAMPLE_NODE:
-    return scl_stan_check_sample(c, node);
-  case SCL_STAN_FOR_NODE:
-    return check_for(c, node);
-  case SCL_STAN_FOREACH_NODE:
-    return check_foreach(c, node);
-  case SCL_STAN_WHILE_NODE:
-    return check_while(c, node);
-  case SCL_STAN_IF_NODE:
-    return check_if(c, node);
-  case SCL_STAN_BLOCK_NODE:
-  case SCL_STAN_PROFILE_NODE:
-    return check_block(c, node);
-  case SCL_STAN_BREAK_NODE:
-  case SCL_STAN_CONTINUE_NODE:
-    return check_leave_loop(c, node);
-  case SCL_STAN_RETURN_NODE:
-    return check_return(c, node);
-  case SCL_STAN_STATEMENT_NODE:
-    return check_call_statement(c, node);
-  default:
-    return check_message(c, node); /* print, reject, fatal_error */
-  }
+  return checks[node->kind](c, node);
 }

@@ -12,30 +12,21 @@ static const char *const block_titles[SCL_STAN_BLOCKS] = {"functions",
 
 /* The block that the words at the program's token name, which are read; SCL_STAN_BLOCKS: none. */
 static scl_status parse_title(scl_stan_program *program, scl_stan_place *out) {
+  static const struct {
+    int token;
+    scl_stan_place block;
+  } titles[] = {{SCL_STAN_T_FUNCTIONS, SCL_STAN_FUNCTIONS},
+                {SCL_STAN_T_DATA, SCL_STAN_DATA},
+                {SCL_STAN_T_PARAMETERS, SCL_STAN_PARAMETERS},
+                {SCL_STAN_T_MODEL, SCL_STAN_MODEL},
+                {SCL_STAN_T_GENERATED, SCL_STAN_GENERATED},
+                {SCL_STAN_T_TRANSFORMED, SCL_STAN_TRANSFORMED_DATA}};
   const int first = program->token.kind;
   *out = SCL_STAN_BLOCKS;
-  switch (first) {
-  case SCL_STAN_T_FUNCTIONS:
-    *out = SCL_STAN_FUNCTIONS;
-    break;
-  case SCL_STAN_T_DATA:
-    *out = SCL_STAN_DATA;
-    break;
-  case SCL_STAN_T_PARAMETERS:
-    *out = SCL_STAN_PARAMETERS;
-    break;
-  case SCL_STAN_T_MODEL:
-    *out = SCL_STAN_MODEL;
-    break;
-  case SCL_STAN_T_GENERATED:
-    *out = SCL_STAN_GENERATED;
-    break;
-  case SCL_STAN_T_TRANSFORMED:
-    *out = SCL_STAN_TRANSFORMED_DATA;
-    break;
-  default:
-    return SCL_OK;
+  for (size_t k = 0; k < sizeof titles / sizeof *titles; k++) {
+    if (titles[k].token == first) *out = titles[k].block;
   }
+  if (*out == SCL_STAN_BLOCKS) return SCL_OK;
   SCL_TRY(scl_stan_advance(program));
   if (first == SCL_STAN_T_GENERATED) {
     return scl_stan_expect(program, SCL_STAN_T_QUANTITIES, "after 'generated'");

@@ -191,27 +191,11 @@ WIDE_UNARY(neg, -a)
 WIDE_UNARY(square, a *a)
 
 static scl_op_loop *wide_loop_of(scl_op op) {
-  if (!scl_host_has_wide()) return NULL;
-  switch (op) {
-  case SCL_OP_ADD:
-    return wide_add;
-  case SCL_OP_SUB:
-    return wide_sub;
-  case SCL_OP_MUL:
-    return wide_mul;
-  case SCL_OP_DIV:
-    return wide_div;
-  case SCL_OP_TIMES:
-    return wide_times;
-  case SCL_OP_OVER:
-    return wide_over;
-  case SCL_OP_NEG:
-    return wide_neg;
-  case SCL_OP_SQUARE:
-    return wide_square;
-  default:
-    return NULL;
-  }
+  static scl_op_loop *const loops[SCL_OP_COUNT] = {
+      [SCL_OP_ADD] = wide_add, [SCL_OP_SUB] = wide_sub,      [SCL_OP_MUL] = wide_mul,
+      [SCL_OP_DIV] = wide_div, [SCL_OP_TIMES] = wide_times,  [SCL_OP_OVER] = wide_over,
+      [SCL_OP_NEG] = wide_neg, [SCL_OP_SQUARE] = wide_square};
+  return scl_host_has_wide() ? loops[op] : NULL;
 }
 
 #else

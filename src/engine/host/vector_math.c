@@ -149,21 +149,12 @@ DEFINE_RUN(run_inv_logit, IN_EXP_RANGE, inv_logit_lanes, one_inv_logit)
 DEFINE_RUN(run_log1p_exp, IN_EXP_RANGE, log1p_exp_lanes, one_log1p_exp)
 
 scl_vector_function *scl_vector_function_of(scl_op op) {
-  if (!scl_host_has_wide()) return NULL;
-  switch (op) {
-  case SCL_OP_EXP:
-    return run_exp;
-  case SCL_OP_LOG:
-    return run_log;
-  case SCL_OP_LOG1P:
-    return run_log1p;
-  case SCL_OP_INV_LOGIT:
-    return run_inv_logit;
-  case SCL_OP_LOG1P_EXP:
-    return run_log1p_exp;
-  default:
-    return NULL;
-  }
+  static scl_vector_function *const runs[SCL_OP_COUNT] = {[SCL_OP_EXP] = run_exp,
+                                                          [SCL_OP_LOG] = run_log,
+                                                          [SCL_OP_LOG1P] = run_log1p,
+                                                          [SCL_OP_INV_LOGIT] = run_inv_logit,
+                                                          [SCL_OP_LOG1P_EXP] = run_log1p_exp};
+  return scl_host_has_wide() ? runs[op] : NULL;
 }
 
 #else
