@@ -127,7 +127,7 @@ stan_arithmetic <- function(op, args, types, line) {
   ints <- all(vapply(types, is_int_type, NA))
   x <- args[[1L]]
   y <- args[[2L]]
-  if (op == "%/%" || op == "/" && ints) return(call("stan_quotient", x, y))
+  if (op == "%/%" || op %in% c("/", "./") && ints) return(call("stan_quotient", x, y))
   if (op == "%") return(call("stan_modulo", x, y))
   if (op == "\\") return(call("s.mdivide_left", x, y))
   if (op == "*" && min(rank) > 0L) return(stan_product(x, y, types))

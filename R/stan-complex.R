@@ -380,6 +380,7 @@ stan_complex_functions <- list(
   c.atan = function(z) if (st_c_plain(z)) st_c_by_r(atan, z) else st_c_by_turns(st_c_atanh, z),
   c.pow = function(x, y) st_c_power(x, y),
   c.minus = st_c_negative, c.plus = function(z) z,
+  c.logical_eq = st_c_equal, c.logical_neq = function(x, y) 1 - st_c_equal(x, y),
   c.abs = st_c_abs, c.arg = st_c_arg, c.norm = st_c_norm,
   c.conj = function(z) stan_complex(stan_re(z), -stan_im(z)),
   c.proj = function(z) {

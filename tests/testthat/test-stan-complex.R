@@ -73,6 +73,25 @@ test_that("vectors, matrices and arrays of complex numbers", {
                                  Re(y), Im(M[1, 2] * y), Im(2i * y), Im(x[2])))
 })
 
+test_that("operators of complex numbers have names, too", {
+  check_complex(c("get_real(sum(add(x, y)) + sum(subtract(M, y)) * a + sum(add(y, v)))",
+                  "get_imag(sum(add(x, v)) + sum(subtract(y, x')) + sum(add(M, R)) * a)",
+                  "get_real(multiply(x', v) + sum(multiply(M, x)) + sum(multiply(x', M)))",
+                  "get_imag(sum(multiply(M, R) * a) + sum(multiply(y, x)) + sum(multiply(x, v')))",
+                  "get_real(sum(elt_multiply(x, v)) + elt_multiply(y, z) + sum(elt_divide(v, x)))",
+                  "get_imag(sum(elt_divide(M, y)) + sum(elt_multiply(y, R)) + divide(z, y))",
+                  "get_real(sum(divide(x, y)) + sum(divide(2, x')) + sum(elt_multiply(M, M)) * a)",
+                  "sum(divide(a, b)) + logical_eq(y, y) + 2 * logical_neq(y, z) + logical_eq(y, a)",
+                  "get_real(reverse(x)[1] + cumulative_sum(x')[2] + cumulative_sum(w)[2] * y)"),
+                function(y, x) {
+                  c(Re(c(x + y, (M - y) * Re(y), y + v)), Im(c(x + v, y - x, (M + R) * Re(y))),
+                    Re(c(x * v, M %*% x, x %*% M)), Im(c(M %*% R * Re(y), y * x, outer(x, v))),
+                    Re(c(x * v, y * z, v / x)), Im(c(M / y, y * R, z / y)),
+                    Re(c(x / y, 2 / x, M * M * Re(y))), Re(y) / c(0.4, -1.3), 3,
+                    Re(c(x[2], sum(x), (1 + 2i) * y)))
+                })
+})
+
 test_that("Fourier transforms", {
   n <- 70
   w <- complex(real = cos(1:n), imaginary = sin((1:n)^2))

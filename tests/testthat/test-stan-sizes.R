@@ -87,6 +87,9 @@ test_that("values at sizes and places that are easily wrong", {
                          "falling_factorial(s, 0)")),
                  -1.2 * -2.2 * -3.2 + 10 * -1.2 * -0.2 + 1)
     expect_equal(v("sum(falling_factorial(b, y))"), 1 + 2 + 6 + 4)
+    expect_equal(v("elt_divide(7, 2) + rising_factorial(5, 2) % 7 + elt_multiply(2, 3) / 4"), 6)
+    five <- "{{{{{1, 2}, {3, 4}}}}}"
+    expect_equal(v(sprintf("to_array_1d(%s)[3] + to_int(%s)[1, 1, 1, 2, 2]", five, five)), 7)
     cuts <- rbind(c(-1, 1), c(0, 1), c(-2, 0.5), c(0, 2))
     p <- pnorm(cbind(cuts, Inf) - 1:4) - pnorm(cbind(-Inf, cuts) - 1:4)
     expect_equal(v("ordered_probit_lpmf(y | b, {[-1, 1]', [0, 1]', [-2, 0.5]', [0, 2]'})"),
