@@ -185,8 +185,10 @@ failure_at <- function(node, value, call) {
   what <- switch(node[[1L]],
     chol = paste0(if (length(value) > 0L) "not ", "positive definite",
                   if (length(value) == 0L) " but for rounding"),
-    lu = , lu_solve = "singular", data = , number = "missing data",
+    lu = , lu_solve = "singular",
+    data = , number = if (anyNA(value)) "missing data" else "infinite data",
     format(value[1L]))
-  text <- sprintf("%s: %s", call_text(head), what)
+  inner <- is.null(call) && node[[1L]] %in% c("data", "number") # no call of the user's
+  text <- if (inner) what else sprintf("%s: %s", call_text(head), what)
   if (is.null(call)) text else sprintf("%s in '%s'", text, call_line(call))
 }

@@ -27,6 +27,7 @@ posteriors <- Filter(wanted, posteriors)
 
 read_data <- function(name) {
   zip <- file.path(folder, "data", "data", paste0(name, ".json.zip"))
+  if (!file.exists(zip)) stop("no data in this copy")
   file <- utils::unzip(zip, exdir = tempfile("data"))
   on.exit(unlink(dirname(file), recursive = TRUE))
   jsonlite::fromJSON(file)

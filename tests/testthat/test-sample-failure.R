@@ -102,6 +102,12 @@ test_that("the error at the start names the operation, the call and the paramete
           "z[g]: subscript 3 of 2", transform = list(s = cl_lower(0)))
   because(function(a) sum(dnorm(c(1, NA), a, 1, log = TRUE)), list(a = 1),
           "dnorm(): missing data in 'dnorm(c(1, NA), a, 1, log = TRUE)'")
+  because(function(a) sum(dpois(1:2, exp(a + c(0, -Inf)), log = TRUE)), list(a = 1),
+          "'+': infinite data in 'a + c(0, -Inf)'")
+  offset <- cl_stan(code = "data { vector[2] x; }\nparameters { real a; }\nmodel {
+    {1, 2} ~ poisson_log(a + x);\n}")(list(x = c(0, -Inf)))
+  expect_error(cl_sample(offset, refresh = 0), "line 4: infinite data$",
+               class = "statcl_error_density")
   because(function(a, b) exp(a) * b^2 - exp(2 * a), list(a = 800, b = 1),
           "exp(): Inf in 'exp(a)' at a = 800")
   because(function(a) ifelse(a > 0, -a, log(a) - sqrt(5 + a)), list(a = -1), paste0(
