@@ -65,7 +65,11 @@ static double measure(const scl_cl_product *p, const scl_cl_integers_form *form)
   return times[REPEATS / 2];
 }
 
-static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b, int moduli) {
+static const char *const layouts[] = {"apart", "staggered", "together"};
+
+/* `form`: all but its last step. */
+static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b,
+                        scl_cl_integers_form form) {
   const scl_cl_product p = {.alpha = 1.0,
                             .trans_a = trans_a ? SCL_TRANS : SCL_NO_TRANS,
                             .trans_b = trans_b ? SCL_TRANS : SCL_NO_TRANS,
@@ -76,13 +80,14 @@ static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b
   const double native = measure(&p, NULL), flops = 2e-9 * (double)m * (double)n * (double)k;
   double time[4];
   for (int step = 0; step < 4; step++) {
-    const scl_cl_integers_form form = {moduli, false, (scl_cl_integers_step)step};
+    form.last = (scl_cl_integers_step)step;
     time[step] = measure(&p, &form);
   }
-  printf("%6zu %6zu %6zu %s%s %2d  %8.3f %6.1f  %8.3f %6.1f  %7.3f %7.3f %8.3f %7.3f  %7.0f\n", m,
-         n, k, trans_a ? "T" : "N", trans_b ? "T" : "N", moduli, native, flops / native, time[3],
-         flops / time[3], time[0], time[1] - time[0], time[2] - time[1], time[3] - time[2],
-         flops * moduli / (time[2] - time[1]));
+  printf("%6zu %6zu %6zu %s%s %2d  %8.3f %6.1f  %8.3f %6.1f  %7.3f %7.3f %8.3f %7.3f  %7.0f %s%s\n",
+         m, n, k, trans_a ? "T" : "N", trans_b ? "T" : "N", form.moduli, native, flops / native,
+         time[3], flops / time[3], time[0], time[1] - time[0], time[2] - time[1], time[3] - time[2],
+         flops * form.moduli / (time[2] - time[1]), layouts[form.layout],
+         form.along ? ", along" : "");
   fflush(stdout);
   scl_buffer_release(p.a.buffer), scl_buffer_release(p.b.buffer), scl_buffer_release(p.c.buffer);
 }
@@ -115,7 +120,8 @@ static void print_errors(size_t n, size_t k) {
                             .batch = 1};
   printf("errors, n %zu, k %zu:", n, k);
   for (int moduli = INTEGERS_FEWEST - 1; moduli <= INTEGERS_MOST; moduli++) {
-    const scl_cl_integers_form form = {moduli, false, SCL_CL_INTEGERS_JOIN};
+    const scl_cl_integers_form form = {
+        .moduli = moduli, .kind = SCL_CL_INTEGERS_MMA, .last = SCL_CL_INTEGERS_JOIN};
     multiply(&p, moduli < INTEGERS_FEWEST ? NULL : &form);
     check(ctx->engine->download(ctx, SCL_GENERAL, p.c, SCL_WAIT_WRITES, c, n));
     if (moduli < INTEGERS_FEWEST)
@@ -131,42 +137,76 @@ static void print_errors(size_t n, size_t k) {
 
 /* ---- other sizes of stages and tiles --------------------------------------------------------- */
 
-/* Tiles of m x n, stages of `depth` terms. */
-static void print_variant(int m, int n, int depth, int stages, int order, size_t size) {
-  static const char *const files[] = {
-      "include/port.h",        "include/gemm.h", "include/integers.h",    "nvidia/mma_ptx.h",
-      "nvidia/mma_emulated.h", "nvidia/mma.h",   "nvidia/integers_mma.cl"};
-  enum { FILES = sizeof files / sizeof *files };
+typedef struct {
+  int m, n, warp_n;         /* tile; columns of a warp */
+  int depth, stages, order; /* terms of a stage; in the ring; tile rows taken together */
+} variant;
+
+enum { FILES = 8 }; /* the definitions and seven files */
+
+static void read_sources(const variant *v, char head[500], const char *text[FILES]) {
+  static const char *const files[FILES - 1] = {
+      "include/port.h", "include/gemm.h",       "include/integers.h",    "nvidia/mma_ptx.h",
+      "nvidia/mma.h",   "portable/integers.cl", "nvidia/integers_mma.cl"};
+  snprintf(head, 500,
+           "#define INTEGERS_TILE_M %d\n#define INTEGERS_TILE_N %d\n#define INTEGERS_WARP_N %d\n"
+           "#define INTEGERS_DEPTH %d\n#define INTEGERS_STAGES %d\n#define INTEGERS_ORDER %d\n"
+           "#define INTEGERS_MMA 1\n#define INTEGERS_SPLIT integers_split\n"
+           "#define INTEGERS_MULTIPLY integers_multiply\n#define INTEGERS_JOIN integers_join\n",
+           v->m, v->n, v->warp_n, v->depth, v->stages, v->order);
+  text[0] = head;
+  for (int f = 0; f < FILES - 1; f++) {
+    char *read;
+    check(scl_cl_source_read(files[f], &read));
+    text[f + 1] = read;
+  }
+}
+
+/* What NVIDIA's compiler says of registers and what it spills. */
+static void print_resources(const variant *v) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
-  char head[400], *read[FILES];
-  const char *text[FILES + 1] = {head};
-  const size_t items = (size_t)(m / 64 * (n / 64)) * 32;
+  char head[500], log[20000] = "";
+  const char *text[FILES];
+  read_sources(v, head, text);
+  cl_program program = scl_cl.clCreateProgramWithSource(cl->context, FILES, text, NULL, NULL);
+  scl_cl.clBuildProgram(program, 1, &cl->device, "-cl-std=CL1.2 -cl-nv-verbose", NULL, NULL);
+  scl_cl.clGetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, sizeof log, log, NULL);
+  printf("tile %d x %d, warp 64 x %d:\n%s\n", v->m, v->n, v->warp_n, log);
+  scl_cl.clReleaseProgram(program);
+  for (int f = 1; f < FILES; f++) free((char *)text[f]);
+}
+
+static void print_variant(const variant *v, scl_cl_integers_layout layout, size_t size) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  char head[500];
+  const char *text[FILES];
+  const size_t items = (size_t)(v->m / 64 * (v->n / v->warp_n)) * 32;
   cl_program program;
   scl_cl_launchable kernel;
   double times[REPEATS];
-  snprintf(head, sizeof head,
-           "#define INTEGERS_TILE_M %d\n#define INTEGERS_TILE_N %d\n#define INTEGERS_DEPTH %d\n"
-           "#define INTEGERS_STAGES %d\n#define INTEGERS_ORDER %d\n",
-           m, n, depth, stages, order);
-  for (int f = 0; f < FILES; f++) {
-    check(scl_cl_source_read(files[f], &read[f]));
-    text[f + 1] = read[f];
-  }
-  printf("tile %3d x %3d, depth %2d, %d stages, order %2d, size %5zu:", m, n, depth, stages, order,
-         size);
-  if (scl_cl_program_build(cl, FILES + 1, text, "a variant", &program) != SCL_OK) {
+  read_sources(v, head, text);
+  printf("tile %3d x %3d, warp 64 x %2d, depth %2d, %d stages, order %2d, size %5zu, %9s:", v->m,
+         v->n, v->warp_n, v->depth, v->stages, v->order, size, layouts[layout]);
+  if (scl_cl_program_build(cl, FILES, text, "a variant", &program) != SCL_OK) {
     printf(" not built: %s\n", scl_fault_last()->message);
     return;
   }
-  check(scl_cl_kernel_make(cl, program, "integers_mma_multiply", &kernel));
-  const size_t words = size * size / 8 * INTEGERS_FEWEST;
+  check(scl_cl_kernel_make(cl, program, "integers_multiply", &kernel));
+  const size_t gap = layout == SCL_CL_INTEGERS_STAGGERED ? INTEGERS_PANEL * (size_t)v->depth : 0;
+  const size_t words = (size * size + gap) / 8 * INTEGERS_FEWEST;
   scl_block a = uploaded(words, 1, 1), b = uploaded(words, 1, 2), c = uploaded(words, 1, 3);
-  const integers_product product = {.a_step = (scl_long)(size * size),
-                                    .b_step = (scl_long)(size * size),
-                                    .c_step = (scl_long)(size * size),
+  const scl_long stage = INTEGERS_PANEL * v->depth, all = (scl_long)(size * size);
+  const scl_long panel = (scl_long)size / v->depth * stage;
+  const bool together = layout == SCL_CL_INTEGERS_TOGETHER;
+  const scl_long step = together ? stage : all + (scl_long)gap;
+  const integers_product product = {.a_step = step,
+                                    .b_step = step,
+                                    .c_step = all,
+                                    .panel_step = together ? INTEGERS_FEWEST * panel : panel,
+                                    .stage_step = together ? INTEGERS_FEWEST * stage : stage,
                                     .m = (int)size,
                                     .n = (int)size,
-                                    .chunks = (int)(size / INTEGERS_CHUNK),
+                                    .stages = (int)size / v->depth,
                                     .moduli = INTEGERS_FEWEST,
                                     .rows = (int)size};
   const cl_mem memory[3] = {((scl_cl_buffer *)a.buffer)->memory,
@@ -175,7 +215,8 @@ static void print_variant(int m, int n, int depth, int stages, int order, size_t
   for (cl_uint i = 0; i < 3; i++)
     scl_cl.clSetKernelArg(kernel.kernel, i, sizeof(cl_mem), &memory[i]);
   scl_cl.clSetKernelArg(kernel.kernel, 3, sizeof product, &product);
-  const size_t groups = size / (size_t)m * (size / (size_t)n) * INTEGERS_FEWEST;
+  const size_t across = (size + (size_t)v->m - 1) / (size_t)v->m;
+  const size_t groups = across * ((size + (size_t)v->n - 1) / (size_t)v->n) * INTEGERS_FEWEST;
   const scl_cl_range range = scl_cl_range_1(groups * items, items);
   for (int run = -1; run < REPEATS; run++) {
     scl_cl_op op;
@@ -194,7 +235,27 @@ static void print_variant(int m, int n, int depth, int stages, int order, size_t
   fflush(stdout);
   scl_cl.clReleaseKernel(kernel.kernel);
   scl_buffer_release(a.buffer), scl_buffer_release(b.buffer), scl_buffer_release(c.buffer);
-  for (int f = 0; f < FILES; f++) free(read[f]);
+  for (int f = 1; f < FILES; f++) free((char *)text[f]);
+}
+
+/* Local memory is 48 KB: the stages of a ring. */
+static void print_variants(void) {
+  static const variant list[] = {
+      {256, 128, 64, 32, 4, 8},  {256, 128, 64, 32, 4, 4}, {256, 128, 64, 32, 4, 16},
+      {256, 128, 64, 32, 3, 8},  {256, 160, 80, 32, 3, 8}, {256, 160, 80, 32, 3, 4},
+      {256, 160, 80, 32, 3, 16}, {256, 192, 96, 32, 3, 8}, {128, 320, 80, 32, 3, 16},
+      {256, 128, 64, 64, 2, 8},  {128, 256, 64, 32, 4, 8}, {128, 128, 64, 32, 4, 16}};
+  print_resources(&list[0]);
+  print_resources(&list[4]);
+  print_resources(&list[7]);
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    print_variant(&list[i], SCL_CL_INTEGERS_APART, 8192);
+    if (i == 0 || i == 4) {
+      print_variant(&list[i], SCL_CL_INTEGERS_STAGGERED, 8192);
+      print_variant(&list[i], SCL_CL_INTEGERS_TOGETHER, 8192);
+      print_variant(&list[i], SCL_CL_INTEGERS_APART, 4096);
+    }
+  }
 }
 
 int main(int count, char **words) {
@@ -216,26 +277,22 @@ int main(int count, char **words) {
   printf("     m      n      k op  s    native TFLOP  integers TFLOP  measure   split multiply    "
          "join    TOP/s\n");
   static const size_t orders[] = {1024, 2048, 4096, 8192, 16384};
-  for (int i = 0; i < 5; i++) print_steps(orders[i], orders[i], orders[i], false, false, 14);
-  print_steps(8192, 8192, 8192, false, true, 14);
-  print_steps(8192, 8192, 8192, true, false, 14);
-  print_steps(8192, 8192, 8192, false, false, 15);
-  print_steps(8192, 8192, 1024, false, true, 14);
-  print_steps(8192, 8192, 2048, false, true, 14);
-  if (count > 2) {
-    for (size_t size = 4096; size <= 8192; size *= 2) {
-      print_variant(256, 128, 32, 4, 8, size);
-      print_variant(256, 128, 32, 4, 4, size);
-      print_variant(256, 128, 32, 4, 16, size);
-      print_variant(256, 128, 32, 3, 8, size);
-      print_variant(256, 128, 64, 2, 8, size);
-      print_variant(128, 256, 32, 4, 8, size);
-      print_variant(128, 256, 64, 2, 8, size);
-      print_variant(128, 128, 64, 3, 8, size);
-      print_variant(128, 128, 64, 2, 16, size);
-      print_variant(128, 128, 32, 4, 16, size);
-    }
+  scl_cl_integers_form form = {.moduli = 14, .kind = SCL_CL_INTEGERS_MMA};
+  for (int i = 0; i < 5; i++) print_steps(orders[i], orders[i], orders[i], false, false, form);
+  print_steps(8192, 8192, 8192, false, true, form);
+  print_steps(8192, 8192, 8192, true, false, form);
+  print_steps(8192, 8192, 1024, false, true, form);
+  print_steps(8192, 8192, 2048, false, true, form);
+  form.moduli = 15;
+  print_steps(8192, 8192, 8192, false, false, form);
+  form.moduli = 14;
+  for (int v = 1; v < 6 && count > 2; v++) {
+    form.layout = (scl_cl_integers_layout)(v / 2);
+    form.along = v % 2;
+    print_steps(8192, 8192, 8192, false, true, form);
+    print_steps(8192, 8192, 8192, true, false, form);
   }
+  if (count > 2) print_variants();
   scl_context_release(ctx);
   return 0;
 }

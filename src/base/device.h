@@ -18,6 +18,7 @@ typedef struct {
   bool fp64, compiler, host_memory; /* double precision; has a compiler; shares the host's memory */
   uint32_t units;                   /* compute units */
   uint32_t capability;              /* NVIDIA: 10 * major + minor, else 0 */
+  bool integer_dot;                 /* cl_khr_integer_dot_product is listed */
   uint64_t memory, largest;         /* bytes in all, bytes in one buffer */
   uint64_t local_memory;            /* bytes a work-group */
   size_t work_group;                /* largest work-group */

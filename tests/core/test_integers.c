@@ -112,6 +112,8 @@ static bool multiply(scl_context *ctx, const scl_cl_product *p, scl_cl_integers_
   return done;
 }
 
+static const char *const kind_name[] = {"plain", "dot", "instructions"};
+
 static void check_case(scl_context *ctx, const integers_case *t, scl_cl_integers_form form) {
   double *a = spread_rows(t, t->m, t->trans_a, 5, t->view_a);
   double *b = spread_rows(t, t->n, !t->trans_b, 11, scl_view_transposed(t->view_b));
@@ -127,9 +129,8 @@ static void check_case(scl_context *ctx, const integers_case *t, scl_cl_integers
   const size_t wrong = count_wrong(t, form.moduli, a, b, c, got);
   CHECK(wrong == 0);
   if (wrong > 0)
-    printf("       %zu x %zu x %zu, op %d %d, region %d, %d moduli%s: %zu\n", t->m, t->n, t->k,
-           t->trans_a, t->trans_b, (int)t->region, form.moduli, form.plain ? "" : ", instructions",
-           wrong);
+    printf("       %zu x %zu x %zu, op %d %d, region %d, %d moduli, %s: %zu\n", t->m, t->n, t->k,
+           t->trans_a, t->trans_b, (int)t->region, form.moduli, kind_name[form.kind], wrong);
   free(a), free(b), free(c), free(got);
 }
 
@@ -138,9 +139,11 @@ static void check_shapes(scl_context *ctx, scl_cl_integers_form form) {
                                      {63, 65, 127},  {65, 63, 3},   {129, 1, 17}, {1, 127, 129},
                                      {255, 129, 33}, {257, 130, 64}};
   for (size_t s = 0; s < (test_small() ? 3 : LENGTH(shapes)); s++) {
-    if (!form.plain && !test_turn(ctx, s, 2)) continue;
+    if (form.kind == SCL_CL_INTEGERS_MMA && !test_turn(ctx, s, 2)) continue;
     integers_case t = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .alpha = 1};
     form.moduli = INTEGERS_FEWEST + (int)s % 3;
+    form.layout = (scl_cl_integers_layout)(s / 2 % 3);
+    form.along = s / 3 % 2;
     t.trans_a = s & 1;
     t.trans_b = s & 2;
     check_case(ctx, &t, form);
@@ -155,7 +158,7 @@ static void check_shapes(scl_context *ctx, scl_cl_integers_form form) {
 static void check_regions(scl_context *ctx, scl_cl_integers_form form) {
   static const size_t shapes[][3] = {{5, 5, 9}, {300, 300, 40}, {290, 130, 33}};
   for (size_t s = 0; s < (test_small() ? 1 : LENGTH(shapes)); s++) {
-    if (!form.plain && !test_turn(ctx, s, 3)) continue;
+    if (form.kind == SCL_CL_INTEGERS_MMA && !test_turn(ctx, s, 3)) continue;
     integers_case t = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .alpha = 1};
     t.region = SCL_LOWER_HALF;
     t.beta = -1;
@@ -237,7 +240,7 @@ static void check_opposite(scl_context *ctx, int power) {
  * norms say, which is all that ?cl_use promises, and not as their size. */
 static void check_pairs(scl_context *ctx, size_t others) {
   integers_case t = {.m = 60, .n = 60, .k = 64, .alpha = 1};
-  const scl_cl_integers_form form = {0, true, SCL_CL_INTEGERS_JOIN};
+  const scl_cl_integers_form form = {.last = SCL_CL_INTEGERS_JOIN};
   double *x[2], *c = test_alloc(t.m * t.n * sizeof *c);
   for (int b = 0; b < 2; b++) {
     x[b] = test_alloc(t.m * t.k * sizeof *x[b]);
@@ -262,25 +265,29 @@ static void check_pairs(scl_context *ctx, size_t others) {
 static void check_tables(void) {
   static const int modulus[] = {INTEGERS_MODULI_TABLE};
   static const int inverse[][INTEGERS_MOST] = {INTEGERS_INVERSE_TABLE};
-  static const int weight[][INTEGERS_MOST][4] = {INTEGERS_WEIGHT_TABLE};
-  static const int64_t product[][4] = {INTEGERS_PRODUCT_TABLE};
+  static const uint32_t weight[][16][INTEGERS_GROUPS] = {INTEGERS_WEIGHT_TABLE};
+  static const int product[][4] = {INTEGERS_PRODUCT_TABLE};
+  static const float quotient[] = {INTEGERS_QUOTIENT_TABLE};
   for (int s = INTEGERS_FEWEST; s <= INTEGERS_MOST; s++) {
-    for (int i = 0; i < s; i++) {
-      const int *w = weight[s - INTEGERS_FEWEST][i];
-      int64_t rest = 0;
-      for (int part = 0; part < 4; part++) {
-        rest += (int64_t)w[part] * modulus[i] - product[s - INTEGERS_FEWEST][part];
-        CHECK(part == 3 ? rest == 0 : rest % (1 << 30) == 0);
-        rest /= 1 << 30;
+    const int *of_p = product[s - INTEGERS_FEWEST];
+    for (int i = 0; i < INTEGERS_MOST; i++) {
+      int64_t rest = 0, digit[16];
+      for (int d = 0; d < 16; d++) {
+        digit[d] = (int8_t)(weight[s - INTEGERS_FEWEST][d][i / 4] >> i % 4 * 8);
+        rest += i < s ? digit[d] * modulus[i] : digit[d];
+        if (d % 4 == 0 && i < s) rest -= of_p[d / 4];
+        CHECK(d == 15 ? rest == 0 : rest % 256 == 0);
+        rest /= 256;
       }
-      for (int j = 0; j < s; j++) {
+      for (int j = 0; j < s && i < s; j++) {
         int64_t residue = 0;
-        for (int part = 3; part >= 0; part--)
-          residue = (residue * (1 << 30) + w[part]) % modulus[j];
+        for (int d = 15; d >= 0; d--) residue = (residue * 256 + digit[d]) % modulus[j];
         residue *= inverse[s - INTEGERS_FEWEST][i];
         CHECK(i == j ? (residue - 1) % modulus[j] == 0 : residue % modulus[j] == 0);
       }
     }
+    const double p = of_p[3] + 0x1p-32 * (of_p[2] + 0x1p-32 * of_p[1]); /* times 2^96 */
+    CHECK_NEAR(quotient[s - INTEGERS_FEWEST] * p, 0x1p-16, 0x1p-39);
   }
 }
 
@@ -305,9 +312,15 @@ void test_integers(scl_context *ctx) {
     test_triangular(ctx);
     scl_device_emulate(-1);
   }
-  for (int plain = !emulated; plain >= 0; plain--) {
-    const scl_cl_integers_form form = {INTEGERS_FEWEST, plain, SCL_CL_INTEGERS_JOIN};
-    if (!plain && !scl_cl_may_try_bytes((scl_cl_context *)ctx)) continue;
+  for (int kind = emulated; kind <= SCL_CL_INTEGERS_MMA; kind++) {
+    const scl_cl_integers_form form = {.moduli = INTEGERS_FEWEST,
+                                       .kind = (scl_cl_integers_kind)kind,
+                                       .last = SCL_CL_INTEGERS_JOIN};
+    bool usable = kind == SCL_CL_INTEGERS_PLAIN;
+    if (kind == SCL_CL_INTEGERS_DOT)
+      CHECK_OK(scl_cl_try_program((scl_cl_context *)ctx, SCL_CL_PROGRAM_integers_dot, &usable));
+    if (kind == SCL_CL_INTEGERS_MMA) usable = scl_cl_may_try_bytes((scl_cl_context *)ctx);
+    if (!usable) continue;
     check_shapes(ctx, form);
     check_regions(ctx, form);
   }

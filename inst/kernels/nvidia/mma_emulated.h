@@ -169,13 +169,14 @@ MMA_INLINE uint mma_word(const mma_lane lane, const int row, const int word, con
   return (from == 2 ? upper : row >> 3) ? words.y : words.x;
 }
 
+MMA_INLINE int mma_dot(const uint x, const uint y, const int sum) {
+  const int4 each = convert_int4(as_char4(x)) * convert_int4(as_char4(y));
+  return sum + each.x + each.y + each.z + each.w;
+}
+
 MMA_INLINE int mma_sum_bytes(const mma_lane lane, int sum, const int row, const int column) {
-  for (int word = 0; word < 8 && lane.active; word++) {
-    const int4 a = convert_int4(as_char4(mma_word(lane, row, word, 0)));
-    const int4 b = convert_int4(as_char4(mma_word(lane, column, word, 2)));
-    const int4 ab = a * b;
-    sum += ab.x + ab.y + ab.z + ab.w;
-  }
+  for (int word = 0; word < 8 && lane.active; word++)
+    sum = mma_dot(mma_word(lane, row, word, 0), mma_word(lane, column, word, 2), sum);
   return sum;
 }
 

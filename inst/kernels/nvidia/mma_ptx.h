@@ -73,6 +73,13 @@ MMA_COLLECTIVE void mma_bytes(const mma_lane lane, int c[4], const uint a[4], co
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/* sum + the products of the signed bytes of two words. */
+MMA_INLINE int mma_dot(const uint x, const uint y, const int sum) {
+  int to;
+  asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(to) : "r"(x), "r"(y), "r"(sum));
+  return to;
+}
+
 /* Four blocks of 8 rows of 16 bytes: lane 8 i + r says where row r of block i starts, and gets word
  * `member` of row `quad` of each block. */
 MMA_COLLECTIVE void mma_load_rows(const mma_lane lane, uint to[4], __local const real *base,

@@ -1,12 +1,8 @@
-/* Products in double precision by 8-bit integers (integers.h), in steps of a launch each:
+/* Products in double precision by 8-bit integers (integers.h): the steps around the products of
+ * residues, which are those of integers_multiply.cl or integers_mma.cl.
  *
- *   integers_measure   norms of the rows of op(A) and the columns of op(B), in parts of the sums
- *   integers_combine   of the parts of a row: the logarithm of its norm
- *   integers_profile   where the rows of op(A), and the columns of op(B), are large
- *   integers_overlap, integers_overlaps   whether that is where the other operand is large
- *   integers_split     scaled elements as whole numbers, their residues by all moduli
- *   integers_multiply  residues of the elements of the product; integers_mma.cl does it, too
- *   integers_join      whole numbers from their residues; alpha and beta
+ *   INTEGERS_SPLIT   scaled elements as whole numbers, their residues by all moduli
+ *   INTEGERS_JOIN    whole numbers from their residues; alpha and beta
  *
  *     A   residues      by all moduli               C's residues              C
  *   +---+   +---+                                      +---+
@@ -17,152 +13,30 @@
  *   |   |-->            +---+
  *   +---+
  *
- * All is integer arithmetic, but for the norms (single precision will do for the bound that they
- * are for) and the last step of all. */
+ * Both are sums of products of bytes: of the digits of a whole number with the residues of the
+ * powers of 256, and of residues with the digits of P / modulus. Devices have an instruction for
+ * four such terms, integers_dot(). All is integer arithmetic, but for quotients, in single
+ * precision, and the last step of all. */
 
 __constant int integers_inverse[][INTEGERS_MOST] = {INTEGERS_INVERSE_TABLE};
-__constant int integers_weight[][INTEGERS_MOST][4] = {INTEGERS_WEIGHT_TABLE};
-__constant int integers_share[] = {INTEGERS_SHARE_TABLE};
-__constant long integers_whole[][4] = {INTEGERS_PRODUCT_TABLE};
+__constant uint integers_weight[][16][INTEGERS_GROUPS] = {INTEGERS_WEIGHT_TABLE};
+__constant int integers_whole[][4] = {INTEGERS_PRODUCT_TABLE};
+__constant float integers_quotient[] = {INTEGERS_QUOTIENT_TABLE};
 
-#define INTEGERS_MANTISSA 0xfffffffffffffUL
-#define INTEGERS_HIDDEN 0x10000000000000UL
-
-/* ---- norms ----------------------------------------------------------------------------------- */
-
-/* The terms of a row that count: from begin, if that is more, to end, if that is less. */
-SCL_INLINE int integers_begin(const integers_operand *operand, const int row, const int begin) {
-  const int diagonal = operand->first + row - operand->term;
-  return operand->triangle == 2 ? max(begin, diagonal) : begin;
+/* sum + the products of the signed bytes of two words. */
+SCL_INLINE int integers_dot(const uint x, const uint y, const int sum) {
+#if defined(INTEGERS_MMA)
+  return mma_dot(x, y, sum);
+#elif defined(INTEGERS_DOT) && !defined(SCL_MMA_EMULATED)
+  return sum + dot_4x8packed_ss_int(x, y);
+#else
+  const int4 each = convert_int4(as_char4(x)) * convert_int4(as_char4(y));
+  return sum + (each.x + each.y + each.z + each.w);
+#endif
 }
 
-SCL_INLINE int integers_end(const integers_operand *operand, const int row, const int end) {
-  const int diagonal = operand->first + row - operand->term;
-  return operand->triangle == 1 ? min(end, diagonal + 1) : end;
-}
-
-/* 2^n, or 0 if that is less than single precision has. */
-SCL_INLINE float integers_power(const int n) {
-  return n < -126 ? 0.0f : as_float((n + 127) << 23);
-}
-
-/* A sum of squares, square * 4^exponent. An exponent of 2047: an element is not finite. */
-typedef struct {
-  int exponent;
-  float square;
-} integers_sum;
-
-SCL_INLINE integers_sum integers_add(integers_sum sum, const int exponent, const float square) {
-  if (exponent > sum.exponent) {
-    sum.square *= integers_power(2 * max(sum.exponent - exponent, -63));
-    sum.exponent = exponent;
-  }
-  sum.square += square * integers_power(2 * max(exponent - sum.exponent, -63));
-  return sum;
-}
-
-/* The exponent and the upper 24 bits of the mantissa. */
-SCL_INLINE integers_sum integers_add_square(const integers_sum sum, const real x) {
-  const ulong bits = as_ulong(x);
-  const int exponent = (int)(bits >> 52) & 2047;
-  const ulong mantissa = (bits & INTEGERS_MANTISSA) | (exponent == 0 ? 0UL : INTEGERS_HIDDEN);
-  const float upper = (float)(uint)((mantissa >> 29) + 1);
-  if (mantissa == 0) return sum;
-  return integers_add(sum, max(exponent, 1), upper * upper);
-}
-
-/* parts[part * rows + row]: an integers_sum. */
-__kernel void integers_measure(__global const real *x, __global real *parts,
-                               const integers_operand operand) {
-  const int row = (int)get_global_id(0), part = (int)get_global_id(1);
-  const int begin = integers_begin(&operand, row, part * operand.part);
-  const int end =
-      integers_end(&operand, row, min((part + 1) * operand.part, operand.depth));
-  integers_sum sum = {0, 0.0f};
-  if (row >= operand.rows) return;
-  x += operand.offset + row * operand.row_step;
-  for (int k = begin; k < end; k++) sum = integers_add_square(sum, x[k * operand.depth_step]);
-  ((__global int2 *)parts)[part * (long)operand.rows + row] =
-      (int2)(sum.exponent, as_int(sum.square));
-}
-
-/* The logarithm of each row's norm, base 2: infinite if an element is not finite, minus infinity if
- * all are zero. */
-__kernel void integers_combine(__global const real *parts, __global real *norms,
-                               const int count, const integers_operand operand) {
-  const int row = (int)get_global_id(0);
-  integers_sum sum = {0, 0.0f};
-  if (row >= operand.rows) return;
-  for (int part = 0; part < count; part++) {
-    const int2 one = ((__global const int2 *)parts)[part * (long)operand.rows + row];
-    if (one.x > 0) sum = integers_add(sum, one.x, as_float(one.y));
-  }
-  /* bit 29 of a mantissa stood for 1, of which the exponent 1075 is that of 1 */
-  ((__global float *)norms)[row] =
-      sum.exponent == 2047 ? INFINITY
-                           : (float)(sum.exponent - 1046) + 0.5f * log2(sum.square);
-}
-
-/* |x| / 2^norm, for a norm that is no less than |x|. */
-SCL_INLINE float integers_relative(const real x, const float norm) {
-  const ulong bits = as_ulong(x);
-  const int exponent = (int)(bits >> 52) & 2047;
-  const ulong mantissa = (bits & INTEGERS_MANTISSA) | (exponent == 0 ? 0UL : INTEGERS_HIDDEN);
-  const float whole = floor(norm), fraction = exp2(whole - norm);
-  return (float)(uint)(mantissa >> 29) * fraction *
-         integers_power(max(exponent, 1) - 1046 - (int)whole);
-}
-
-/* For each term the mean magnitude in some rows, relative to their norms. */
-__kernel void integers_profile(__global const real *x, __global const real *norms,
-                               __global real *profile, const integers_operand operand) {
-  const int k = (int)get_global_id(0), samples = min(operand.rows, INTEGERS_SAMPLES);
-  float sum = 0.0f;
-  int count = 0;
-  if (k >= operand.depth) return;
-  x += operand.offset + k * operand.depth_step;
-  for (int i = 0; i < samples; i++) {
-    const long row = (long)i * operand.rows / samples;
-    const float norm = ((__global const float *)norms)[row];
-    if (!isfinite(norm)) continue;
-    if (k >= integers_begin(&operand, (int)row, 0) && k < integers_end(&operand, (int)row, k + 1))
-      sum += integers_relative(x[row * operand.row_step], norm);
-    count++;
-  }
-  ((__global float *)profile)[k] = count > 0 ? sum / count : 0.0f;
-}
-
-/* parts[part * rows + row]: of the product of the row's magnitudes with those of the other
- * operand's profile, relative to the norms: a mean of the angle's cosine. */
-__kernel void integers_overlap(__global const real *x, __global const real *norms,
-                               __global const real *profile, __global real *parts,
-                               const integers_operand operand) {
-  const int row = (int)get_global_id(0), part = (int)get_global_id(1);
-  const int begin = integers_begin(&operand, row, part * operand.part);
-  const int end =
-      integers_end(&operand, row, min((part + 1) * operand.part, operand.depth));
-  float sum = 0.0f;
-  if (row >= operand.rows) return;
-  const float norm = ((__global const float *)norms)[row];
-  x += operand.offset + row * operand.row_step;
-  for (int k = begin; k < end; k++) {
-    const float weight = ((__global const float *)profile)[k];
-    sum += integers_relative(x[k * operand.depth_step], norm) * weight;
-  }
-  ((__global float *)parts)[part * (long)operand.rows + row] = sum;
-}
-
-/* Adds these up, behind the norms; a row of zeros has 1. */
-__kernel void integers_overlaps(__global const real *parts, __global real *norms, const int count,
-                                const integers_operand operand) {
-  const int row = (int)get_global_id(0);
-  float sum = 0.0f;
-  if (row >= operand.rows) return;
-  for (int part = 0; part < count; part++)
-    sum += ((__global const float *)parts)[part * (long)operand.rows + row];
-  __global float *to = (__global float *)norms + row;
-  to[operand.rows] = to[0] == -INFINITY ? 1.0f : sum;
-}
+#define INTEGERS_TO_WHOLE 0x1.8p23f   /* added: rounds, and the low bits are the whole number's */
+#define INTEGERS_WHOLE_BITS 0x4a800000 /* of a float from 2^23 to 2^24, less its value */
 
 /* The power of two by which a row is multiplied. */
 SCL_INLINE int integers_scale(const float norm, const real limit) {
@@ -171,231 +45,244 @@ SCL_INLINE int integers_scale(const float norm, const real limit) {
 
 /* ---- residues -------------------------------------------------------------------------------- */
 
-/* The whole number next to x 2^scale, halves away from zero. */
-SCL_INLINE long integers_round(const real x, const int scale) {
-  const ulong bits = as_ulong(x);
+/* The whole number next to x 2^scale, halves away from zero, of less than 55 bits, as digits of
+ * base 256 from -128 on. */
+SCL_INLINE uint2 integers_digits(const real x, const int scale) {
+  const ulong bits = as_ulong(x), middle = 0x8080808080808080UL;
   const int exponent = (int)(bits >> 52) & 2047;
-  const ulong mantissa = (bits & INTEGERS_MANTISSA) | (exponent == 0 ? 0UL : INTEGERS_HIDDEN);
-  const int shift = max(exponent, 1) - 1075 + scale;
-  const int right = clamp(-shift, 1, 63);
-  const ulong whole =
-      shift >= 0 ? mantissa << min(shift, 63) : (mantissa + (1UL << (right - 1))) >> right;
-  return (long)bits < 0 ? -(long)whole : (long)whole;
+  const ulong mantissa = bits << 11 | (exponent == 0 ? 0UL : 1UL << 63);
+  const int right = 1086 - max(exponent, 1) - scale; /* at least 9 */
+  const ulong size = right > 64 ? 0UL : ((mantissa >> clamp(right - 1, 0, 63)) + 1) >> 1;
+  const ulong sign = (long)bits < 0 ? ~0UL : 0UL;
+  return as_uint2((((size ^ sign) - sign) + middle) ^ middle); /* each digit plus 128, and back */
 }
 
-/* A whole number is taken apart in four digits of base 2^16, of least magnitude. Single precision
- * holds the sums of such digits times residues, at most 2^24, and their residues, exactly. */
-#define INTEGERS_DIGITS 4
-#define INTEGERS_TO_WHOLE 0x1.8p23f /* added: rounds, and the low bits are the whole number's */
-
-/* The constants of one modulus. */
+/* The constants of one modulus: residues of the powers of 256, times the inverse for op(A); a
+ * multiple of the modulus and of 256 near 3/2 2^23, as the bits of a float; its quotient by the
+ * modulus is what `offset` falls short of 3/2 2^23. */
 typedef struct {
-  float power[INTEGERS_DIGITS]; /* residues of 2^(16 digit), times the inverse for op(A) */
-  float modulus, reciprocal;
+  uint low, high;
+  int start, modulus;
+  float reciprocal, offset;
   float unused[2];
 } integers_constants;
 
 SCL_INLINE integers_constants integers_constants_of(const int i, const int moduli,
                                                     const int left) {
-  const int modulus = integers_modulus[i], reciprocal = integers_reciprocal(modulus);
+  const int modulus = integers_modulus[i], times = 49152 / modulus;
   int power = left ? integers_inverse[moduli - INTEGERS_FEWEST][i] : 1;
-  integers_constants c;
-  for (int digit = 0; digit < INTEGERS_DIGITS; digit++) {
-    c.power[digit] = (float)power;
-    power = integers_residue(power << 16, modulus, reciprocal);
+  integers_constants c = {0, 0, INTEGERS_WHOLE_BITS + times * modulus * 256, modulus, 0, 0, {0, 0}};
+  c.reciprocal = 1.0f / (float)modulus;
+  c.reciprocal = fma(c.reciprocal, fma(-c.reciprocal, (float)modulus, 1.0f), c.reciprocal);
+  c.offset = INTEGERS_TO_WHOLE - (float)(times * 256);
+  for (int digit = 0; digit < 8; digit++) {
+    const uint byte = ((uint)power & 255) << (digit % 4 * 8);
+    c.low |= digit < 4 ? byte : 0;
+    c.high |= digit < 4 ? 0 : byte;
+    power *= 256;
+    power -= modulus * (int)rint((float)power * c.reciprocal);
   }
-  c.modulus = (float)modulus;
-  c.reciprocal = 1.0f / c.modulus;
-  c.unused[0] = c.unused[1] = 0.0f;
   return c;
 }
 
-SCL_INLINE float4 integers_take_apart(const long whole) {
-  const ulong above = (ulong)whole + 0x8000800080008000UL; /* each digit plus 2^15 */
-  const uint low = (uint)above, high = (uint)(above >> 32);
-  /* with the exponent of 2^23: no conversion, which is slow on some devices */
-  const uint4 bits = 0x4b000000u | (uint4)(low & 0xffff, low >> 16, high & 0xffff, high >> 16);
-  return as_float4(bits) - (0x1p23f + 0x1p15f);
+/* The low byte is the residue. The sum of at most 2^17 stands on `start`, whose quotient by the
+ * modulus is a whole number that `offset` takes away again. The quotient is off by at most 2^-8, as
+ * 1 / modulus is rounded, so that the residue stays below half a modulus and 1: a byte holds that
+ * up to 253; for 256 it wraps around. */
+SCL_INLINE uint integers_residue_of(const uint2 digits, const integers_constants *c) {
+  const int sum = integers_dot(digits.y, c->high, integers_dot(digits.x, c->low, c->start));
+  const float quotient = fma(as_float(sum), c->reciprocal, c->offset);
+  return (uint)sum - as_uint(quotient) * (uint)c->modulus;
 }
 
-/* The low byte is the residue. As 1 / modulus is rounded, its magnitude may be one more than half a
- * modulus, which a byte holds up to 253; for 256 it wraps around. */
-SCL_INLINE uint integers_residue_of(const float4 digit, const integers_constants *c) {
-  const float sum = fma(digit.w, c->power[3],
-                        fma(digit.z, c->power[2],
-                            fma(digit.y, c->power[1], digit.x * c->power[0])));
-  const float quotient = fma(sum, c->reciprocal, INTEGERS_TO_WHOLE) - INTEGERS_TO_WHOLE;
-  return as_uint(fma(-quotient, c->modulus, sum) + INTEGERS_TO_WHOLE);
-}
-
-/* Packs 16 terms of a row. */
-__kernel void integers_split(__global const real *x, __global const real *norms,
-                             __global real *residues, const integers_operand operand) {
-  __local integers_constants constants[INTEGERS_MOST];
-  const int row = (int)get_global_id(0), chunk = (int)get_global_id(1);
-  const int depth = chunk * INTEGERS_CHUNK, item = (int)get_local_id(0);
-  const int position = operand.left ? integers_position(row) : row;
-  const long at = ((position / INTEGERS_PANEL * (long)operand.chunks + chunk) * INTEGERS_PANEL +
-                   position % INTEGERS_PANEL) * INTEGERS_CHUNK;
-  __global char *to = (__global char *)residues + at;
-  __global const float *norm = (__global const float *)norms + operand.first + row;
-  const bool inside = row < operand.rows;
-  const int scale = inside ? integers_scale(*norm, operand.limit) : 0;
-  float4 digits[INTEGERS_CHUNK];
-  if (item < operand.moduli)
-    constants[item] = integers_constants_of(item, operand.moduli, operand.left);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  const int begin = integers_begin(&operand, row, 0);
-  const int end = inside ? integers_end(&operand, row, operand.depth) : 0;
-  x += operand.offset + row * operand.row_step + depth * operand.depth_step;
-  SCL_UNROLL
-  for (int k = 0; k < INTEGERS_CHUNK; k++) {
-    const bool there = depth + k >= begin && depth + k < end;
-    digits[k] = integers_take_apart(there ? integers_round(x[k * operand.depth_step], scale) : 0);
-  }
-  for (int i = 0; i < operand.moduli; i++) {
+/* The residues of 16 terms of a row by all moduli. */
+SCL_INLINE void integers_store(__global char *to, const uint2 *digits,
+                               __local const integers_constants *constants, const int moduli,
+                               const long modulus_step) {
+  for (int i = 0; i < moduli; i++) {
     const integers_constants c = constants[i];
     uint words[4];
     SCL_UNROLL
     for (int word = 0; word < 4; word++) {
-      const float4 *of = digits + 4 * word;
+      const uint2 *of = digits + 4 * word;
       words[word] = as_uint((uchar4)((uchar)integers_residue_of(of[0], &c),
                                      (uchar)integers_residue_of(of[1], &c),
                                      (uchar)integers_residue_of(of[2], &c),
                                      (uchar)integers_residue_of(of[3], &c)));
     }
-    *(__global uint4 *)(to + i * operand.modulus_step) =
-        (uint4)(words[0], words[1], words[2], words[3]);
+    *(__global uint4 *)(to + i * modulus_step) = (uint4)(words[0], words[1], words[2], words[3]);
   }
 }
 
-/* ---- products -------------------------------------------------------------------------------- */
-
-/* INTEGERS_ROWS rows of a column of C by one modulus. */
-__kernel void integers_multiply(__global const real *a, __global const real *b, __global real *c,
-                                const integers_product product) {
-  const int row = (int)get_global_id(0) * INTEGERS_ROWS, column = (int)get_global_id(1);
-  const int i = (int)get_global_id(2), modulus = integers_modulus[i];
-  const int first = integers_position(row % INTEGERS_PANEL);
-  const int reciprocal = integers_reciprocal(modulus);
-  __global const char *rows =
-      (__global const char *)a + i * product.a_step +
-      (row / INTEGERS_PANEL * (long)product.chunks * INTEGERS_PANEL + first) * INTEGERS_CHUNK;
-  __global const char *columns =
-      (__global const char *)b + i * product.b_step +
-      (column / INTEGERS_PANEL * (long)product.chunks * INTEGERS_PANEL + column % INTEGERS_PANEL) *
-          INTEGERS_CHUNK;
-  int4 sums[INTEGERS_ROWS];
-  char packed[INTEGERS_ROWS];
-  SCL_UNROLL
-  for (int r = 0; r < INTEGERS_ROWS; r++) sums[r] = 0;
-  for (int chunk = 0; chunk < product.chunks; chunk++) {
-    const int16 y = convert_int16(vload16(0, columns));
-    SCL_UNROLL
-    for (int r = 0; r < INTEGERS_ROWS; r++) {
-      const int16 z = y * convert_int16(vload16(r / 2 * 8 + r % 2, rows));
-      const int8 sum = z.lo + z.hi;
-      sums[r] += sum.lo + sum.hi;
+/* A group packs a stage of a panel, a work-item's row in chunks of 16 terms. Terms that are
+ * neighbours in memory are read by neighbours and go through local memory. */
+__kernel __attribute__((reqd_work_group_size(INTEGERS_PANEL, 1, 1))) void
+INTEGERS_SPLIT(__global const real *x, __global const real *norms, __global real *residues,
+               const integers_operand operand) {
+  __local integers_constants constants[INTEGERS_MOST];
+  __local real terms[INTEGERS_PANEL * (INTEGERS_CHUNK + 1)];
+  const int item = (int)get_local_id(0), group = (int)get_group_id(0);
+  const int panels = (int)get_num_groups(0) / operand.stages;
+  const int panel = operand.along ? group / operand.stages : group % panels;
+  const int stage = operand.along ? group % operand.stages : group / panels;
+  const int row = panel * INTEGERS_PANEL + item;
+  const int position = operand.left ? integers_position(item) : item;
+  __global char *to = (__global char *)residues + panel * operand.panel_step +
+                      stage * operand.stage_step + position * INTEGERS_CHUNK;
+  const bool inside = row < operand.rows;
+  const int scale = inside ? integers_scale(((__global const float *)norms)[operand.first + row],
+                                            operand.limit)
+                           : 0;
+  const int begin = integers_begin(&operand, row, 0);
+  const int end = inside ? integers_end(&operand, row, operand.depth) : 0;
+  const bool across = operand.depth_step == 1 && operand.row_step != 1;
+  if (item < operand.moduli)
+    constants[item] = integers_constants_of(item, operand.moduli, operand.left);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  x += operand.offset;
+  for (int depth = stage * INTEGERS_DEPTH; depth < (stage + 1) * INTEGERS_DEPTH;
+       depth += INTEGERS_CHUNK) {
+    uint2 digits[INTEGERS_CHUNK];
+    if (across) {
+      barrier(CLK_LOCAL_MEM_FENCE);
+      SCL_UNROLL
+      for (int i = 0; i < INTEGERS_CHUNK; i++) {
+        const int within = i * INTEGERS_PANEL + item, k = within % INTEGERS_CHUNK;
+        const int of = panel * INTEGERS_PANEL + within / INTEGERS_CHUNK;
+        terms[within / INTEGERS_CHUNK * (INTEGERS_CHUNK + 1) + k] =
+            of < operand.rows && depth + k < operand.depth ? x[of * operand.row_step + depth + k]
+                                                           : 0.0;
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
     }
-    rows += INTEGERS_PANEL * INTEGERS_CHUNK;
-    columns += INTEGERS_PANEL * INTEGERS_CHUNK;
+    SCL_UNROLL
+    for (int k = 0; k < INTEGERS_CHUNK; k++) {
+      real value = 0.0;
+      if (depth + k >= begin && depth + k < end)
+        value = across ? terms[item * (INTEGERS_CHUNK + 1) + k]
+                       : x[row * operand.row_step + (depth + k) * operand.depth_step];
+      digits[k] = integers_digits(value, scale);
+    }
+    integers_store(to, digits, constants, operand.moduli, operand.modulus_step);
+    to += INTEGERS_PANEL * INTEGERS_CHUNK;
   }
-  SCL_UNROLL
-  for (int r = 0; r < INTEGERS_ROWS; r++)
-    packed[r] = (char)integers_residue(sums[r].x + sums[r].y + sums[r].z + sums[r].w, modulus,
-                                       reciprocal);
-  vstore16(vload16(0, packed), 0,
-           (__global char *)c + i * product.c_step + column * (long)product.rows + row);
 }
 
 /* ---- whole numbers from residues ------------------------------------------------------------- */
 
-/* A whole number of four parts of 30 bits, the highest of which has a sign. */
+/* Of INTEGERS_JOINED elements the residues by four moduli in a word. */
 typedef struct {
-  long part[4];
-} integers_number;
+  uint of[INTEGERS_GROUPS][INTEGERS_JOINED];
+} integers_residues;
 
-SCL_INLINE void integers_carry(integers_number *x) {
+SCL_INLINE void integers_load_residues(integers_residues *to, __global const char *from,
+                                       const long step, const int moduli) {
   SCL_UNROLL
-  for (int part = 0; part < 3; part++) {
-    x->part[part + 1] += x->part[part] >> 30;
-    x->part[part] &= (1L << 30) - 1;
+  for (int group = 0; group < INTEGERS_GROUPS; group++) {
+    uchar4 each[4];
+    SCL_UNROLL
+    for (int i = 0; i < 4; i++)
+      each[i] = 4 * group + i < moduli
+                    ? *(__global const uchar4 *)(from + (4 * group + i) * step)
+                    : (uchar4)(0);
+    to->of[group][0] = as_uint((uchar4)(each[0].x, each[1].x, each[2].x, each[3].x));
+    to->of[group][1] = as_uint((uchar4)(each[0].y, each[1].y, each[2].y, each[3].y));
+    to->of[group][2] = as_uint((uchar4)(each[0].z, each[1].z, each[2].z, each[3].z));
+    to->of[group][3] = as_uint((uchar4)(each[0].w, each[1].w, each[2].w, each[3].w));
   }
 }
 
-/* x / 2^scale. The sum is rounded once if it has more than 53 bits. */
-SCL_INLINE real integers_value(integers_number x, const int scale) {
-  integers_carry(&x);
-  const bool negative = x.part[3] < 0;
+/* Digit `digit` of base 256 of the sum of residue times P / modulus, not yet less than 256. */
+SCL_INLINE int integers_digit(const integers_residues *residues, const int element,
+                              __constant const uint *weight) {
+  int sum = 0;
+  SCL_UNROLL
+  for (int group = 0; group < INTEGERS_GROUPS; group++)
+    sum = integers_dot(residues->of[group][element], weight[group], sum);
+  return sum;
+}
+
+/* The double next to a number of four parts of 32 bits, each of which may reach beyond the next.
+ * The sum of its halves is rounded once if it has at most 64 bits. */
+SCL_INLINE real integers_value(const long part[4]) {
+  const long second = part[1] + (part[0] >> 32), third = part[2] + (second >> 32);
+  ulong low = (ulong)second << 32 | (uint)part[0];
+  ulong high = (ulong)(part[3] + (third >> 32)) << 32 | (uint)third;
+  const bool negative = (long)high < 0;
   if (negative) {
-    SCL_UNROLL
-    for (int part = 0; part < 4; part++) x.part[part] = -x.part[part];
-    integers_carry(&x);
+    low = -low;
+    high = ~high + (low == 0 ? 1 : 0);
   }
-  const real lower = fma((real)(x.part[2] << 30 | x.part[1]), 0x1p30, (real)x.part[0]);
-  const real value = fma((real)x.part[3], 0x1p90, lower);
-  return ldexp(negative ? -value : value, -scale);
+  const real value = fma((real)high, 0x1p64, (real)low);
+  return negative ? -value : value;
 }
 
-/* Rows row to row + 3 of C as sums of residue times P / modulus, less the multiple of P that is
- * next to it: its quotient by P is known to 2^-15, and a number is less than P / 2 by more than
- * that. */
-SCL_INLINE void integers_of_residues(integers_number x[INTEGERS_JOINED],
-                                     __global const char *residues, const long step,
-                                     const int moduli) {
-  int quotient[INTEGERS_JOINED];
+/* The sum of residue times P / modulus, less the multiple of P that is next to it: its quotient by
+ * P is known to 2^-13, and a number is less than P / 2 by more than that. */
+SCL_INLINE real integers_element(const integers_residues *residues, const int element,
+                                 const int choice) {
+  __constant const uint *weight = integers_weight[choice][0];
+  long part[4];
   SCL_UNROLL
-  for (int row = 0; row < INTEGERS_JOINED; row++) {
-    quotient[row] = 0;
+  for (int i = 0; i < 4; i++) {
+    int digit[4];
     SCL_UNROLL
-    for (int part = 0; part < 4; part++) x[row].part[part] = 0;
+    for (int j = 0; j < 4; j++)
+      digit[j] = integers_digit(residues, element, weight + (4 * i + j) * INTEGERS_GROUPS);
+    part[i] = (long)(digit[2] + (digit[3] << 8)) * 65536 + (digit[0] + (digit[1] << 8));
   }
-  for (int i = 0; i < moduli; i++) {
-    const int4 residue = convert_int4(*(__global const char4 *)(residues + i * step));
-    const int each[INTEGERS_JOINED] = {residue.x, residue.y, residue.z, residue.w};
-    SCL_UNROLL
-    for (int part = 0; part < 4; part++) {
-      const int weight = integers_weight[moduli - INTEGERS_FEWEST][i][part];
-      SCL_UNROLL
-      for (int row = 0; row < INTEGERS_JOINED; row++)
-        x[row].part[part] += (long)each[row] * weight;
-    }
-    SCL_UNROLL
-    for (int row = 0; row < INTEGERS_JOINED; row++) quotient[row] += each[row] * integers_share[i];
-  }
+  const float upper = fma((float)part[3], 65536.0f, (float)(part[2] >> 16));
+  const int times = (int)rint(upper * integers_quotient[choice]);
   SCL_UNROLL
-  for (int row = 0; row < INTEGERS_JOINED; row++) {
-    const int times = (quotient[row] + (1 << 25)) >> 26;
-    SCL_UNROLL
-    for (int part = 0; part < 4; part++)
-      x[row].part[part] -= times * integers_whole[moduli - INTEGERS_FEWEST][part];
-  }
+  for (int i = 0; i < 4; i++) part[i] -= (long)times * integers_whole[choice][i];
+  return integers_value(part);
 }
 
-/* INTEGERS_JOINED rows of a column of C. */
-__kernel void integers_join(__global const real *residues, __global const real *norms_a,
-                            __global const real *norms_b, __global const real *from,
-                            __global real *c, const integers_product product) {
-  const int first = (int)get_global_id(0) * INTEGERS_JOINED, column = (int)get_global_id(1);
+/* x 2^n, rounded once. The first of two factors keeps a whole number of 128 bits in range. */
+SCL_INLINE real integers_shifted(const real x, const int n) {
+  const int all = clamp(n, -2000, 2000), some = all / 2;
+  const real first = as_double((long)(some + 1023) << 52);
+  return x * first * as_double((long)(all - some + 1023) << 52);
+}
+
+/* A work-item finds INTEGERS_JOINED rows of a column of C; the group writes them in order. */
+__kernel __attribute__((reqd_work_group_size(INTEGERS_JOINERS, 1, 1))) void
+INTEGERS_JOIN(__global const real *residues, __global const real *norms_a,
+              __global const real *norms_b, __global const real *from, __global real *c,
+              const integers_product product) {
+  __local real found[INTEGERS_JOINERS * INTEGERS_JOINED];
+  const int item = (int)get_local_id(0), column = (int)get_group_id(1);
+  const int first = (int)get_group_id(0) * INTEGERS_JOINERS * INTEGERS_JOINED;
+  const int row = first + item * INTEGERS_JOINED;
   const int below = product.first_row - product.first_column; /* the diagonal of the whole C */
-  if (first >= product.m) return;
-  if (product.region != GEMM_ALL && first + INTEGERS_JOINED - 1 + below < column) return;
+  const int last = first + INTEGERS_JOINERS * INTEGERS_JOINED - 1;
+  /* a return before the barrier has POCL 3.1 write past the ends */
+  const bool needed = product.region == GEMM_ALL || last + below >= column;
+  if (needed && row < product.m) {
+    integers_residues each;
+    integers_load_residues(&each,
+                           (__global const char *)residues + column * (long)product.rows + row,
+                           product.c_step, product.moduli);
+    SCL_UNROLL
+    for (int i = 0; i < INTEGERS_JOINED; i++)
+      found[item * INTEGERS_JOINED + i] =
+          integers_element(&each, i, product.moduli - INTEGERS_FEWEST);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
   const int scale = integers_scale(
       ((__global const float *)norms_b)[product.first_column + column], product.limit);
-  integers_number x[INTEGERS_JOINED];
-  integers_of_residues(x, (__global const char *)residues + column * (long)product.rows + first,
-                       product.c_step, product.moduli);
   __global const float *norms = (__global const float *)norms_a + product.first_row;
-  from += product.from_offset + first + column * (long)product.from_ld;
+  from += product.from_offset + column * (long)product.from_ld;
+  __global real *mirror = c + product.mirror_offset + column;
+  c += product.c_offset + column * (long)product.c_ld;
   SCL_UNROLL
   for (int i = 0; i < INTEGERS_JOINED; i++) {
-    const int row = first + i;
-    if (row >= product.m || (product.region != GEMM_ALL && row + below < column)) continue;
-    const int scales = scale + integers_scale(norms[row], product.limit);
-    real value = product.alpha * integers_value(x[i], scales);
-    if (product.beta != 0.0) value += product.beta * from[i];
-    c[product.c_offset + row + column * (long)product.c_ld] = value;
-    if (product.region == GEMM_MIRRORED)
-      c[product.mirror_offset + column + row * (long)product.c_ld] = value;
+    const int at = i * INTEGERS_JOINERS + item, of = first + at;
+    if (of >= product.m || (product.region != GEMM_ALL && of + below < column)) continue;
+    const int scales = scale + integers_scale(norms[of], product.limit);
+    real value = product.alpha * integers_shifted(found[at], -scales);
+    if (product.beta != 0.0) value += product.beta * from[of];
+    c[of] = value;
+    if (product.region == GEMM_MIRRORED) mirror[of * (long)product.c_ld] = value;
   }
 }

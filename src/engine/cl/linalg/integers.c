@@ -1,5 +1,6 @@
 /* Products in double precision by 8-bit integers (inst/kernels/portable/integers.cl): Ozaki's
- * scheme II, with Chinese remainders.
+ * scheme II, with Chinese remainders. Three programs have the steps: in plain arithmetic, with
+ * OpenCL's function for products of four bytes, and with NVIDIA's matrix instructions.
  *
  * A row of op(A) and a column of op(B) are multiplied by powers of two, so that their norms become
  * at most 2^limit, and rounded. By Cauchy and Schwarz an element of their product is then at most
@@ -20,6 +21,7 @@
 /* Most rows, columns and terms of a block; terms of a part of a norm; parts of a device's memory
  * that workspaces may take one of. */
 enum { MOST_ROWS = 16384, MOST_COLUMNS = 8192, MOST_TERMS = 16384, PART = 512, SHARE = 4 };
+enum { LANES = 16 }; /* that share the terms of a row, where these are neighbours in memory */
 
 typedef struct {
   scl_cl_op *op;
@@ -46,25 +48,47 @@ static size_t terms_of(const scl_cl_product *p) {
   return p->trans_a == SCL_TRANS ? p->a.nrow : p->a.ncol;
 }
 
+static size_t stages_of(size_t terms) {
+  return scl_ceil_div(terms, INTEGERS_DEPTH);
+}
+
+/* Bytes from the residues of an operand of `padded` rows to those by the next modulus, of the next
+ * panel, and of the next stage. */
+typedef struct {
+  size_t modulus, panel, stage;
+} steps;
+
+static steps steps_of(const work *w, size_t padded, size_t terms) {
+  const size_t stage = INTEGERS_PANEL * INTEGERS_DEPTH, moduli = (size_t)w->form.moduli;
+  if (w->form.layout == SCL_CL_INTEGERS_TOGETHER)
+    return (steps){stage, stages_of(terms) * moduli * stage, moduli * stage};
+  const size_t apart = w->form.layout == SCL_CL_INTEGERS_STAGGERED ? stage : 0;
+  return (steps){padded * w->terms + apart, stages_of(terms) * stage, stage};
+}
+
 /* Rows of op(A), or columns of op(B), as the sum sees them, from (row, term) on. */
 static integers_operand operand_of(const work *w, bool left, size_t row, size_t rows, size_t term,
                                    size_t terms) {
   const scl_block x = left ? w->p->a : w->p->b;
   const bool down = left ? w->p->trans_a == SCL_TRANS : w->p->trans_b == SCL_NO_TRANS;
   const size_t row_step = down ? x.ld : 1, depth_step = down ? 1 : x.ld;
-  const size_t padded = left ? w->rows : w->columns;
+  const steps step = steps_of(w, left ? w->rows : w->columns, terms);
   const int triangle = left ? scl_cl_view_flag(w->p->view_a, w->p->trans_a, 1, 2)
                             : scl_cl_view_flag(w->p->view_b, w->p->trans_b, 2, 1);
   return (integers_operand){.offset = (scl_long)(x.offset + row * row_step + term * depth_step),
                             .row_step = (scl_long)row_step,
                             .depth_step = (scl_long)depth_step,
-                            .modulus_step = (scl_long)(padded * w->terms),
+                            .modulus_step = (scl_long)step.modulus,
+                            .panel_step = (scl_long)step.panel,
+                            .stage_step = (scl_long)step.stage,
                             .rows = (int)rows,
                             .depth = (int)terms,
-                            .chunks = (int)(scl_round_up(terms, INTEGERS_DEPTH) / INTEGERS_CHUNK),
+                            .stages = (int)stages_of(terms),
                             .moduli = w->form.moduli,
                             .left = left,
                             .part = PART,
+                            .lanes = down ? LANES : 1,
+                            .along = w->form.along,
                             .first = (int)row,
                             .term = (int)term,
                             .triangle = triangle,
@@ -77,56 +101,47 @@ static scl_arg_in_buffer source_of(const work *w, bool left) {
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
-/* The sums over rows of an operand, in parts that are added up. */
-typedef struct {
-  integers_operand operand;
-  size_t count; /* of parts */
-  scl_cl_range rows, parts;
-} sums;
+/* Where the rows of an operand are large, by some of them. */
+static scl_status profile_of(const work *w, bool left, scl_block norms, scl_block profile) {
+  const size_t rows = left ? w->m : w->n, samples = scl_min(rows, INTEGERS_SAMPLES);
+  const integers_operand operand = operand_of(w, left, 0, rows, 0, w->k);
+  SCL_TRY(scl_launch_integers_sample(
+      w->op, scl_cl_range_1(samples * INTEGERS_MEASURERS, INTEGERS_MEASURERS), source_of(w, left),
+      scl_out_buffer(norms.buffer), &operand));
+  return scl_launch_integers_profile(w->op, scl_cl_range_1(scl_round_up(w->k, 64), 64),
+                                     source_of(w, left), scl_in_buffer(norms.buffer),
+                                     scl_out_buffer(profile.buffer), &operand);
+}
 
-static sums sums_of(const work *w, bool left) {
+static scl_status measure(const work *w, bool left, scl_block profile, scl_block parts) {
   const size_t rows = left ? w->m : w->n, count = scl_ceil_div(w->k, PART);
-  const size_t local[2] = {64, 1}, global[2] = {scl_round_up(rows, 64), count};
-  return (sums){operand_of(w, left, 0, rows, 0, w->k), count, scl_cl_range_1(global[0], 64),
-                scl_cl_range_2(global, local)};
-}
-
-static scl_status measure(const work *w, bool left, scl_block parts) {
-  const sums s = sums_of(w, left);
-  SCL_TRY(scl_launch_integers_measure(w->op, s.parts, source_of(w, left),
-                                      scl_out_buffer(parts.buffer), &s.operand));
-  return scl_launch_integers_combine(w->op, s.rows, scl_in_buffer(parts.buffer),
-                                     scl_out_buffer(w->norms[!left].buffer), (int)s.count,
-                                     &s.operand);
-}
-
-/* Whether the rows of one operand are large where those of the other are. */
-static scl_status compare(const work *w, bool left, scl_block profile, scl_block parts) {
-  const sums s = sums_of(w, left), other = sums_of(w, !left);
-  const scl_block norms = w->norms[!left];
-  SCL_TRY(scl_launch_integers_profile(w->op, scl_cl_range_1(scl_round_up(w->k, 64), 64),
-                                      source_of(w, !left), scl_in_buffer(w->norms[left].buffer),
-                                      scl_out_buffer(profile.buffer), &other.operand));
-  SCL_TRY(scl_launch_integers_overlap(w->op, s.parts, source_of(w, left),
-                                      scl_in_buffer(norms.buffer), scl_in_buffer(profile.buffer),
-                                      scl_out_buffer(parts.buffer), &s.operand));
-  return scl_launch_integers_overlaps(w->op, s.rows, scl_in_buffer(parts.buffer),
-                                      scl_inout_buffer(norms.buffer), (int)s.count, &s.operand);
+  const integers_operand operand = operand_of(w, left, 0, rows, 0, w->k);
+  const size_t local[2] = {INTEGERS_MEASURERS, 1};
+  const size_t global[2] = {scl_round_up(rows * (size_t)operand.lanes, INTEGERS_MEASURERS), count};
+  SCL_TRY(scl_launch_integers_measure(w->op, scl_cl_range_2(global, local), source_of(w, left),
+                                      scl_in_buffer(profile.buffer), scl_out_buffer(parts.buffer),
+                                      &operand));
+  return scl_launch_integers_combine(w->op, scl_cl_range_1(scl_round_up(rows, 64), 64),
+                                     scl_in_buffer(parts.buffer),
+                                     scl_out_buffer(w->norms[!left].buffer), (int)count, &operand);
 }
 
 static scl_status measure_both(work *w) {
-  scl_block parts = {0}, profile = {0};
+  const size_t words = 3 * scl_max(w->m, w->n); /* of a part */
+  scl_block parts = {0}, norms = {0}, profile = {0};
   scl_status status;
-  SCL_GO(scl_cl_temporary(w->op, scl_max(w->m, w->n), scl_ceil_div(w->k, PART), &parts));
+  SCL_GO(scl_cl_temporary(w->op, scl_ceil_div(words, 2), scl_ceil_div(w->k, PART), &parts));
+  SCL_GO(scl_cl_temporary(w->op, INTEGERS_SAMPLES / 2, 1, &norms));
   SCL_GO(scl_cl_temporary(w->op, scl_ceil_div(w->k, 2), 1, &profile));
   SCL_GO(scl_cl_temporary(w->op, w->m, 1, &w->norms[0]));
   SCL_GO(scl_cl_temporary(w->op, w->n, 1, &w->norms[1]));
-  SCL_GO(measure(w, true, parts));
-  SCL_GO(measure(w, false, parts));
-  SCL_GO(compare(w, true, profile, parts));
-  SCL_GO(compare(w, false, profile, parts));
+  for (int left = 0; left < 2; left++) {
+    SCL_GO(profile_of(w, !left, norms, profile));
+    SCL_GO(measure(w, left, profile, parts));
+  }
 done:
   scl_buffer_release(parts.buffer);
+  scl_buffer_release(norms.buffer);
   scl_buffer_release(profile.buffer);
   return status;
 }
@@ -183,6 +198,15 @@ done:
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+static const struct {
+  const scl_kernel_integers_split *split;
+  const scl_kernel_integers_multiply *multiply;
+  const scl_kernel_integers_join *join;
+} programs[] = {
+    {&scl_k_integers_plain_split, &scl_k_integers_plain_multiply, &scl_k_integers_plain_join},
+    {&scl_k_integers_dot_split, &scl_k_integers_dot_multiply, &scl_k_integers_dot_join},
+    {&scl_k_integers_mma_split, &scl_k_integers_mma_multiply, &scl_k_integers_mma_join}};
+
 /* A part of the product: rows, columns and terms from the first ones on. */
 typedef struct {
   size_t row, column, term, m, n, k;
@@ -191,9 +215,10 @@ typedef struct {
 static scl_status split(const work *w, bool left, size_t row, size_t rows, size_t term,
                         size_t terms) {
   const integers_operand operand = operand_of(w, left, row, rows, term, terms);
-  const size_t tile = left ? INTEGERS_TILE_M : INTEGERS_TILE_N, local[2] = {INTEGERS_SPLIT, 1};
-  const size_t global[2] = {scl_round_up(rows, tile), (size_t)operand.chunks};
-  return scl_launch_integers_split(w->op, scl_cl_range_2(global, local), source_of(w, left),
+  const size_t tile = left ? INTEGERS_TILE_M : INTEGERS_PANEL;
+  const size_t items = scl_round_up(rows, tile) * (size_t)operand.stages;
+  return scl_launch_integers_split(w->op, programs[w->form.kind].split,
+                                   scl_cl_range_1(items, INTEGERS_PANEL), source_of(w, left),
                                    scl_in_buffer(w->norms[!left].buffer),
                                    scl_out_buffer(left ? w->a.buffer : w->b.buffer), &operand);
 }
@@ -211,13 +236,16 @@ static scl_block read_from(const work *w, size_t term) {
 static integers_product product_of(const work *w, const range *r) {
   const scl_cl_product *p = w->p;
   const scl_block from = read_from(w, r->term);
+  const steps step = steps_of(w, w->columns, r->k);
   const bool whole = r->m == w->m && r->n == w->n && r->k == w->k;
   const int views = scl_cl_view_flag(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
                     scl_cl_view_flag(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
   return (integers_product){
-      .a_step = (scl_long)(w->rows * w->terms),
-      .b_step = (scl_long)(w->columns * w->terms),
+      .a_step = (scl_long)steps_of(w, w->rows, r->k).modulus,
+      .b_step = (scl_long)step.modulus,
       .c_step = (scl_long)(w->rows * w->columns),
+      .panel_step = (scl_long)step.panel,
+      .stage_step = (scl_long)step.stage,
       .c_offset = (scl_long)(p->c.offset + r->row + r->column * p->c.ld),
       .from_offset = (scl_long)(from.offset + r->row + r->column * from.ld),
       .mirror_offset = (scl_long)(p->c.offset + r->column + r->row * p->c.ld),
@@ -226,7 +254,7 @@ static integers_product product_of(const work *w, const range *r) {
       .limit = limit_of(w->form.moduli),
       .m = (int)r->m,
       .n = (int)r->n,
-      .chunks = (int)(scl_round_up(r->k, INTEGERS_DEPTH) / INTEGERS_CHUNK),
+      .stages = (int)stages_of(r->k),
       .moduli = w->form.moduli,
       .views = whole ? views : 0, /* they hold for whole matrices, not for their parts */
       .region = region_code(p->region),
@@ -238,27 +266,25 @@ static integers_product product_of(const work *w, const range *r) {
 }
 
 static scl_status multiply(const work *w, const integers_product *product) {
-  const size_t m = scl_round_up((size_t)product->m, INTEGERS_TILE_M);
-  const size_t n = scl_round_up((size_t)product->n, INTEGERS_TILE_N);
-  const size_t moduli = (size_t)product->moduli, tile = INTEGERS_TILE_M * INTEGERS_TILE_N;
-  const scl_arg_in_buffer a = scl_in_buffer(w->a.buffer), b = scl_in_buffer(w->b.buffer);
-  const scl_arg_out_buffer c = scl_out_buffer(w->c.buffer);
-  if (w->form.plain) {
-    const size_t local[3] = {INTEGERS_TILE_M / INTEGERS_ROWS, 8, 1};
-    const size_t global[3] = {m / INTEGERS_ROWS, n, moduli};
-    return scl_launch_integers_multiply(w->op, &scl_k_integers_multiply,
-                                        scl_cl_range_3(global, local), a, b, c, product);
-  }
+  const size_t m = scl_ceil_div((size_t)product->m, INTEGERS_TILE_M);
+  const size_t n = scl_ceil_div((size_t)product->n, INTEGERS_TILE_N);
+  const size_t moduli = (size_t)product->moduli;
+  const size_t local[3] = {INTEGERS_TILE_M / INTEGERS_ROWS, 8, 1};
+  const size_t global[3] = {m * local[0], scl_round_up((size_t)product->n, INTEGERS_PANEL), moduli};
+  const bool tiles = w->form.kind == SCL_CL_INTEGERS_MMA;
   return scl_launch_integers_multiply(
-      w->op, &scl_k_integers_mma_multiply,
-      scl_cl_range_1(m * n / tile * moduli * INTEGERS_ITEMS, INTEGERS_ITEMS), a, b, c, product);
+      w->op, programs[w->form.kind].multiply,
+      tiles ? scl_cl_range_1(m * n * moduli * INTEGERS_ITEMS, INTEGERS_ITEMS)
+            : scl_cl_range_3(global, local),
+      scl_in_buffer(w->a.buffer), scl_in_buffer(w->b.buffer), scl_out_buffer(w->c.buffer), product);
 }
 
 static scl_status join(const work *w, const range *r, const integers_product *product) {
-  const size_t local[2] = {64, 1};
-  const size_t global[2] = {scl_round_up(scl_ceil_div(r->m, INTEGERS_JOINED), 64), r->n};
+  const size_t local[2] = {INTEGERS_JOINERS, 1};
+  const size_t global[2] = {scl_round_up(scl_ceil_div(r->m, INTEGERS_JOINED), INTEGERS_JOINERS),
+                            r->n};
   return scl_launch_integers_join(
-      w->op, scl_cl_range_2(global, local), scl_in_buffer(w->c.buffer),
+      w->op, programs[w->form.kind].join, scl_cl_range_2(global, local), scl_in_buffer(w->c.buffer),
       scl_in_buffer(w->norms[0].buffer), scl_in_buffer(w->norms[1].buffer),
       scl_in_buffer(read_from(w, r->term).buffer), scl_inout_buffer(w->p->c.buffer), product);
 }
@@ -302,7 +328,7 @@ static void choose_blocks(work *w) {
   const scl_device_info *info = &w->op->cl->info;
   const double room = fmin((double)info->memory / SHARE, (double)info->largest);
   w->rows = scl_round_up(scl_min(w->m, MOST_ROWS), INTEGERS_TILE_M);
-  w->columns = scl_round_up(scl_min(w->n, MOST_COLUMNS), INTEGERS_TILE_N);
+  w->columns = scl_round_up(scl_min(w->n, MOST_COLUMNS), INTEGERS_PANEL);
   w->terms = scl_round_up(scl_min(w->k, MOST_TERMS), INTEGERS_DEPTH);
   while (bytes_of(w) > room) {
     size_t *most = w->rows > w->columns ? &w->rows : &w->columns;
@@ -312,9 +338,10 @@ static void choose_blocks(work *w) {
   }
 }
 
-/* `bytes` bytes a modulus. */
+/* `bytes` bytes a modulus, and a gap. */
 static scl_status create_residues(work *w, size_t bytes, scl_block *out) {
-  return scl_cl_temporary(w->op, bytes / sizeof(double), (size_t)w->form.moduli, out);
+  const size_t gap = INTEGERS_PANEL * INTEGERS_DEPTH;
+  return scl_cl_temporary(w->op, (bytes + gap) / sizeof(double), (size_t)w->form.moduli, out);
 }
 
 static scl_status run_steps(work *w, bool *done) {
@@ -362,10 +389,12 @@ void scl_device_emulate(int mode) {
 /* Estimated microseconds: the launches and the look at the norms; what the steps but the product
  * of residues take by element of an operand or the result; and that product. Fitted to an H200, of
  * 132 units (bench/results.md, section integers): the first two to the sums of measure, split and
- * join at orders 1024 to 16384, the last to 991 TOP/s at 8192. Within 11% of these times. */
-static double expected_time(const scl_cl_op *op, double m, double n, double k, double share) {
-  const double units = (double)op->cl->info.units;
-  const double steps = 500.0, element = 0.0033, work = 2.0 * INTEGERS_FEWEST / 7.5e6;
+ * join at orders 1024 to 16384, the last to 991 TOP/s at 8192. Within 11% of these times. Without
+ * matrix instructions: four products a lane and clock, with 128 lanes a unit and 1.8 GHz. */
+static double expected_time(const scl_cl_op *op, const double size[3], double share, bool tiles) {
+  const double units = (double)op->cl->info.units, m = size[0], n = size[1], k = size[2];
+  const double steps = 500.0, element = 0.0033, rate = tiles ? 7.5e6 : 2.0 * 4 * 128 * 1800;
+  const double work = 2.0 * INTEGERS_FEWEST / rate;
   return steps + (element * (m * k + n * k + share * m * n) + share * work * m * n * k) / units;
 }
 
@@ -379,23 +408,29 @@ static double native_time(const scl_cl_op *op, double operations, double by_tile
   return operations * ratio / (single * (double)op->cl->info.units);
 }
 
-static bool is_wanted(const scl_cl_op *op, const scl_cl_product *p, size_t terms, double by_tiles) {
+/* `tiles`: by matrix instructions. */
+static bool is_wanted(const scl_cl_op *op, const scl_cl_product *p, double by_tiles, bool tiles) {
   const double share = p->region == SCL_ALL ? 1.0 : 0.5;
-  const double m = (double)(p->m_last > 0 ? p->m_last : p->c.nrow);
-  const double n = (double)(p->n_last > 0 ? p->n_last : p->c.ncol), k = (double)terms;
-  if (p->batch != 1 || p->transposed.buffer != NULL || p->alpha == 0.0 || terms == 0) return false;
-  if (fmax(fmax(m, n), k) > INT_MAX / 2) return false;
+  const double size[3] = {(double)(p->m_last > 0 ? p->m_last : p->c.nrow),
+                          (double)(p->n_last > 0 ? p->n_last : p->c.ncol), (double)terms_of(p)};
+  if (p->batch != 1 || p->transposed.buffer != NULL || p->alpha == 0.0) return false;
+  if (size[2] == 0.0 || fmax(fmax(size[0], size[1]), size[2]) > INT_MAX / 2) return false;
   if (emulate >= 0) return emulate > 0;
   if (scl_cl_tuned(op->cl, SCL_CL_TUNE_integer_products) == 0) return false;
-  return expected_time(op, m, n, k, share) < native_time(op, 2.0 * share * m * n * k, by_tiles);
+  return expected_time(op, size, share, tiles) <
+         native_time(op, 2.0 * share * size[0] * size[1] * size[2], by_tiles);
 }
 
 scl_status scl_cl_integers_in(scl_cl_op *op, const scl_cl_product *p, double by_tiles, bool *done) {
-  scl_cl_integers_form form = {0, false, SCL_CL_INTEGERS_JOIN};
+  scl_cl_integers_form form = {.kind = SCL_CL_INTEGERS_MMA, .last = SCL_CL_INTEGERS_JOIN};
   bool usable;
   *done = false;
-  if (!is_wanted(op, p, terms_of(p), by_tiles)) return SCL_OK;
+  if (!is_wanted(op, p, by_tiles, true)) return SCL_OK;
   SCL_TRY(scl_cl_try_program(op->cl, SCL_CL_PROGRAM_integers_mma, &usable));
-  form.plain = !usable;
+  if (!usable) {
+    if (!is_wanted(op, p, by_tiles, false)) return SCL_OK;
+    SCL_TRY(scl_cl_try_program(op->cl, SCL_CL_PROGRAM_integers_dot, &usable));
+    form.kind = usable ? SCL_CL_INTEGERS_DOT : SCL_CL_INTEGERS_PLAIN;
+  }
   return usable || emulate > 0 ? scl_cl_integers_steps_in(op, p, form, done) : SCL_OK;
 }

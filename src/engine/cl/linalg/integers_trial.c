@@ -20,8 +20,10 @@ static bool is_right(const double *x, const double *c) {
   return true;
 }
 
-static scl_status multiply(scl_cl_context *cl, scl_block x, scl_block c, bool *done) {
-  const scl_cl_integers_form form = {INTEGERS_FEWEST, false, SCL_CL_INTEGERS_JOIN};
+static scl_status multiply(scl_cl_context *cl, scl_cl_integers_kind kind, scl_block x, scl_block c,
+                           bool *done) {
+  const scl_cl_integers_form form = {
+      .moduli = INTEGERS_FEWEST, .kind = kind, .last = SCL_CL_INTEGERS_JOIN};
   const scl_cl_product p = {.alpha = -2.0,
                             .trans_b = SCL_TRANS,
                             .a = x,
@@ -39,15 +41,16 @@ static scl_status multiply(scl_cl_context *cl, scl_block x, scl_block c, bool *d
 scl_status scl_cl_trial_integers(scl_cl_context *cl, scl_cl_program which, bool *right) {
   double *x = malloc(ROWS * (DEPTH + COLUMNS) * sizeof *x), *c = x + ROWS * DEPTH;
   scl_block dx = {0}, dc = {0};
+  const scl_cl_integers_kind kind =
+      which == SCL_CL_PROGRAM_integers_dot ? SCL_CL_INTEGERS_DOT : SCL_CL_INTEGERS_MMA;
   bool done = false;
   scl_status status;
-  (void)which;
   if (x == NULL) return scl_fail_memory(ROWS * (DEPTH + COLUMNS) * sizeof *x, 0, "a trial");
   for (size_t k = 0; k < DEPTH; k++)
     for (size_t i = 0; i < ROWS; i++) x[i + k * ROWS] = scl_cl_trial_number(i, k);
   SCL_GO(scl_cl_trial_upload(cl, x, ROWS, DEPTH, &dx));
   SCL_GO(scl_block_create(&cl->base, ROWS, COLUMNS, &dc));
-  SCL_GO(multiply(cl, dx, dc, &done));
+  SCL_GO(multiply(cl, kind, dx, dc, &done));
   SCL_GO(scl_cl_trial_download(cl, dc, c, ROWS));
   *right = done && is_right(x, c);
 done:

@@ -98,18 +98,31 @@ size_t scl_cl_gram_columns(scl_cl_program which);
  * on average be more than 4 times the native product's, or there is no memory. */
 scl_status scl_cl_integers_in(scl_cl_op *op, const scl_cl_product *product, double by_tiles,
                               bool *done);
-/* The same with this number of moduli and plain 8-bit arithmetic or not, up to a step: for tests
- * and for the time that each step takes. */
+/* The same with this number of moduli and by one of the programs, up to a step: for tests and for
+ * the time that each step takes. */
 typedef enum {
   SCL_CL_INTEGERS_MEASURE = 0,
   SCL_CL_INTEGERS_SPLIT,
   SCL_CL_INTEGERS_MULTIPLY,
   SCL_CL_INTEGERS_JOIN
 } scl_cl_integers_step;
+typedef enum {
+  SCL_CL_INTEGERS_PLAIN = 0,
+  SCL_CL_INTEGERS_DOT, /* products of four bytes */
+  SCL_CL_INTEGERS_MMA  /* matrix instructions */
+} scl_cl_integers_kind;
+typedef enum {
+  SCL_CL_INTEGERS_APART = 0, /* the residues by a modulus are one piece of memory */
+  SCL_CL_INTEGERS_STAGGERED, /* with a gap of a stage, so that they do not start at multiples of a
+                                high power of two */
+  SCL_CL_INTEGERS_TOGETHER   /* those of a stage are */
+} scl_cl_integers_layout;
 typedef struct {
   int moduli; /* 0: as many as the operands need */
-  bool plain;
+  scl_cl_integers_kind kind;
   scl_cl_integers_step last;
+  scl_cl_integers_layout layout;
+  bool along; /* groups that follow each other split the stages of a panel, not the panels */
 } scl_cl_integers_form;
 scl_status scl_cl_integers_steps_in(scl_cl_op *op, const scl_cl_product *product,
                                     scl_cl_integers_form form, bool *done);

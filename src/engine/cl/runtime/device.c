@@ -84,6 +84,7 @@ static void describe(scl_device_info *info, cl_device_id device) {
                       device_number(device, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(cl_bool)) != 0;
   info->units = (uint32_t)device_number(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
   info->capability = nvidia_capability(device);
+  info->integer_dot = has_extension(device, "cl_khr_integer_dot_product");
   info->memory = device_number(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
   info->largest = device_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong));
   info->local_memory = device_number(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong));

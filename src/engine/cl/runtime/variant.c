@@ -53,6 +53,16 @@ bool scl_cl_may_try_bytes(scl_cl_context *cl) {
   return !is_set("STATCL_VARIANT", "portable") && (cl->emulated_mma || cl->info.capability >= 80);
 }
 
+/* Some drivers list it and do not compile it: then the trial refuses it. */
+static bool may_try_dots(scl_cl_context *cl) {
+  return !is_set("STATCL_VARIANT", "portable") && (cl->emulated_mma || cl->info.integer_dot);
+}
+
+static bool may_try(scl_cl_context *cl, scl_cl_program which) {
+  if (which == SCL_CL_PROGRAM_integers_dot) return may_try_dots(cl);
+  return which == SCL_CL_PROGRAM_integers_mma ? scl_cl_may_try_bytes(cl) : scl_cl_may_try_mma(cl);
+}
+
 /* ---- trials ---------------------------------------------------------------------------------- */
 static scl_status refuse(scl_cl_trial *trial, const char *reason) {
   const size_t bytes = strlen(reason) + 1;
@@ -87,8 +97,7 @@ static scl_status run_trial(scl_cl_context *cl, scl_cl_program which) {
 scl_status scl_cl_try_program(scl_cl_context *cl, scl_cl_program which, bool *usable) {
   const scl_cl_trial *trial = &cl->trial[which];
   *usable = false;
-  if (which == SCL_CL_PROGRAM_integers_mma ? !scl_cl_may_try_bytes(cl) : !scl_cl_may_try_mma(cl))
-    return SCL_OK;
+  if (!may_try(cl, which)) return SCL_OK;
   if (trial->state == SCL_CL_UNTRIED) {
     const scl_status status = run_trial(cl, which);
     *usable = status == SCL_E_BUILDING; /* the likely answer: its other kernels are asked for too */
