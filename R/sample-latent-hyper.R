@@ -26,13 +26,11 @@ grid_marginal <- function(design, a) {
 interpolated_density <- function(design) {
   z <- design$known$z
   p <- nrow(z)
-  pairs <- which(upper.tri(diag(p), TRUE), arr.ind = TRUE)
-  tail <- function(z) cbind(1, t(z), t(z[pairs[, 1L], , drop = FALSE] * z[pairs[, 2L], ,
-                                                                          drop = FALSE]))
+  pairs <- all_pairs(p)
   distance <- function(x) {
     sqrt(pmax(outer(colSums(x^2), colSums(z^2), "+") - 2 * crossprod(x, z), 0))
   }
-  polynomial <- tail(z)
+  polynomial <- polynomial_terms(z, pairs)
   rest <- colSums(z^2) / 2 - pmin(design$known$drop, 3 * grid_fall)
   zero <- matrix(0, ncol(polynomial), ncol(polynomial))
   system <- rbind(cbind(distance(z)^3, polynomial), cbind(t(polynomial), zero))
@@ -40,7 +38,8 @@ interpolated_density <- function(design) {
   near <- seq_along(rest)
   function(x) {
     d <- distance(x)
-    value <- as.vector(d^3 %*% by[near] + tail(x) %*% by[-near]) - colSums(x^2) / 2
+    value <- as.vector(d^3 %*% by[near] + polynomial_terms(x, pairs) %*% by[-near]) -
+      colSums(x^2) / 2
     nearest <- d[cbind(seq_len(nrow(d)), max.col(-d, "first"))]
     ifelse(nearest > 0.75 * design$step * sqrt(p), -Inf, value)
   }

@@ -171,11 +171,8 @@ corrected_design <- function(m, o, design) {
   }, 0)
   if (anyNA(gains)) return(design)
   p <- nrow(design$z)
-  pairs <- if (design$kind == "grid") which(upper.tri(diag(p), TRUE), arr.ind = TRUE) else
-    cbind(seq_len(p), seq_len(p))
-  terms <- function(z) {
-    cbind(rep(1, ncol(z)), t(z), t(z[pairs[, 1L], , drop = FALSE] * z[pairs[, 2L], , drop = FALSE]))
-  }
+  pairs <- if (design$kind == "grid") all_pairs(p) else cbind(seq_len(p), seq_len(p))
+  terms <- function(z) polynomial_terms(z, pairs)
   by <- stats::lm.wfit(terms(design$z[, some, drop = FALSE]), gains, design$weight[some])
   by <- ifelse(is.na(by$coefficients), 0, by$coefficients)
   gain <- function(z) as.vector(terms(z) %*% replace(by, 1L, 0))
@@ -190,6 +187,13 @@ corrected_design <- function(m, o, design) {
   design$weight <- weight / sum(weight)
   design
 }
+
+# The terms of a polynomial of degree 2 in z, whose columns are points, with products of these pairs.
+polynomial_terms <- function(z, pairs) {
+  cbind(rep(1, ncol(z)), t(z), t(z[pairs[, 1L], , drop = FALSE] * z[pairs[, 2L], , drop = FALSE]))
+}
+
+all_pairs <- function(p) which(upper.tri(diag(p), TRUE), arr.ind = TRUE)
 
 weighted_pairs <- 4000L # of draws, at all points together
 
