@@ -15,7 +15,7 @@ scl_status r_program_fill(SEXP nodes, SEXP data, int output, bool rolled, scl_ta
                           int *result);
 
 /* r/sparse.c: the factor of a handle, borrowed; NULL: there is none. */
-struct scl_sparse_factor *r_sparse_factor_of(SEXP handle);
+const struct scl_sparse_factor *r_sparse_factor_of(SEXP handle);
 
 /* r/glm.c: the likelihood of a handle; NULL if it has to be created again. */
 struct scl_glm *r_glm_usable(SEXP handle);

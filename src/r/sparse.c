@@ -207,11 +207,7 @@ done:
   return r_return(status, handle);
 }
 
-static const scl_sparse_factor *factor_of(SEXP x) {
-  return r_is_pointer(&factor_kind, x) ? r_pointer_object(x) : NULL;
-}
-
-struct scl_sparse_factor *r_sparse_factor_of(SEXP handle) {
+const struct scl_sparse_factor *r_sparse_factor_of(SEXP handle) {
   return r_is_pointer(&factor_kind, handle) ? r_pointer_object(handle) : NULL;
 }
 
@@ -230,7 +226,7 @@ done:
 }
 
 SEXP r_sparse_solve(SEXP factor, SEXP b) {
-  const scl_sparse_factor *known = factor_of(factor);
+  const scl_sparse_factor *known = r_sparse_factor_of(factor);
   const size_t n = known != NULL ? scl_sparse_factor_order(known) : 0;
   const size_t columns = n > 0 ? (size_t)XLENGTH(b) / n : 0;
   SEXP result = PROTECT(Rf_allocVector(REALSXP, XLENGTH(b)));
@@ -247,7 +243,7 @@ done:
 }
 
 SEXP r_sparse_half(SEXP factor, SEXP half, SEXP b) {
-  const scl_sparse_factor *known = factor_of(factor);
+  const scl_sparse_factor *known = r_sparse_factor_of(factor);
   const size_t n = known != NULL ? scl_sparse_factor_order(known) : 0;
   const size_t columns = n > 0 ? (size_t)XLENGTH(b) / n : 0;
   SEXP result = PROTECT(Rf_allocVector(REALSXP, XLENGTH(b)));
@@ -278,7 +274,7 @@ done:
 }
 
 SEXP r_sparse_inverse(SEXP factor) {
-  const scl_sparse_factor *known = factor_of(factor);
+  const scl_sparse_factor *known = r_sparse_factor_of(factor);
   const size_t count = known != NULL ? scl_sparse_factor_count(known) : 0;
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)count));
   void *f = NULL;
