@@ -57,7 +57,7 @@ precision_of <- function(metric, f, layout, start, init) {
     metric <- list(row = at[[1L]], column = at[[2L]], x = if (ncol(at) > 2L) at[[3L]] else 1)
   } else if (is.matrix(metric) && is.numeric(metric) && all(dim(metric) == layout$dimension)) {
     if (!isSymmetric(unname(metric))) abort_metric(layout$dimension)
-    at <- which(lower.tri(metric, TRUE) & metric != 0, arr.ind = TRUE)
+    at <- which(lower.tri(metric, TRUE) & !metric %in% 0, arr.ind = TRUE)
     metric <- list(row = at[, 1L], column = at[, 2L], x = metric[at])
   }
   right <- is.list(metric) && all(c("row", "column", "x") %in% names(metric)) &&
@@ -91,7 +91,8 @@ found_precision <- function(f, layout, start) {
   o <- new.env(parent = emptyenv())
   o$start <- start
   o$names <- free_names(layout)
-  tryCatch(f_at_start(f, layout, start), error = function(e) NULL)
+  # a call compiles a cl_gradient()
+  tryCatch(make_evaluator(f, layout, "reject")(start), error = function(e) NULL)
   compile_latent(o, f, layout, "metric")
   all <- seq_along(start)
   settle <- function(fixed) {
@@ -113,8 +114,8 @@ found_precision <- function(f, layout, start) {
     settle(hyper)
     top <- tryCatch(hyper_mode(o), statcl_error = function(e) NULL)
     if (!is.null(top)) return(joint_numbers(o, top$theta, top$hessian))
+    s <- settle(integer())
   }
-  s <- settle(integer())
   mode <- tmb_mode(o, numeric())
   if (is.null(mode)) {
     statcl_abort("density", paste("metric = \"sparse\" has found no mode of 'log_density': give",
@@ -124,18 +125,14 @@ found_precision <- function(f, layout, start) {
   list(row = s$row + 1L, column = s$column + 1L, x = mode$step$factor$h)
 }
 
-# Compiles a cl_gradient() by a call.
-f_at_start <- function(f, layout, start) make_evaluator(f, layout, "reject")(start)
-
 # The factor of the precision in this process; NULL for another metric.
 metric_factor <- function(job) {
   p <- job$control$precision
   if (is.null(p)) return(NULL)
   kept <- job$compiled
-  if (!identical(kept$factor_pid, Sys.getpid())) {
+  if (!.Call(r_sparse_is_live, kept$factor)) {
     kept$factor <- .Call(r_sparse_analyse, p$start, p$row, NULL)
     .Call(r_sparse_factorize, kept$factor, p$x, 0)
-    kept$factor_pid <- Sys.getpid()
   }
   kept$factor
 }

@@ -61,11 +61,18 @@ test_that("means and standard deviations are those of the diagonal metric", {
   expect_identical(dim(short(laplace, metric = "sparse")$draws), c(20L, 1L, 42L))
 })
 
-test_that("draws do not depend on workers, lockstep of R functions or an interrupted run", {
-  sampled <- function(...) run(walk$plain, numeric(walk$n), chains = 2, warmup = 60, iter = 40,
-                               metric = walk$precision, ...)
-  one <- sampled()
-  expect_identical(sampled(workers = 2)$draws, one$draws)
+columns <- function(x) { # for lockstep
+  if (!is.matrix(x)) return(walk$plain(x))
+  each <- lapply(seq_len(ncol(x)), function(k) walk$plain(x[, k]))
+  structure(vapply(each, as.vector, 0), gradient = vapply(each, attr, x[, 1], "gradient"))
+}
+
+test_that("draws do not depend on workers, threads, lockstep or an interrupted run", {
+  sampled <- function(f, ...) run(f, numeric(walk$n), chains = 2, warmup = 60, iter = 40,
+                                  metric = walk$precision, ...)
+  one <- sampled(walk$plain)
+  expect_identical(sampled(walk$plain, workers = 2)$draws, one$draws)
+  expect_identical(sampled(columns, batch = TRUE)$draws, one$draws)
   file <- tempfile()
   count <- 0
   counted <- function(x) {
@@ -73,14 +80,23 @@ test_that("draws do not depend on workers, lockstep of R functions or an interru
     if (count == 400) stop("enough")
     walk$plain(x)
   }
-  cut <- function(f) run(f, numeric(walk$n), chains = 2, warmup = 60, iter = 40,
-                         metric = walk$precision, checkpoint = file, checkpoint_seconds = 0)
+  cut <- function(f, ...) sampled(f, checkpoint = file, checkpoint_seconds = 0, ...)
   expect_fault(cut(counted), "density")
   expect_identical(cut(counted)$draws, one$draws)
   expect_fault(run(walk$plain, numeric(walk$n), chains = 2, warmup = 60, iter = 40,
                    metric = 2 * walk$precision, checkpoint = file), "checkpoint")
-  pooled <- sampled(pooled = TRUE)
+  pooled <- sampled(walk$plain, pooled = TRUE)
   expect_lt(mean(pooled$diagnostics$leapfrogs), 14)
+  # compiled: on threads of this process, which share the factor, and in workers
+  sampled <- function(...) {
+    suppressWarnings(run(field$density, field$init, chains = 2, warmup = 60, iter = 40,
+                         metric = "sparse", ...))
+  }
+  one <- sampled()
+  expect_identical(sampled(workers = 2)$draws, one$draws)
+  file <- tempfile()
+  expect_identical(sampled(checkpoint = file)$draws, one$draws)
+  expect_identical(sampled(checkpoint = file)$draws, one$draws)
 })
 
 test_that("metrics that are none are errors", {
@@ -88,6 +104,10 @@ test_that("metrics that are none are errors", {
                argument = "metric")
   expect_fault(run(walk$plain, numeric(walk$n), metric = diag(3)), "argument", argument = "metric")
   expect_fault(run(walk$plain, numeric(walk$n), metric = 1), "argument", argument = "metric")
+  missing <- walk$precision
+  missing[2, 5] <- missing[5, 2] <- NA
+  expect_fault(run(walk$plain, numeric(walk$n), metric = missing), "argument",
+               argument = "metric")
   expect_fault(run(walk$plain, numeric(walk$n), metric = "sparse"), "argument",
                argument = "metric")
   up <- cl_gradient(function(x) sum(x^2) / 2)
