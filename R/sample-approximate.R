@@ -41,13 +41,14 @@
 #' of an element of the field is a mixture over the points of the design of skew normal
 #' distributions, whose means and skewness are those of the simplified Laplace approximation, by
 #' third derivatives (in fields of more than 10,000 values without skewness). With a composite
-#' design the coordinates along the eigenvectors are taken to be independent. `design = "mode"` has
-#' the hyperparameters at their mode for the field.
+#' design the coordinates along the eigenvectors are taken to be independent: where the posterior of
+#' three or more hyperparameters is curved, as of two standard deviations that explain the same
+#' variation, their own standard deviations are too small. [cl_sample()] takes the result as
+#' `metric` for a check by chains. `design = "mode"` has the hyperparameters at their mode for the field.
 #'
-#' The error of Laplace's approximation of the hyperparameters' density, which is largest for binary
-#' observations, is estimated by 4,000 pairs of draws of the field, with the same random numbers at
-#' all points, and taken out. Where the weights of these draws are too uneven, in very large fields,
-#' nothing is taken out.
+#' The error of Laplace's approximation of the hyperparameters' density is estimated by 4,000 pairs
+#' of draws of the field in all, with the same random numbers at all points, and taken out. Where the
+#' weights of these draws are too uneven, as in large fields, nothing is taken out.
 #'
 #' `summary()`, `plot()` and `density()` show these marginal distributions, on the scale of the
 #' parameters; elements that are functions of several parameters, such as generated quantities, have
@@ -83,10 +84,11 @@
 #'   lower bound; of each path), `method`, `resampled`, `evaluations`, `failures` (the number of
 #'   those at points that cannot be evaluated, which have density zero), `elapsed`, `bounds`,
 #'   `transform`, `arguments` and `call`. With `random` it has also the class `"cl_latent"`;
-#'   Pareto's k is that of the draws of the field given the hyperparameters, there is no `elbo`; the
-#'   element log_marginal is the logarithm of the integral of the density, and `design` a list with
-#'   the points of the design (`theta`, in columns, on the unconstrained scale), their `weight` and,
-#'   by element of the field and point, `mean`, `sd` and `skew`.
+#'   Pareto's k is that of the draws of the field given the hyperparameters, there is no `elbo`;
+#'   `log_marginal` is the logarithm of the integral of the density, `design` a list with the points
+#'   of the design (`theta`, in columns, on the unconstrained scale), their `weight` and, by element
+#'   of the field and point, `mean`, `sd` and `skew`, and `precision` the lower triangle of the
+#'   negative Hessian at the mode, by `row`, `column` and value `x`.
 #' @section Errors:
 #' Those of [cl_sample()]; `statcl_error_density` also if there is no approximation: the Hessian at
 #' the mode is not negative definite, no path has a finite bound, or the density of the

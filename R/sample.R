@@ -97,16 +97,20 @@
 #'
 #' @section A sparse metric:
 #' For latent fields of hundreds or thousands of values, whose Hessian is sparse. With `metric =
-#' "sparse"` the mass matrix is a precision matrix P: the negative Hessian at a mode, which is found
-#' before the chains start. If up to 20 parameters interact with very many others, as the standard
-#' deviation of a field does, the density often has no mode, because it grows as they go to zero.
-#' Then P is the negative Hessian at the mode of their marginal density, with all others integrated
-#' out by Laplace's approximation. If there are no such parameters, or that mode is not found, it is
-#' the one at the mode of the joint density. `metric` may also be P itself, a matrix of the package
-#' Matrix with a row for each unconstrained parameter, or a result of [cl_laplace()] with `random`.
-#' If `init` is such a result, `metric = "sparse"` takes P from it. P stays the same; the warm-up
-#' adapts a further metric, as with `"auto"`, in coordinates in which P is the identity. Each step
-#' needs two more triangular solutions with the sparse Cholesky factor.
+#' "sparse"` the mass matrix is a precision matrix P, the negative Hessian at a mode, which is found
+#' before chains start. If up to 20 parameters interact with very many others, as standard
+#' deviations of a field do, the density often has no mode, since it grows as they go to zero. Then
+#' the mode is that of their marginal density, with all others integrated out by Laplace's
+#' approximation, as in [cl_laplace()]; else, or if that fails, it is that of the joint density.
+#'
+#' `metric` may also be P itself, a matrix (dense, or of the package Matrix) on the unconstrained
+#' scale, or a result of [cl_laplace()] with `random`, which says what is integrated out. With
+#' `metric = "sparse"` such a result as `init` gives P, too.
+#'
+#' P stays as it is. The warm-up adapts a metric like that of `"auto"` in units in which P is the
+#' identity; the result's `inverse_metric` has these units. Each step takes two more triangular
+#' solutions with the sparse Cholesky factor of P. The result has P as `precision`, if Matrix is
+#' installed.
 #'
 #' @section Compiled densities:
 #' A density that can be compiled runs without R between evaluations, its transforms included: a
@@ -188,8 +192,8 @@
 #' @param pooled Whether the mass matrix is adapted from the draws of all chains, see below.
 #' @param step_size,inverse_metric Initial step size (`NULL`: found by trial) and inverse mass
 #'   matrix (on the unconstrained scale; one number, or the diagonal, or the matrix if `metric` is
-#'   `"dense"`, or an element of the result's `inverse_metric` if it is `"low-rank"` or
-#'   `"auto"`). Without a warm-up they are not changed.
+#'   `"dense"`, or an element of the result's `inverse_metric` if it is `"low-rank"`, `"auto"` or
+#'   sparse). Without a warm-up they are not changed.
 #' @param jitter Chains start at `init` plus uniform random numbers between `-jitter` and `jitter`,
 #'   on the unconstrained scale. The default is 1 if several chains share one `init`, and 0
 #'   otherwise.

@@ -97,6 +97,38 @@ test_that("a composite design is exact for a normal posterior", {
   }
 })
 
+test_that("three hyperparameters with a curved posterior have nearly its means and deviations", {
+  set.seed(6)
+  n <- 15
+  y <- as.numeric(stats::arima.sim(list(ar = 0.7), n, sd = 0.5)) + rnorm(n, 0, 0.4)
+  f <- cl_gradient(function(sd, noise, b, x) {
+    rho <- plogis(b)
+    sum(dnorm(c(sd, noise), 0, 0.7, log = TRUE)) + dnorm(b, 1, 1, log = TRUE) +
+      dnorm(x[1], 0, exp(sd) / sqrt(1 - rho^2), log = TRUE) +
+      sum(dnorm(x[-1], rho * x[-n], exp(sd), log = TRUE)) + sum(dnorm(y, x, exp(noise), log = TRUE))
+  })
+  fit <- cl_laplace(f, list(sd = 0, noise = 0, b = 1, x = numeric(n)), random = "x", seed = 1)
+  axes <- list(seq(-3.2, 1.5, length.out = 18), seq(-3.2, 1.2, length.out = 18),
+               seq(-2.8, 4.8, length.out = 18))
+  at <- as.matrix(expand.grid(axes))
+  lag <- abs(outer(1:n, 1:n, "-"))
+  value <- apply(at, 1, function(p) {
+    rho <- plogis(p[3])
+    root <- chol(exp(2 * p[1]) / (1 - rho^2) * rho^lag + exp(2 * p[2]) * diag(n))
+    sum(dnorm(p, c(0, 0, 1), c(0.7, 0.7, 1), log = TRUE)) - sum(log(diag(root))) -
+      sum(backsolve(root, y, transpose = TRUE)^2) / 2 - n * log(2 * pi) / 2
+  })
+  weight <- exp(value - max(value))
+  volume <- prod(vapply(axes, function(x) x[2] - x[1], 0))
+  expect_lt(abs(fit$log_marginal - max(value) - log(sum(weight) * volume)), 0.15)
+  weight <- weight / sum(weight)
+  mean <- colSums(weight * at)
+  spread <- sqrt(colSums(weight * at^2) - mean^2)
+  found <- summary(fit, c("sd", "noise", "b"))
+  expect_lt(max(abs(found$mean - mean) / spread), 0.3)
+  expect_true(all(found$sd > 0.8 * spread & found$sd < spread)) # as the help page says
+})
+
 test_that("corners of a composite design estimate all products of two coordinates", {
   for (p in c(1:9, 20)) {
     corners <- statcl:::fractional_factorial(p)
