@@ -91,6 +91,34 @@ static double invert(const matrix *m, double shift, double *inverse) {
   return log_det;
 }
 
+/* With M = P' L L' P of this inverse, W = P' L^-T has W W' = M^-1: products with W, W' and W^-1. */
+static void check_half(const scl_sparse_factor *f, size_t n, const double *inverse) {
+  static double w[MOST * MOST], forward[MOST * MOST];
+  double x[MOST], back[MOST], room[MOST];
+  for (size_t j = 0; j < n; j++) {
+    double unit[MOST] = {0.0};
+    unit[j] = 1.0;
+    CHECK_OK(scl_sparse_apply_half(f, SCL_SPARSE_BACKWARD, unit, w + j * n, room));
+    CHECK_OK(scl_sparse_apply_half(f, SCL_SPARSE_FORWARD, unit, forward + j * n, NULL));
+  }
+  for (size_t k = 0; k < n * n; k++) {
+    const size_t i = k % n, j = k / n;
+    double sum = 0.0;
+    for (size_t l = 0; l < n; l++) sum += w[i + l * n] * w[j + l * n];
+    CHECK_NEAR(sum, inverse[k], 1e-9);
+    CHECK_NEAR(forward[k], w[j + i * n], 1e-12);
+  }
+  test_fill(x, n);
+  CHECK_OK(scl_sparse_apply_half(f, SCL_SPARSE_BACKWARD, x, back, room));
+  for (size_t i = 0; i < n; i++) {
+    double sum = 0.0;
+    for (size_t l = 0; l < n; l++) sum += w[i + l * n] * x[l];
+    CHECK_NEAR(back[i], sum, 1e-9);
+  }
+  CHECK_OK(scl_sparse_apply_half(f, SCL_SPARSE_TIMES, back, room, NULL));
+  for (size_t i = 0; i < n; i++) CHECK_NEAR(room[i], x[i], 1e-9);
+}
+
 static void check_factor(const matrix *m, const uint32_t *order, double shift) {
   static double inverse[MOST * MOST], some[MOST * MOST];
   const size_t n = m->n;
@@ -99,6 +127,7 @@ static void check_factor(const matrix *m, const uint32_t *order, double shift) {
   const double want = invert(m, shift, inverse);
   REQUIRE_OK(scl_sparse_analyse(n, m->start, m->row, order, &f));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_sparse_log_det(f, &log_det));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_sparse_apply_half(f, SCL_SPARSE_TIMES, m->x, x, NULL));
   CHECK_OK(scl_sparse_factorize(f, m->x, shift));
   CHECK_OK(scl_sparse_log_det(f, &log_det));
   CHECK_NEAR(log_det, want, 1e-10);
@@ -111,6 +140,7 @@ static void check_factor(const matrix *m, const uint32_t *order, double shift) {
     CHECK_NEAR(x[i], sum[0], 1e-9);
     CHECK_NEAR(x[i + n], sum[1], 1e-9);
   }
+  check_half(f, n, inverse);
   CHECK_OK(scl_sparse_inverse(f, some));
   for (size_t j = 0; j < n; j++) {
     for (size_t k = m->start[j]; k < m->start[j + 1]; k++) {
