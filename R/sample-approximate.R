@@ -44,11 +44,12 @@
 #' design the coordinates along the eigenvectors are taken to be independent: where the posterior of
 #' three or more hyperparameters is curved, as of two standard deviations that explain the same
 #' variation, their own standard deviations are too small. [cl_sample()] takes the result as
-#' `metric` for a check by chains. `design = "mode"` has the hyperparameters at their mode for the field.
+#' `metric` for a check by chains. `design = "mode"` has the hyperparameters at their mode for the
+#' field.
 #'
 #' The error of Laplace's approximation of the hyperparameters' density is estimated by 4,000 pairs
-#' of draws of the field in all, with the same random numbers at all points, and taken out. Where the
-#' weights of these draws are too uneven, as in large fields, nothing is taken out.
+#' of draws of the field in all, with the same random numbers at all points, and taken out. Where
+#' the weights of these draws are too uneven, as in large fields, nothing is taken out.
 #'
 #' `summary()`, `plot()` and `density()` show these marginal distributions, on the scale of the
 #' parameters; elements that are functions of several parameters, such as generated quantities, have

@@ -188,7 +188,7 @@ corrected_design <- function(m, o, design) {
   design
 }
 
-# The terms of a polynomial of degree 2 in z, whose columns are points, with products of these pairs.
+# The terms of a polynomial of degree 2 in z, whose columns are points, with products of `pairs`.
 polynomial_terms <- function(z, pairs) {
   cbind(rep(1, ncol(z)), t(z), t(z[pairs[, 1L], , drop = FALSE] * z[pairs[, 2L], , drop = FALSE]))
 }
