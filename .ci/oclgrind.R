@@ -149,6 +149,19 @@ topics <- list(
       same(everything(f(0, beta[, 1:3])))
     }
   },
+  sparse = function() {
+    # short rows, a row in two pieces, rows and columns without elements
+    places <- list(c(1, 1, 1, 0), c(300, 40, 700, 0), c(5, 1500, 60, 1400))
+    for (size in places[full_or_quick(1:3, 2:3)]) {
+      s <- Matrix::sparseMatrix(c(sample.int(size[1], size[3], TRUE), rep(2, size[4])),
+                                c(sample.int(size[2], size[3], TRUE), seq_len(size[4])),
+                                x = rnorm(size[3] + size[4]), dims = size[1:2])
+      x <- as_cl(s)
+      same(as.matrix(x %*% rnorm(size[2])),
+           as.matrix(crossprod(x, matrix(rnorm(2 * size[1]), ncol = 2))))
+      if (size[2] < 100) same(as.matrix(crossprod(as_cl(cbind(s, 1)))))
+    }
+  },
   program = function() {
     everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
     for (n in c(1, 33, 200)) {

@@ -11,6 +11,11 @@ setClass("clMatrix", slots = c(handle = "externalptr", Dim = "integer", Dimnames
 setClass("clArray", slots = c(handle = "externalptr", Dim = "integer", Dimnames = "list"),
          prototype = list(Dim = c(0L, 0L, 0L), Dimnames = list(NULL, NULL, NULL)))
 
+#' @rdname clSparse
+#' @export
+setClass("clSparse", slots = c(state = "environment", transposed = "logical", Dim = "integer",
+                               Dimnames = "list"))
+
 # Classes that can precede a clMatrix in c() and summaries: R dispatches on the first argument.
 setClassUnion("clPlain", c("numeric", "logical", "matrix"))
 

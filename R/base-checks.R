@@ -96,6 +96,14 @@ format_bytes <- function(bytes) {
 # A sparse matrix of the package Matrix stays one, in fits with families of R.
 is_sparse <- function(x) isS4(x) && inherits(x, "sparseMatrix")
 
+most_dense <- 2^26 # elements of a dense matrix made of a sparse one
+
+# It as a dgCMatrix: compressed columns of doubles.
+sparse_columns <- function(x) {
+  for (class in c("dMatrix", "CsparseMatrix", "generalMatrix")) x <- methods::as(x, class)
+  x
+}
+
 count_of <- function(n, what) {
   paste0(format(n, digits = 7L, scientific = FALSE), " ", what, if (n == 1) "" else "s")
 }

@@ -33,6 +33,7 @@
 #' d %*% c(1, 2, 3)
 cl_matmul <- function(a, b) {
   if (!is.null(b) && is_small(a, b) && dim(a)[2L] == dim(b)[1L]) return(a %*% b)
+  if (is_cl_sparse(a) || is_cl_sparse(b)) return(sparse_matmul(a, b))
   if (is_sparse(a) && !is_cl(b)) return(as.matrix(a %*% b))
   # fast path for a plain vector as a column, which likelihoods call repeatedly
   if (is_cl(a) && is.double(b) && is.null(attributes(b)) && length(b) == a@Dim[2L]) {
@@ -54,6 +55,7 @@ cl_matmul <- function(a, b) {
 #' @export
 cl_crossprod <- function(x, y = NULL) {
   if (is_small(x, y) && (is.null(y) || dim(x)[1L] == dim(y)[1L])) return(crossprod(x, y))
+  if (is_cl_sparse(x) || is_cl_sparse(y)) return(sparse_crossprod(x, y))
   if (is_sparse(x) && !is_cl(y)) {
     return(as.matrix(if (is.null(y)) Matrix::crossprod(x) else Matrix::crossprod(x, y)))
   }
@@ -64,6 +66,7 @@ cl_crossprod <- function(x, y = NULL) {
 #' @export
 cl_tcrossprod <- function(x, y = NULL) {
   if (is_small(x, y) && (is.null(y) || dim(x)[2L] == dim(y)[2L])) return(tcrossprod(x, y))
+  if (is_cl_sparse(x) || is_cl_sparse(y)) return(sparse_tcrossprod(x, y))
   product_along(x, y, 1L, "tcrossprod")
 }
 

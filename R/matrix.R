@@ -23,9 +23,10 @@
 #' used, but it can access matrices of the host engine.
 #'
 #' @param data,x A numeric or logical matrix, vector or time series (a vector becomes one column),
-#'   or a matrix of package Matrix, all elements of which are stored; for `as_cl()` also an array
-#'   with three dimensions, which becomes a [clArray], and a `clMatrix`, which is returned unchanged
-#'   unless `view` is given.
+#'   or a matrix of package Matrix, all elements of which are stored, except that `as_cl()` without
+#'   `view` keeps a sparse matrix sparse ([clSparse]); for `as_cl()` also an array with three
+#'   dimensions, which becomes a [clArray], and a `clMatrix`, which is returned unchanged unless
+#'   `view` is given.
 #' @param nrow,ncol The dimensions; `data` is recycled as by [matrix()], with its warnings; `data`
 #'   of length zero gives `NA`.
 #' @param view The structure of the values. Triangular and symmetric classes of package Matrix
@@ -64,6 +65,8 @@ cl_matrix <- function(data = NA_real_, nrow = NULL, ncol = NULL,
 as_cl <- function(x, view = c("general", "lower", "upper", "symmetric")) {
   if (is_cl(x) && missing(view)) return(x)
   if (is_cl(x)) return(with_view(x, check_choice(view, view_names, "view")))
+  if (missing(view) && is_cl_sparse(x)) return(x)
+  if (missing(view) && is_sparse(x)) return(sparse_to_cl(x))
   if (is_cl_array(x) || length(dim(x)) == 3L) {
     if (!missing(view) && check_choice(view, view_names, "view") != "general") {
       abort_argument("view", "'view' must be \"general\" for an array")

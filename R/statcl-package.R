@@ -61,6 +61,7 @@
 #' - [clMatrix-convert], [clMatrix-print]: convert to base R, print, summarise
 #' - [clMatrix-index], [subset.clMatrix()]: extract, replace, transpose, bind
 #' - [clArray]: arrays with three dimensions
+#' - [clSparse], [as_sparse()]: sparse matrices
 #'
 #' @section Arithmetic:
 #' - [clMatrix-arith]: operators and mathematical functions

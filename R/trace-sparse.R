@@ -39,11 +39,9 @@ as_traced_sparse <- function(x) {
 # The nonzero elements: list(i, j, x, names), rows and columns from 0 on.
 plain_sparse <- function(a) {
   if (is_traced_sparse(a)) return(list(i = a$i, j = a$j, x = a$values, names = NULL))
-  for (class in c("dMatrix", "CsparseMatrix", "generalMatrix")) a <- methods::as(a, class)
+  a <- sparse_columns(a)
   list(i = a@i, j = rep.int(seq_len(ncol(a)) - 1L, diff(a@p)), x = a@x, names = rownames(a))
 }
-
-most_dense <- 2^26 # elements of a dense matrix made of a sparse one
 
 dense_of <- function(x) {
   if (x$n > most_dense) {

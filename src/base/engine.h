@@ -46,6 +46,8 @@ typedef enum {
  * millisecond, without polling for interrupts. */
 typedef enum { SCL_WAIT_WRITES = 0, SCL_WAIT_QUEUE, SCL_WAIT_SHORT } scl_wait;
 
+struct scl_compressed_rows; /* engine/pass/compressed.h */
+struct scl_compressed_pair; /* engine/pass/compressed.h */
 struct scl_batch_pass;      /* engine/pass/batch.h */
 struct scl_glm_pass;        /* engine/pass/glm.h */
 struct scl_glm_batch_pass;  /* engine/pass/glm_batch.h */

@@ -38,6 +38,7 @@
 #include "kernels/include/batch.h"
 #include "kernels/include/checks.h"
 #include "kernels/include/cholesky.h"
+#include "kernels/include/compressed.h"
 #include "kernels/include/copies.h"
 #include "kernels/include/covariance_task.h"
 #include "kernels/include/gemm.h"

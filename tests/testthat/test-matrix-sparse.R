@@ -1,0 +1,179 @@
+skip_if_not_installed("Matrix")
+
+# Rows and columns without elements, and one that is much longer than the others.
+random_sparse <- function(m, n, count, long = 0L) {
+  i <- c(sample.int(m, count, TRUE), rep(sample.int(m, 1L), long))
+  j <- c(sample.int(n, count, TRUE), sample.int(n, long, TRUE))
+  Matrix::sparseMatrix(i, j, x = rnorm(count + long), dims = c(m, n))
+}
+
+# The products that there are, beside those of base R.
+expect_products <- function(s, columns = c(1L, 3L)) {
+  x <- as_cl(s)
+  dense <- as.matrix(s)
+  expect_s4_class(x, "clSparse")
+  for (k in columns) {
+    right <- matrix(rnorm(ncol(s) * k), ncol(s))
+    left <- matrix(rnorm(nrow(s) * k), nrow(s))
+    expect_close(as.matrix(x %*% right), dense %*% right)
+    expect_close(as.matrix(x %*% as_cl(right)), dense %*% right)
+    expect_close(as.matrix(crossprod(x, left)), crossprod(dense, left))
+    expect_close(as.matrix(t(x) %*% left), t(dense) %*% left)
+    expect_close(as.matrix(t(left) %*% x), t(left) %*% dense)
+    expect_close(as.matrix(crossprod(as_cl(left), x)), crossprod(left, dense))
+    expect_close(as.matrix(tcrossprod(x, t(right))), dense %*% right)
+    expect_close(as.matrix(tcrossprod(t(right), x)), tcrossprod(t(right), dense))
+  }
+}
+
+test_that("products of sparse matrices of odd shapes", {
+  set.seed(1)
+  each_engine({
+    shapes <- list(c(1, 1, 1), c(1, 5000, 3000), c(5000, 1, 3000), c(257, 255, 900),
+                   c(700, 3, 1025), c(3, 700, 1024), c(300, 1000, 0), c(2000, 31, 20000))
+    for (shape in shapes) expect_products(random_sparse(shape[1L], shape[2L], shape[3L]))
+    for (shape in list(c(0, 3), c(3, 0), c(0, 0))) {
+      s <- Matrix::sparseMatrix(integer(), integer(), x = numeric(), dims = shape)
+      expect_identical(as.matrix(as_cl(s) %*% matrix(1, shape[2L], 2L)), matrix(0, shape[1L], 2L))
+      expect_identical(as.matrix(crossprod(as_cl(s))), matrix(0, shape[2L], shape[2L]))
+    }
+  })
+})
+
+test_that("long rows among short ones", {
+  set.seed(2)
+  s <- random_sparse(400L, 30000L, 3000L, 10000L)
+  full <- Matrix::sparseMatrix(rep(2L, 9000L), seq_len(9000L), x = rnorm(9000L),
+                               dims = c(3L, 9000L))
+  each_engine({
+    expect_products(s)
+    expect_products(full)
+    x <- as_cl(s)
+    b <- rnorm(30000L)
+    expect_identical(as.matrix(x %*% b), as.matrix(x %*% b))
+  })
+})
+
+test_that("crossproducts of sparse matrices", {
+  set.seed(3)
+  each_engine({
+    for (shape in list(c(1, 1, 1), c(300, 17, 900), c(40, 90, 400), c(6000, 70, 9000))) {
+      s <- random_sparse(shape[1L], shape[2L], shape[3L])
+      s <- cbind(s, 1) # a column that is longer than the others
+      x <- as_cl(s)
+      w <- runif(nrow(s))
+      expect_close(as.matrix(crossprod(x)), as.matrix(Matrix::crossprod(s)))
+      expect_identical(crossprod(x)@view, "symmetric")
+      expect_true(isSymmetric(as.matrix(crossprod(x)), tol = 0))
+      expect_close(as.matrix(sparse_gram(x, w)), as.matrix(Matrix::crossprod(s, w * s)))
+      if (nrow(s) < 1000L) expect_close(as.matrix(tcrossprod(x)), as.matrix(Matrix::tcrossprod(s)))
+    }
+  })
+})
+
+test_that("the classes of package Matrix", {
+  set.seed(4)
+  general <- Matrix::rsparsematrix(9, 9, 0.3)
+  twice <- methods::new("dgTMatrix", i = c(0L, 0L, 8L), j = c(1L, 1L, 0L), x = c(1, 2, 4),
+                        Dim = c(9L, 9L))
+  cases <- list(general, methods::as(general, "RsparseMatrix"),
+                methods::as(general, "TsparseMatrix"), twice, Matrix::Diagonal(9),
+                Matrix::Diagonal(9, 1:9), Matrix::tril(general), Matrix::triu(general),
+                Matrix::forceSymmetric(general, "U"), Matrix::forceSymmetric(general, "L"),
+                general > 0, methods::as(general, "nMatrix"), methods::as(9:1, "pMatrix"))
+  each_engine({
+    for (s in cases) {
+      expect_products(s, 1L)
+      expect_identical(unname(as.matrix(as_cl(s))), unname(as.matrix(s) + 0))
+      expect_identical(unname(as.matrix(as_sparse(as_cl(s)))), unname(as.matrix(s) + 0))
+    }
+  })
+})
+
+test_that("missing and infinite values meet stored elements only", {
+  s <- Matrix::sparseMatrix(c(1, 2, 4, 4), c(1, 2, 2, 3), x = c(NA, Inf, -1, 2), dims = c(5, 3))
+  each_engine({
+    x <- as_cl(s)
+    expect_identical(as.matrix(x %*% c(1, 2, 3)), matrix(c(NA, Inf, 0, 4, 0)))
+    expect_identical(as.matrix(x %*% c(0, 1, NaN))[c(2, 3, 5)], c(Inf, 0, 0))
+    expect_true(all(is.nan(as.matrix(x %*% c(0, 0, NaN))[c(2, 4)])))
+    expect_identical(as.matrix(x %*% c(0, 0, Inf))[4:5], c(Inf, 0))
+  })
+})
+
+test_that("shape, names, parts and arithmetic of sparse matrices", {
+  set.seed(5)
+  s <- Matrix::rsparsematrix(20, 7, 0.3)
+  dimnames(s) <- list(paste0("r", 1:20), letters[1:7])
+  dense <- as.matrix(s)
+  same <- function(a, b) expect_equal(as.matrix(a), b, tolerance = 1e-14)
+  each_engine({
+    x <- as_cl(s)
+    expect_identical(list(dim(x), dimnames(x), nrow(x), ncol(x), length(x)),
+                     list(dim(dense), dimnames(dense), 20L, 7L, 140L))
+    expect_identical(as_sparse(x), s)
+    expect_identical(as_sparse(t(x)), Matrix::t(s))
+    expect_identical(as_cl(x), x)
+    expect_identical(as.matrix(cl_matrix(s)), dense)
+    expect_s4_class(as_cl(s[1:7, ], view = "lower"), "clMatrix")
+    same(x %*% c(a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7), dense %*% 1:7)
+    same(crossprod(x), crossprod(dense))
+    same(crossprod(x, dense[, 1:2]), crossprod(dense, dense[, 1:2]))
+    same(dense[1:2, ] %*% t(x), dense[1:2, ] %*% t(dense))
+    same(t(x) %*% (x %*% rep(1, 7)), t(dense) %*% (dense %*% rep(1, 7)))
+    same(x[3:20, c(2, 1)], dense[3:20, c(2, 1)])
+    same(t(x)[c(2, 1), ], t(dense)[c(2, 1), ])
+    expect_identical(x[, 2], dense[, 2])
+    same(x[, 2, drop = FALSE], dense[, 2, drop = FALSE])
+    same(2 * x / 4, dense / 2)
+    same(-t(x), -t(dense))
+    same(x * 1:20, dense * 1:20)
+    same(x / as_cl(1:20), dense / 1:20)
+    expect_equal(sum(x), sum(dense))
+    for (f in list(rowSums, colSums, rowMeans, colMeans)) {
+      expect_equal(f(x), f(dense))
+      expect_equal(f(t(x)), f(t(dense)))
+      expect_equal(f(x, na.rm = TRUE), f(dense))
+    }
+    expect_match(capture.output(print(x)),
+                 "^<clSparse 20 x 7 double, [0-9]+ stored elements, .* on ")
+    expect_match(capture.output(str(x)), "clSparse 20 x 7")
+  })
+})
+
+test_that("what a sparse matrix does not have is refused", {
+  x <- as_cl(Matrix::rsparsematrix(6, 6, 0.5))
+  on_host({
+    for (f in list(function() x + 1, function() 1 - x, function() x * x, function() 2 / x,
+                   function() x > 0, function() exp(x), function() max(x), function() solve(x),
+                   function() x[3], function() !x)) {
+      expect_match(conditionMessage(expect_fault(f(), "argument", argument = "x")), "as.matrix")
+    }
+    for (v in list(Inf, 1:2, "a", matrix(1:12, 6))) expect_fault(x * v, "argument", argument = "e2")
+    expect_fault(x / 0, "argument", argument = "e2")
+    expect_fault(x %*% x, "argument", argument = "b")
+    expect_fault(crossprod(x, as_sparse(x)), "argument", argument = "y")
+    expect_fault(x %*% 1:5, "argument", argument = "b")
+    expect_fault(x %*% matrix(1, 5, 2), "argument", argument = "b")
+    expect_fault(matrix(1, 2, 5) %*% x, "argument", argument = "b")
+    expect_fault(crossprod(x, matrix(1, 5, 2)), "argument", argument = "y")
+    expect_fault(tcrossprod(x, matrix(1, 2, 5)), "argument", argument = "y")
+    expect_fault(x %*% letters[1:6], "argument", argument = "b")
+    expect_fault(as_sparse(1), "argument", argument = "x")
+    bad <- as_sparse(x)
+    bad@i <- rev(bad@i)
+    expect_fault(as_cl(bad), "argument", argument = "x")
+  })
+})
+
+test_that("a sparse matrix is saved with its values", {
+  s <- Matrix::rsparsematrix(30, 20, 0.2)
+  each_engine({
+    x <- as_cl(s)
+    again <- unserialize(serialize(x, NULL))
+    expect_match(format(again), "not on a device now")
+    expect_close(as.matrix(again %*% 1:20), as.matrix(s %*% 1:20))
+    expect_close(as.matrix(t(again) %*% 1:30), as.matrix(Matrix::t(s) %*% 1:30))
+    rm(again)
+  })
+})
