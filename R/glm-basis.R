@@ -33,6 +33,10 @@ power_of_two <- function(size) {
 
 # The predictors of the observations in use as a base matrix.
 used_x <- function(problem) {
+  if (is_sparse(problem$x) && prod(dim(problem$x)) > most_dense) {
+    abort_argument("x", paste("columns of 'x' are nearly linear combinations of others: remove or",
+                              "scale them, as 'x' is too large to be made dense"))
+  }
   x <- if (is_cl(problem$x) || is_sparse(problem$x)) as.matrix(problem$x) else problem$x
   if (is.null(problem$rows)) x else x[problem$rows, , drop = FALSE]
 }

@@ -10,7 +10,7 @@ irls_mode <- function(problem, start, control, report = function(...) NULL) {
   found <- if (is.null(start) && is.null(problem$penalty)) irls_in_c(problem, data, control)
   if (is.null(found) && is.null(problem$penalty) &&
         (is_sparse(problem$x) || !basis_is_cheap(problem$x))) {
-    solver <- by_products(problem, data)
+    solver <- (if (is_sparse(problem$x)) by_sparse_products else by_products)(problem, data)
     found <- irls(problem, data, solver, start, control, report)
   }
   if (is.null(found)) {
@@ -21,11 +21,14 @@ irls_mode <- function(problem, start, control, report = function(...) NULL) {
                aux_count = 0L, logged = FALSE, columns = ncol(problem$x),
                data = if (is.null(problem$offset)) list(x = solver$x))
   k <- length(found$kept)
-  root <- if (k > 0L) backsolve(found$root, diag(k)) else matrix(0, 0L, 0L)
+  root <- if (is_cl(found$root)) cl_tri_inverse(found$root, upper = TRUE) else
+    if (k > 0L) backsolve(found$root, diag(k)) else matrix(0, 0L, 0L)
   names <- problem$names[found$kept]
+  vcov <- on_host(tcrossprod(root))
+  root <- on_host(root)
   rownames(root) <- names
-  found$covariance <- list(vcov = structure(tcrossprod(root), dimnames = list(names, names)),
-                           aux_error = NA_real_, root = root)
+  dimnames(vcov) <- list(names, names)
+  found$covariance <- list(vcov = vcov, aux_error = NA_real_, root = root)
   found$theta <- found$beta[found$kept]
   list(core = free_columns(core, found$kept), found = found)
 }
@@ -259,7 +262,7 @@ by_penalised_rotation <- function(problem, data) {
 by_products <- function(problem, data) {
   x <- problem$x
   if (!is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
-  if (!is_cl(x) && !is_sparse(x) && is_on_device("glm_fit", x)) x <- as_cl(x)
+  if (!is_cl(x) && is_on_device("glm_fit", x)) x <- as_cl(x)
   kept <- NULL
   column <- if (is_cl(x)) function(v) column_beside(rep_len(v, nrow(x)), x) else identity
   offset <- if (!is.null(data$offset)) column(data$offset)
@@ -271,26 +274,32 @@ by_products <- function(problem, data) {
     if (is.null(offset)) eta else eta + offset
   }
   step <- function(weight, score) {
-    gram <- glm_gram(x, weight)
     right <- as.vector(as.matrix(cl_crossprod(x, score)))
-    if (!all(is.finite(gram)) || any(diag(gram) < 1e-280)) return(NULL)
-    if (is.null(kept)) {
-      found <- independent_columns(gram, x, weight, 1e-11)
-      if (found$least < 1e-4) return(NULL)
-      kept <<- found$columns
-    }
-    info <- gram[kept, kept, drop = FALSE]
-    if (is_skew(info, 1e-4)) return(NULL)
-    size <- sqrt(diag(info))
-    root <- chol(info / tcrossprod(size))
-    half <- backsolve(root, right[kept] / size, transpose = TRUE)
-    change <- numeric(ncol(x))
-    change[kept] <- backsolve(root, half) / size
-    list(change = change, square = sum(half^2), kept = kept,
-         root = root * rep(size, each = length(size)))
+    found <- gram_step(glm_gram(x, weight), right, x, weight, kept)
+    if (!is.null(found)) kept <<- found$kept
+    found
   }
   list(column = column, eta = eta, point = point, at = function(beta) point(eta(beta)), step = step,
        x = x)
+}
+
+# The step by X' W X = gram and X' score = right; kept: the columns, NULL if they are to be found.
+gram_step <- function(gram, right, x, weight, kept) {
+  if (!all(is.finite(gram)) || any(diag(gram) < 1e-280)) return(NULL)
+  if (is.null(kept)) {
+    found <- independent_columns(gram, x, weight, 1e-11)
+    if (found$least < 1e-4) return(NULL)
+    kept <- found$columns
+  }
+  info <- gram[kept, kept, drop = FALSE]
+  if (is_skew(info, 1e-4)) return(NULL)
+  size <- sqrt(diag(info))
+  root <- chol(info / tcrossprod(size))
+  half <- backsolve(root, right[kept] / size, transpose = TRUE)
+  change <- numeric(ncol(x))
+  change[kept] <- backsolve(root, half) / size
+  list(change = change, square = sum(half^2), kept = kept,
+       root = root * rep(size, each = length(size)))
 }
 
 # ---- means and weights ---------------------------------------------------------------------------

@@ -158,7 +158,7 @@ default_matrix <- function(object, newdata) {
     if (is.null(colnames(x))) dimnames(x) <- list(rownames(x), object$columns)
   } else {
     x <- named_columns(x, object$columns)
-    if (!is_sparse(x)) x <- predictors(x)
+    x <- design_matrix(x)
     if (ncol(x) != length(object$columns)) {
       abort_argument("newdata", sprintf("'newdata' has %d columns, but the model has %d", ncol(x),
                                         length(object$columns)))

@@ -365,7 +365,8 @@ glm_note <- function(x) if (is_cl(x)) data_note(x) else engine_note("glm_fit")
 # before a device has the predictors.
 glm_on_engine <- function(x, run, method = "ml", family = NULL) {
   begin_note("glm_fit")
-  if (is_cl(x) || is_sparse(x)) return(run())
+  if (is_cl(x)) return(run())
+  if (is_sparse(x)) return(fit_on_engine("glm_fit", sparse_work(x), run))
   once <- is.character(method) && identical(method[1L], "ml") && !is.null(family) &&
     is_least_squares(family)
   size <- if (once) as.numeric(nrow(x)) * ncol(x)^2 / 40 else x
