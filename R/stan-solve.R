@@ -2,11 +2,6 @@
 # steps of Newton's method follow, in which the solution found counts as a constant: their
 # derivatives are those of the implicit function theorem.
 
-# Numbers whose derivatives count as 0.
-st_constant <- function(x) {
-  if (is_traced(x)) traced_binary("round_to", x, 1e300) else x
-}
-
 # The matrix of derivatives of g at x by differences, for steps in a search; `at`: g(x).
 st_slopes <- function(g, x, at) {
   n <- length(x)
@@ -48,7 +43,7 @@ st_solved <- function(g, start, tolerance, most) {
     stop(sprintf("the system has %d equations for %d unknowns", length(first), length(start)),
          call. = FALSE)
   }
-  s <- list(x = st_constant(start), damping = 1e-3, left = 1)
+  s <- list(x = as_constant(start), damping = 1e-3, left = 1)
   step <- function(s) st_root_step(g, s)
   if (is_traced(first) || is_traced(start)) {
     x <- st_polished(g, cl_scan(step, s, length.out = most)$x)
@@ -70,8 +65,8 @@ st_solved <- function(g, start, tolerance, most) {
 
 # Two steps of Newton's method: the second one has derivatives without the error of differences.
 st_polished <- function(g, x) {
-  x <- st_constant(x)
-  j <- st_constant(st_slopes(g, x, g(x)))
+  x <- as_constant(x)
+  j <- as_constant(st_slopes(g, x, g(x)))
   for (k in 1:2) x <- x - as.vector(solve(j, g(x)))
   x
 }

@@ -62,7 +62,5 @@ stage_matrices <- function(f, y, k, share) {
   }
   by_slope <- by(k, function(k) f(y, k))
   inverse <- solve(by_slope + share * by(y, function(y) f(y, k)))
-  lapply(list(by_slope = by_slope, inverse = inverse), function(x) {
-    if (is_traced(x)) traced_binary("round_to", x, 1e300) else x
-  })
+  lapply(list(by_slope = by_slope, inverse = inverse), as_constant)
 }

@@ -213,7 +213,7 @@ accepted_steps <- function(.f, .y0, .times, .sequences, .control, .most, ...) {
   }
   init <- list(y = .y0, t = .times[1L], h = first_try(.times))
   found <- cl_scan(f = step, init = init, xs = xs, length.out = NULL, sequences = .sequences, ...)
-  lapply(found$out, function(v) if (is_traced(v)) traced_binary("round_to", v, 1e300) else v)
+  lapply(found$out, as_constant)
 }
 
 # The same for plain numbers, one sequence after another, without unneeded steps.
