@@ -29,14 +29,28 @@ st_sum_of <- function(p, k) {
   if (length(k) == 0L) 0 else sum(p[k + 1])
 }
 
-# The integral of the density from -pi on, by Gauss-Legendre quadrature in panels.
-st_von_mises_below <- function(y, mu, kappa) {
+# The integral of exp(kappa * (cos(t) - 1)) from d to pi, for d from 0 to pi, by Gauss-Legendre
+# quadrature up to where the integrand is exp(-40) of what it is at d.
+st_von_mises_tail <- function(d, kappa) {
   rule <- st_legendre()
-  panels <- 8
-  u <- as.vector(outer(rule$x, seq_len(panels) - 1, "+")) / panels
-  at <- outer(y + pi, u) - pi - mu
-  total <- (y + pi) * as.vector(exp(kappa * (cos(at) - 1)) %*% rep(rule$w / panels, panels))
-  total * exp(kappa - st_log_bessel_i0(kappa)) / (2 * pi)
+  width <- as_constant(acos(pmax(cos(d) - 40 / kappa, -1))) - d
+  at <- outer(width, rule$x) + d
+  width * as.vector(exp(-2 * kappa * sin(at / 2)^2) %*% rule$w)
+}
+
+# The integral of the density from -pi on. That from -pi to t of the density with mu = 0 is a whole
+# number plus or minus a tail, which are kept apart: tails are precise however small they are.
+st_von_mises_below <- function(y, mu, kappa) {
+  whole <- 2 * st_von_mises_tail(0, kappa)
+  until <- function(t) {
+    turns <- round(t / (2 * pi))
+    t <- t - 2 * pi * turns
+    side <- 1 - 2 * (t < 0)
+    list(count = turns + (1 + side) / 2, tail = side * st_von_mises_tail(side * t, kappa))
+  }
+  from <- until(-pi - mu)
+  to <- until(y - mu)
+  (to$count - from$count) + (from$tail - to$tail) / whole
 }
 
 st_skew_double_exponential_below <- function(y, mu, sigma, tau, above) {

@@ -107,6 +107,37 @@ test_that("densities and distribution functions", {
         }), list(m = 0.7, k = 1.3, t = 0.3), "real m; real<lower=0> k; real<lower=0> t;")
 })
 
+test_that("the von Mises distribution from wide to narrow", {
+  density <- function(t, m, k) exp(-2 * k * sin((t - m) / 2)^2)
+  # its integral from -pi on, in pieces that are as long as it is wide
+  below <- function(y, m, k) {
+    at <- sort(c(-pi, y, outer(c(-24, -12, -6, -3, 0, 3, 6) / sqrt(k), m + 2 * pi * -1:1, "+")))
+    at <- unique(at[at >= -pi & at <= y])
+    sum(mapply(function(a, b) integrate(density, a, b, m, k, rel.tol = 1e-10, abs.tol = 0,
+                                        stop.on.error = FALSE)$value, at[-length(at)], at[-1L]))
+  }
+  log_share <- function(y, m, k) log(below(y, m, k)) - log(below(pi, m, k))
+  b <- cl_stan(code = "parameters { real y; real m; real<lower=0> k; }
+    model { target += von_mises_lcdf(y | m, k); }")()
+  each_engine(for (k in 10^(-1:6)) for (m in c(-2.5, 0.4, 3)) for (z in c(-4, -1, 0, 2)) {
+    y <- m + z / sqrt(k)
+    if (abs(y) > pi) next
+    found <- b(y = y, m = m, k = k)
+    label <- paste(y, m, k)
+    expect_equal(as.vector(found), log_share(y, m, k), tolerance = 1e-9, info = label)
+    ends <- density(c(-pi, y), m, k) / below(y, m, k)
+    by_k <- (log_share(y, m, 1.001 * k) - log_share(y, m, 0.999 * k)) / (0.002 * k)
+    slopes <- attr(found, "gradient")
+    expect_equal(c(slopes$y, slopes$m), c(ends[2], ends[1] - ends[2]), tolerance = 1e-9,
+                 info = label)
+    expect_lt(abs(slopes$k - by_k), 1e-5 * (abs(by_k) + 1 / k))
+  })
+  several <- cl_stan(code = "parameters { vector[2] m; real<lower=0> k; }
+    model { target += von_mises_lcdf(0.5 | m, k); }")()
+  expect_equal(as.vector(several(m = c(0.3, 2), k = 5)), log_share(0.5, 0.3, 5) + log_share(0.5, 2, 5),
+               tolerance = 1e-9)
+})
+
 test_that("densities of matrices", {
   l <- matrix(c(1.2, 0.3, -0.4, 0, 0.8, 0.2, 0, 0, 1.5), 3)
   s <- matrix(c(0.9, -0.2, 0.1, 0, 1.1, 0.3, 0, 0, 0.7), 3)
