@@ -151,7 +151,7 @@ refuse_further <- function(state, ...) {
 
 # The value at the arguments of a call of the model, given its frame and the number of arguments.
 run_gradient <- function(state, frame, count) {
-  all_given <- count == length(state$names) && (!state$variadic || is_only_vector(state, frame))
+  all_given <- gives_all(state, frame, count)
   if (all_given) {
     answer <- run_plain(state, mget(state$names, envir = frame))
     if (!is.null(answer)) return(answer)
@@ -164,20 +164,19 @@ run_gradient <- function(state, frame, count) {
   .Call(r_program_evaluate, state$program, point$values, NULL)
 }
 
-# Whether the call gives the only parameter of f, as a vector and not as one list of parameters.
-is_only_vector <- function(state, frame) {
-  length(state$names) == 1L && !eval(state$tests[[1L]], frame) &&
-    is.numeric(get(state$names, envir = frame))
+# Whether the call gives each parameter of f by an argument: of one that may also be a list of all
+# parameters, whether it is numbers.
+gives_all <- function(state, frame, count) {
+  count == length(state$names) && (!state$variadic || length(state$names) == 1L &&
+    !eval(state$tests[[1L]], frame) && is.numeric(get(state$names, envir = frame)))
 }
 
 # The usual case: there is a program for parameters of these lengths and dimensions. NULL otherwise.
-run_plain <- function(state, values) {
-  if (has_plain_program(state)) .Call(r_program_evaluate, state$program, values, state$like)
-}
-
-has_plain_program <- function(state) {
-  !is.null(state$program) && !state$retrace && !state$listed && is.null(state$element_names) &&
-    state$gain == 0
+# `entry`: r_program_evaluate_vectors for several points.
+run_plain <- function(state, values, entry = r_program_evaluate) {
+  usual <- !is.null(state$program) && !state$retrace && !state$listed &&
+    is.null(state$element_names) && state$gain == 0
+  if (usual) .Call(entry, state$program, values, state$like)
 }
 
 # Compiles the function for a point like this one unless that has been done.

@@ -42,9 +42,8 @@ cl_map_gradient <- function(f, ...) {
 
 # The values at the points given as arguments of the call with this frame.
 run_several <- function(state, frame, count) {
-  if (count == length(state$names) && !state$variadic && has_plain_program(state)) {
-    values <- mget(state$names, envir = frame)
-    answer <- .Call(r_program_evaluate_vectors, state$program, values, state$like)
+  if (gives_all(state, frame, count)) {
+    answer <- run_plain(state, mget(state$names, envir = frame), r_program_evaluate_vectors)
     if (!is.null(answer)) return(answer)
   }
   given <- call_point(state, frame)
