@@ -134,7 +134,8 @@ test_that("the von Mises distribution from wide to narrow", {
   })
   several <- cl_stan(code = "parameters { vector[2] m; real<lower=0> k; }
     model { target += von_mises_lcdf(0.5 | m, k); }")()
-  expect_equal(as.vector(several(m = c(0.3, 2), k = 5)), log_share(0.5, 0.3, 5) + log_share(0.5, 2, 5),
+  expect_equal(as.vector(several(m = c(0.3, 2), k = 5)),
+               log_share(0.5, 0.3, 5) + log_share(0.5, 2, 5),
                tolerance = 1e-9)
 })
 

@@ -34,41 +34,44 @@ test_that("a field that is separable has its exact likelihood", {
   })
 })
 
-on_host({
-
 test_that("margins of every kind, with means and scales", {
   skip_if_not_installed("Matrix")
-  set.seed(42)
-  x <- array(rnorm(24), c(4, 2, 3))
-  # the second autoregression by its equations
-  phi <- c(0.5, 0.2)
-  r1 <- phi[1] / (1 - phi[2])
-  second <- stats::toeplitz(c(1, r1, phi[1] * r1 + phi[2]))
-  second <- stats::toeplitz(c(second[1, ], phi[1] * second[1, 3] + phi[2] * second[1, 2]))
-  q <- Matrix::bandSparse(3, k = 0:1, diagonals = list(rep(2, 3), rep(-0.7, 2)), symmetric = TRUE)
-  sigma <- matrix(c(2, 0.6, 0.6, 1), 2)
-  outside <- function(x) dmvnorm(x, 0, sigma, log = TRUE)
-  f <- function(p) {
-    a <- function(x) dautoreg(x, phi = p$phi, log = TRUE, scale = p$sd[1])
-    b <- function(x) dgmrf(x, Q = p$k * q, log = TRUE)
-    c <- function(x) dgmrf(x, Q = as.matrix(q), log = TRUE, scale = p$sd[2])
-    d <- function(x) dmvnorm(x, 0, p$k * sigma, log = TRUE)
-    value <- dseparable(a, outside, b)(x, mu = p$mu, scale = 2)
-    REPORT(value)
-    value + dseparable(a, d, c)(x - p$mu) + dseparable(a, d)(x[, , 2], scale = matrix(1:8, 4) * p$k)
-  }
-  start <- list(phi = phi, sd = c(1.5, 0.8), k = 1.2, mu = 0.3)
-  obj <- cl_tmb(f, start)
-  v1 <- 1.5^2 * second
-  v3 <- solve(as.matrix(q))
-  first <- log_normal((x - 0.3) / 2, kronecker(kronecker(v3 / 1.2, sigma), v1)) - 24 * log(2)
-  more <- log_normal(x - 0.3, kronecker(kronecker(0.64 * v3, 1.2 * sigma), v1))
-  scale <- matrix(1:8, 4) * 1.2
-  last <- log_normal(x[, , 2] / scale, kronecker(1.2 * sigma, v1)) - sum(log(scale))
-  expect_equal(obj$fn(), first + more + last, tolerance = 1e-11)
-  expect_equal(obj$report()$value, first, tolerance = 1e-11)
-  expect_equal(c(obj$gr()), slopes_of(obj$fn, obj$par, 1e-3), tolerance = 1e-7)
+  each_engine({
+    set.seed(42)
+    x <- array(rnorm(24), c(4, 2, 3))
+    # the second autoregression by its equations
+    phi <- c(0.5, 0.2)
+    r1 <- phi[1] / (1 - phi[2])
+    second <- stats::toeplitz(c(1, r1, phi[1] * r1 + phi[2]))
+    second <- stats::toeplitz(c(second[1, ], phi[1] * second[1, 3] + phi[2] * second[1, 2]))
+    q <- Matrix::bandSparse(3, k = 0:1, diagonals = list(rep(2, 3), rep(-0.7, 2)), symmetric = TRUE)
+    sigma <- matrix(c(2, 0.6, 0.6, 1), 2)
+    outside <- function(x) dmvnorm(x, 0, sigma, log = TRUE)
+    f <- function(p) {
+      a <- function(x) dautoreg(x, phi = p$phi, log = TRUE, scale = p$sd[1])
+      b <- function(x) dgmrf(x, Q = p$k * q, log = TRUE)
+      c <- function(x) dgmrf(x, Q = as.matrix(q), log = TRUE, scale = p$sd[2])
+      d <- function(x) dmvnorm(x, 0, p$k * sigma, log = TRUE)
+      value <- dseparable(a, outside, b)(x, mu = p$mu, scale = 2)
+      REPORT(value)
+      value + dseparable(a, d, c)(x - p$mu) +
+        dseparable(a, d)(x[, , 2], scale = matrix(1:8, 4) * p$k)
+    }
+    start <- list(phi = phi, sd = c(1.5, 0.8), k = 1.2, mu = 0.3)
+    obj <- cl_tmb(f, start)
+    v1 <- 1.5^2 * second
+    v3 <- solve(as.matrix(q))
+    first <- log_normal((x - 0.3) / 2, kronecker(kronecker(v3 / 1.2, sigma), v1)) - 24 * log(2)
+    more <- log_normal(x - 0.3, kronecker(kronecker(0.64 * v3, 1.2 * sigma), v1))
+    scale <- matrix(1:8, 4) * 1.2
+    last <- log_normal(x[, , 2] / scale, kronecker(1.2 * sigma, v1)) - sum(log(scale))
+    expect_equal(obj$fn(), first + more + last, tolerance = 1e-11)
+    expect_equal(obj$report()$value, first, tolerance = 1e-11)
+    expect_equal(c(obj$gr()), slopes_of(obj$fn, obj$par, 1e-3), tolerance = 1e-7)
+  })
 })
+
+on_host({
 
 test_that("draws of a separable field have its covariance matrix", {
   skip_if_not_installed("Matrix")

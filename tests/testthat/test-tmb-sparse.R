@@ -72,6 +72,78 @@ test_that("a local level model has its exact likelihood, smoothed states and the
   })
 })
 
+test_that("patterns that are dense", {
+  each_engine({
+    set.seed(13)
+    n <- 30L
+    y <- rpois(n, exp(1 + sin(1:n / 4)))
+    distance <- abs(outer(1:n, 1:n, "-"))
+    # a Gaussian process by its covariance, by the factor of it, and by sums
+    process <- function(p) {
+      ADREPORT(p$u[3:4])
+      -dmvnorm(p$u, 0, exp(2 * p$s) * exp(-distance / exp(p$r)), log = TRUE) -
+        sum(dpois(y, exp(p$m + p$u), log = TRUE)) + p$r^2
+    }
+    start <- list(m = 1, s = -1, r = 1, u = numeric(n))
+    expect_as_blocks(process, start, "u", n * (n + 1L) / 2L, c(0.8, -0.7, 1.2))
+    factor <- function(p) {
+      l <- t(chol(exp(-distance / exp(p$r)) + diag(1e-6, n)))
+      ADREPORT(p$u[3:4])
+      -sum(dnorm(p$u, log = TRUE)) - sum(dpois(y, exp(p$m + exp(p$s) * l %*% p$u), log = TRUE)) +
+        p$r^2
+    }
+    expect_as_blocks(factor, start, "u", n * (n + 1L) / 2L, c(0.8, -0.7, 1.2))
+    sums <- function(p) {
+      ADREPORT(p$u[3:4])
+      -sum(dnorm(p$u, log = TRUE)) - sum(dpois(y, exp(p$m + exp(p$s) * cumsum(p$u)), log = TRUE)) +
+        (p$s + 1)^2
+    }
+    expect_as_blocks(sums, start[-3L], "u", n * (n + 1L) / 2L, c(0.8, -0.7))
+  })
+})
+
+test_that("effects in the solution of equations with a sparse matrix", {
+  skip_if_not_installed("Matrix")
+  each_engine({
+    n <- 25L
+    y <- sin(1:n) + 1:n / 10
+    q <- Matrix::bandSparse(n, k = 0:1, diagonals = list(rep(2.2, n), rep(-1, n - 1)),
+                            symmetric = TRUE)
+    solved <- function(make) function(p) {
+      x <- as.vector(solve(make(exp(p$s)), p$u))
+      ADREPORT(p$u[3:4])
+      -sum(dnorm(p$u, log = TRUE)) - sum(dnorm(y, tanh(x) + x, 0.5, log = TRUE)) + p$s^2
+    }
+    start <- list(s = 0.2, u = numeric(n))
+    sparse <- solved(function(k) q + k * Matrix::Diagonal(n))
+    expect_as_blocks(sparse, start, "u", n * (n + 1L) / 2L, 0.4)
+    dense <- cl_tmb(solved(function(k) as.matrix(q) + k * diag(n)), start, random = "u")
+    expect_equal(cl_tmb(sparse, start, random = "u")$fn(0.4), dense$fn(0.4), tolerance = 1e-10)
+    expect_equal(cl_tmb(sparse, start, random = "u")$gr(0.4), dense$gr(0.4), tolerance = 1e-8)
+  })
+})
+
+test_that("recursions whose steps are recorded have a sparse Hessian too", {
+  each_engine({
+    n <- 12
+    y <- sin(1:n)
+    f <- function(p) {
+      x <- p$u[1]
+      total <- (y[1] - x)^2
+      for (i in 2:n) {
+        x <- tanh(p$a * x) + p$u[i]
+        total <- total + (y[i] - x)^2
+      }
+      total + sum(p$u^2) + p$a^2
+    }
+    sparse <- cl_tmb(f, list(a = 0.5, u = numeric(n)), random = "u")
+    dense <- by_blocks(f, list(a = 0.5, u = numeric(n)), random = "u")
+    expect_false(is.null(statcl:::tmb_sparse(state_of(sparse))))
+    expect_equal(sparse$fn(0.7), dense$fn(0.7), tolerance = 1e-10)
+    expect_equal(sparse$gr(0.7), dense$gr(0.7), tolerance = 1e-7)
+  })
+})
+
 on_host({
 
 test_that("patterns of many kinds give what dense blocks give", {
@@ -125,53 +197,6 @@ test_that("patterns of many kinds give what dense blocks give", {
                    c("u", "v"), length(statcl:::tmb_sparse(state_of(obj))$row), 0.4)
 })
 
-test_that("patterns that are dense", {
-  set.seed(13)
-  n <- 30L
-  y <- rpois(n, exp(1 + sin(1:n / 4)))
-  distance <- abs(outer(1:n, 1:n, "-"))
-  # a Gaussian process by its covariance, by the factor of it, and by sums
-  process <- function(p) {
-    ADREPORT(p$u[3:4])
-    -dmvnorm(p$u, 0, exp(2 * p$s) * exp(-distance / exp(p$r)), log = TRUE) -
-      sum(dpois(y, exp(p$m + p$u), log = TRUE)) + p$r^2
-  }
-  start <- list(m = 1, s = -1, r = 1, u = numeric(n))
-  expect_as_blocks(process, start, "u", n * (n + 1L) / 2L, c(0.8, -0.7, 1.2))
-  factor <- function(p) {
-    l <- t(chol(exp(-distance / exp(p$r)) + diag(1e-6, n)))
-    ADREPORT(p$u[3:4])
-    -sum(dnorm(p$u, log = TRUE)) - sum(dpois(y, exp(p$m + exp(p$s) * l %*% p$u), log = TRUE)) +
-      p$r^2
-  }
-  expect_as_blocks(factor, start, "u", n * (n + 1L) / 2L, c(0.8, -0.7, 1.2))
-  sums <- function(p) {
-    ADREPORT(p$u[3:4])
-    -sum(dnorm(p$u, log = TRUE)) - sum(dpois(y, exp(p$m + exp(p$s) * cumsum(p$u)), log = TRUE)) +
-      (p$s + 1)^2
-  }
-  expect_as_blocks(sums, start[-3L], "u", n * (n + 1L) / 2L, c(0.8, -0.7))
-})
-
-test_that("effects in the solution of equations with a sparse matrix", {
-  skip_if_not_installed("Matrix")
-  n <- 25L
-  y <- sin(1:n) + 1:n / 10
-  q <- Matrix::bandSparse(n, k = 0:1, diagonals = list(rep(2.2, n), rep(-1, n - 1)),
-                          symmetric = TRUE)
-  solved <- function(make) function(p) {
-    x <- as.vector(solve(make(exp(p$s)), p$u))
-    ADREPORT(p$u[3:4])
-    -sum(dnorm(p$u, log = TRUE)) - sum(dnorm(y, tanh(x) + x, 0.5, log = TRUE)) + p$s^2
-  }
-  start <- list(s = 0.2, u = numeric(n))
-  sparse <- solved(function(k) q + k * Matrix::Diagonal(n))
-  expect_as_blocks(sparse, start, "u", n * (n + 1L) / 2L, 0.4)
-  dense <- cl_tmb(solved(function(k) as.matrix(q) + k * diag(n)), start, random = "u")
-  expect_equal(cl_tmb(sparse, start, random = "u")$fn(0.4), dense$fn(0.4), tolerance = 1e-10)
-  expect_equal(cl_tmb(sparse, start, random = "u")$gr(0.4), dense$gr(0.4), tolerance = 1e-8)
-})
-
 test_that("the joint precision is the inverse of what the standard errors say", {
   n <- 8
   y <- sin(1:n) + (1:n) / 5
@@ -196,25 +221,6 @@ test_that("the joint precision is the inverse of what the standard errors say", 
   alone <- cl_sdreport(cl_tmb(function(p) (p$a - 1)^2, list(a = 0.9)), joint = TRUE)
   expect_equal(alone$jointPrecision, matrix(2, 1, 1, dimnames = list("a", "a")), tolerance = 1e-6)
   expect_fault(cl_sdreport(sparse, best, joint = 1), "argument", argument = "joint")
-})
-
-test_that("recursions whose steps are recorded have a sparse Hessian too", {
-  n <- 12
-  y <- sin(1:n)
-  f <- function(p) {
-    x <- p$u[1]
-    total <- (y[1] - x)^2
-    for (i in 2:n) {
-      x <- tanh(p$a * x) + p$u[i]
-      total <- total + (y[i] - x)^2
-    }
-    total + sum(p$u^2) + p$a^2
-  }
-  sparse <- cl_tmb(f, list(a = 0.5, u = numeric(n)), random = "u")
-  dense <- by_blocks(f, list(a = 0.5, u = numeric(n)), random = "u")
-  expect_false(is.null(statcl:::tmb_sparse(state_of(sparse))))
-  expect_equal(sparse$fn(0.7), dense$fn(0.7), tolerance = 1e-10)
-  expect_equal(sparse$gr(0.7), dense$gr(0.7), tolerance = 1e-7)
 })
 
 test_that("thousands of states", {
