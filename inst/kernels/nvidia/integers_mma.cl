@@ -153,12 +153,12 @@ MMA_INLINE void integers_write(int sums[INTEGERS_BLOCKS][8][4], __global char *c
       uint words[4];
       SCL_UNROLL
       for (int word = 0; word < 4; word++) {
-        words[word] = 0;
+        uint residues[4];
         SCL_UNROLL
-        for (int at = 0; at < 4; at++) {
-          const int sum = sums[i][2 * word + (at >> 1)][2 * upper + (at & 1)];
-          words[word] |= ((uint)integers_residue(sum, modulus, reciprocal) & 255) << (8 * at);
-        }
+        for (int at = 0; at < 4; at++)
+          residues[at] = (uint)integers_residue(sums[i][2 * word + (at >> 1)][2 * upper + (at & 1)],
+                                                modulus, reciprocal);
+        words[word] = mma_pack(residues[0], residues[1], residues[2], residues[3]);
       }
       if (INTEGERS_TILE_N % INTEGERS_PANEL == 0 || column + 16 * i + 8 * upper < columns)
         *(__global uint4 *)(c + (16 * i + 8 * upper) * rows) =

@@ -174,6 +174,10 @@ MMA_INLINE int mma_dot(const uint x, const uint y, const int sum) {
   return sum + each.x + each.y + each.z + each.w;
 }
 
+MMA_INLINE uint mma_pack(const uint x0, const uint x1, const uint x2, const uint x3) {
+  return (x0 & 255) | (x1 & 255) << 8 | (x2 & 255) << 16 | x3 << 24;
+}
+
 MMA_INLINE int mma_sum_bytes(const mma_lane lane, int sum, const int row, const int column) {
   for (int word = 0; word < 8 && lane.active; word++)
     sum = mma_dot(mma_word(lane, row, word, 0), mma_word(lane, column, word, 2), sum);

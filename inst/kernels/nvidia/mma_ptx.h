@@ -80,6 +80,15 @@ MMA_INLINE int mma_dot(const uint x, const uint y, const int sum) {
   return to;
 }
 
+/* The low bytes of four words. */
+MMA_INLINE uint mma_pack(const uint x0, const uint x1, const uint x2, const uint x3) {
+  uint low, high, all;
+  asm("prmt.b32 %0, %1, %2, 0x0040;" : "=r"(low) : "r"(x0), "r"(x1));
+  asm("prmt.b32 %0, %1, %2, 0x0040;" : "=r"(high) : "r"(x2), "r"(x3));
+  asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(all) : "r"(low), "r"(high));
+  return all;
+}
+
 /* Four blocks of 8 rows of 16 bytes: lane 8 i + r says where row r of block i starts, and gets word
  * `member` of row `quad` of each block. */
 MMA_COLLECTIVE void mma_load_rows(const mma_lane lane, uint to[4], __local const real *base,

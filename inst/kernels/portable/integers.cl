@@ -35,6 +35,16 @@ SCL_INLINE int integers_dot(const uint x, const uint y, const int sum) {
 #endif
 }
 
+/* The low bytes of four words. Vectors of bytes would do, but some compilers store them one by one,
+ * each to a quarter of the sectors of memory that it touches. */
+SCL_INLINE uint integers_pack(const uint x0, const uint x1, const uint x2, const uint x3) {
+#ifdef INTEGERS_MMA
+  return mma_pack(x0, x1, x2, x3);
+#else
+  return (x0 & 255) | (x1 & 255) << 8 | (x2 & 255) << 16 | x3 << 24;
+#endif
+}
+
 #define INTEGERS_TO_WHOLE 0x1.8p23f   /* added: rounds, and the low bits are the whole number's */
 #define INTEGERS_WHOLE_BITS 0x4a800000 /* of a float from 2^23 to 2^24, less its value */
 
@@ -105,10 +115,8 @@ SCL_INLINE void integers_store(__global char *to, const uint2 *digits,
     SCL_UNROLL
     for (int word = 0; word < 4; word++) {
       const uint2 *of = digits + 4 * word;
-      words[word] = as_uint((uchar4)((uchar)integers_residue_of(of[0], &c),
-                                     (uchar)integers_residue_of(of[1], &c),
-                                     (uchar)integers_residue_of(of[2], &c),
-                                     (uchar)integers_residue_of(of[3], &c)));
+      words[word] = integers_pack(integers_residue_of(of[0], &c), integers_residue_of(of[1], &c),
+                                  integers_residue_of(of[2], &c), integers_residue_of(of[3], &c));
     }
     *(__global uint4 *)(to + i * modulus_step) = (uint4)(words[0], words[1], words[2], words[3]);
   }
@@ -179,16 +187,20 @@ SCL_INLINE void integers_load_residues(integers_residues *to, __global const cha
                                        const long step, const int moduli) {
   SCL_UNROLL
   for (int group = 0; group < INTEGERS_GROUPS; group++) {
-    uchar4 each[4];
+    uint each[4]; /* bytes of four elements, of which bytes of four moduli are made */
     SCL_UNROLL
-    for (int i = 0; i < 4; i++)
-      each[i] = 4 * group + i < moduli
-                    ? *(__global const uchar4 *)(from + (4 * group + i) * step)
-                    : (uchar4)(0);
-    to->of[group][0] = as_uint((uchar4)(each[0].x, each[1].x, each[2].x, each[3].x));
-    to->of[group][1] = as_uint((uchar4)(each[0].y, each[1].y, each[2].y, each[3].y));
-    to->of[group][2] = as_uint((uchar4)(each[0].z, each[1].z, each[2].z, each[3].z));
-    to->of[group][3] = as_uint((uchar4)(each[0].w, each[1].w, each[2].w, each[3].w));
+    for (int i = 0; i < 4; i++) {
+      const int modulus = 4 * group + i;
+      each[i] = modulus < moduli ? *(__global const uint *)(from + modulus * step) : 0;
+    }
+    const uint even = (each[0] & 0xff00ff) | (each[1] & 0xff00ff) << 8;
+    const uint odd = (each[0] >> 8 & 0xff00ff) | (each[1] & 0xff00ff00);
+    const uint other_even = (each[2] & 0xff00ff) | (each[3] & 0xff00ff) << 8;
+    const uint other_odd = (each[2] >> 8 & 0xff00ff) | (each[3] & 0xff00ff00);
+    to->of[group][0] = (even & 0xffff) | other_even << 16;
+    to->of[group][1] = (odd & 0xffff) | other_odd << 16;
+    to->of[group][2] = even >> 16 | (other_even & 0xffff0000);
+    to->of[group][3] = odd >> 16 | (other_odd & 0xffff0000);
   }
 }
 
