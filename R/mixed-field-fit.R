@@ -175,7 +175,7 @@ fit_fields <- function(work) {
       list(value = if (is.nan(value)) Inf else value)
     }, function(par, at) as.vector(problem$gr(as.vector(move %*% par)) %*% move),
     solve(move, problem$o$par), work$control$search,
-    function(par, value, gradient) list(par = par, again = FALSE), lower)
+    function(par, value, gradient) list(par = par, again = FALSE), lower, seq_len(free_b))
   par <- as.vector(move %*% search$par)
   to_beta <- if (restricted) turn else turn %*% move[seq_len(p), seq_len(p), drop = FALSE]
   ends <- free_b + cumsum(lengths(start))

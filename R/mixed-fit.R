@@ -331,7 +331,7 @@ fit_laplace <- function(work) {
   found <- search_mixed(function(par) laplace_at(problem, par),
                         function(par, at) laplace_gradient(problem, par, at),
                         c(start$theta, numeric(p), start$aux), work$control$search,
-                        leave_zero(model))
+                        leave_zero(model), known = many + seq_len(p))
   parts <- laplace_parts(problem, found$par)
   turn <- qr.R(rotation)
   covariance <- if (is.null(found$inverse)) found$hessian * NA_real_ else found$inverse

@@ -116,17 +116,18 @@ leave_bound <- function(terms, start, lower) {
 }
 
 # Minimises value(par) over par[free], again as long as `leave` says so: list(par, fixed,
-# iterations, message).
-mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit) {
-  fill <- function(part) replace(par, free, part)
+# iterations, message). `unit`: see parameter_units().
+mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit, unit = 1) {
+  unit <- rep_len(unit, length(par))[free]
+  fill <- function(part) replace(par, free, unit * part)
   iterations <- 0L
   for (i in seq_len(10L)) {
     found <- tryCatch(
-      stats::nlminb(par[free], function(part) value(fill(part)),
-                    function(part) gradient(fill(part))[free], lower = lower[free],
+      stats::nlminb(par[free] / unit, function(part) value(fill(part)),
+                    function(part) unit * gradient(fill(part))[free], lower = lower[free] / unit,
                     control = list(rel.tol = 1e-11, x.tol = 1e-9, iter.max = maxit,
                                    eval.max = 2 * maxit)),
-      simpleError = function(e) list(par = par[free], objective = NaN, iterations = 0L,
+      simpleError = function(e) list(par = par[free] / unit, objective = NaN, iterations = 0L,
                                      message = conditionMessage(e)))
     iterations <- iterations + found$iterations
     par <- fill(found$par)
@@ -138,11 +139,27 @@ mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit) {
   list(par = par, fixed = end$fixed, iterations = iterations, message = found$message)
 }
 
+# For each parameter the step along which the value has the second derivative 1, by a difference of
+# gradients. Without them the search would begin with steps of equal size along a fixed effect and
+# along the standard deviation of a hundred thousand effects, whose second derivative is as large,
+# and would take a hundred iterations. `known`: parameters that have such units already.
+parameter_units <- function(par, gradient, known) {
+  unit <- rep(1, length(par))
+  g <- gradient(par)
+  for (j in setdiff(seq_along(par), known)) {
+    h <- 1e-3 * max(abs(par[j]), 0.1)
+    bend <- (gradient(replace(par, j, par[j] + h))[j] - g[j]) / h
+    if (is.finite(bend)) unit[j] <- 1 / sqrt(max(abs(bend), 1e-2))
+  }
+  unit
+}
+
 # Minimises at(par)$value with the gradient slope(par, at(par)); `leave`: see leave_zero();
-# `lower`: bounds. Ends with steps of Newton's method for parameters that are free, with
+# `lower`: bounds; `known`: see parameter_units(). Ends with steps of Newton's method for parameters that are free, with
 # differences of gradients, so that estimates have more digits than the values. Gives list(par, at,
 # hessian, inverse: NULL without one, converged, message, iterations, free).
-search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, length(par))) {
+search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, length(par)),
+                         known = integer()) {
   cache <- list(par = NULL)
   visit <- function(par) {
     if (!identical(cache$par, par)) cache <<- list(par = par, at = at(par))
@@ -154,7 +171,8 @@ search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, lengt
     if (!is.finite(state$value)) return(rep(NA_real_, length(par)))
     slope(par, state)
   }
-  end <- mixed_minimum(par, seq_along(par), value, gradient, leave, lower, control$maxit)
+  unit <- parameter_units(par, gradient, known)
+  end <- mixed_minimum(par, seq_along(par), value, gradient, leave, lower, control$maxit, unit)
   if (!is.finite(value(end$par))) {
     abort_argument("formula", "the likelihood cannot be evaluated: no fit was found")
   }
