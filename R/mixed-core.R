@@ -103,10 +103,7 @@ mixed_gram <- function(model, w = NULL, further = NULL) {
   rest[lower.tri(rest)] <- t(rest)[lower.tri(rest)]
   cross <- lapply(cross, cross_matrix, one$L, m, model$sparse)
   list(first = first, cross = cross, rest = rest,
-       rows = if (model$sparse && all_single(model)) {
-         turned <- Matrix::t(cross[[1L]])
-         list(turned@p, turned@i, turned@x)
-       })
+       rows = if (model$sparse && all_single(model)) sparse_rows(cross[[1L]]))
 }
 
 # Whether each level has one effect.
@@ -280,7 +277,9 @@ random_sums <- function(model, v) {
 }
 
 # Parts of H^-1: `own`, those of each level of the first block (lists of K x K vectors), `inverse`
-# of the others, numbered `many`, and `v` between them.
+# of the others, numbered `many`, and between them minus y %*% inverse, of which cross_elements()
+# and cross_columns() give parts: the whole would take gigabytes where each level occurs with few
+# others.
 inverse_parts <- function(model, f, many = seq_len(model$dense)) {
   one <- model$blocks[[1L]]
   K <- one$K
@@ -290,11 +289,41 @@ inverse_parts <- function(model, f, many = seq_len(model$dense)) {
   inverse <- chol2inv(f$r[many, many, drop = FALSE])
   y <- first_backward(f, lapply(f$p, function(p)
     times_lambda(p[, many, drop = FALSE], model, f$lambda)))
-  v <- lapply(y, large_product, inverse)
+  parts <- list(inverse = inverse, cross = lapply(y, if (isS4(y[[1L]])) sparse_rows else function(y)
+    cl_matmul(y, inverse)))
   for (i in seq_len(K)) for (j in seq_len(K)) {
-    own[[i]][[j]] <- own[[i]][[j]] + row_products(y[[j]], v[[i]])
+    own[[i]][[j]] <- own[[i]][[j]] + row_products(y[[j]], parts, i)
   }
-  list(own = own, inverse = inverse, v = v)
+  c(parts, list(own = own))
+}
+
+# The row sums of a times those of `cross` for effect i, for a dense or sparse.
+row_products <- function(a, parts, i) {
+  if (!isS4(a)) return(rowSums(a * parts$cross[[i]]))
+  a@x <- a@x * cross_elements(parts, i, a@i + 1L, rep(seq_len(ncol(a)), diff(a@p)))
+  Matrix::rowSums(a)
+}
+
+# A sparse matrix by rows, as src/r/mixed.c takes it.
+sparse_rows <- function(m) {
+  turned <- Matrix::t(m)
+  list(turned@p, turned@i, turned@x)
+}
+
+# Elements of y %*% inverse for effect i of the levels of the first block.
+cross_elements <- function(parts, i, row, column) {
+  of <- parts$cross[[i]]
+  if (!is.list(of)) return(of[cbind(row, column)])
+  .Call(r_row_products, of, parts$inverse, as.integer(row), as.integer(column))
+}
+
+# Whole columns of the same.
+cross_columns <- function(parts, i, columns) {
+  of <- parts$cross[[i]]
+  if (!is.list(of)) return(of[, columns, drop = FALSE])
+  levels <- length(of[[1L]]) - 1L
+  vapply(columns, function(column) cross_elements(parts, i, seq_len(levels), rep(column, levels)),
+         numeric(levels))
 }
 
 # For each block the n x K matrix of rows H^-1 Lambda' z at the level of the observation, where H is
@@ -309,7 +338,6 @@ inverse_rows <- function(model, f, x = NULL) {
   parts <- inverse_parts(model, f, many)
   own <- parts$own
   inverse <- parts$inverse
-  v <- parts$v
   for (i in seq_len(K)) for (j in seq_len(K)) {
     g[[1L]][, i] <- g[[1L]][, i] + own[[i]][[j]][one$g] * z[[1L]][, j]
   }
@@ -318,12 +346,13 @@ inverse_rows <- function(model, f, x = NULL) {
   last <- many[many > model$dense]
   for (i in seq_len(K)) {
     for (b in seq_along(at)) for (j in seq_len(ncol(at[[b]]))) {
-      s <- -v[[i]][cbind(one$g, at[[b]][, j])]
+      s <- -cross_elements(parts, i, one$g, at[[b]][, j])
       g[[1L]][, i] <- g[[1L]][, i] + s * z[[b + 1L]][, j]
       g[[b + 1L]][, j] <- g[[b + 1L]][, j] + s * z[[1L]][, i]
     }
     if (length(last) > 0L) {
-      g[[1L]][, i] <- g[[1L]][, i] - rowSums(v[[i]][one$g, last, drop = FALSE] * x)
+      s <- cross_columns(parts, i, last)[one$g, , drop = FALSE]
+      g[[1L]][, i] <- g[[1L]][, i] - rowSums(s * x)
     }
   }
   for (b in seq_along(at)) for (i in seq_len(ncol(at[[b]]))) {
@@ -357,18 +386,6 @@ determinant_slopes <- function(model, gram, f, many) {
     sum(own[columns_of(model, b, 1L)])
   }, 0)
   ifelse(lambda != 0, (vapply(model$blocks, `[[`, 0L, "L") - left) / lambda, 0)
-}
-
-# The row sums of y * v, for y dense or sparse.
-row_products <- function(y, v) {
-  if (!isS4(y)) return(rowSums(y * v))
-  y@x <- y@x * v[cbind(y@i + 1L, rep(seq_len(ncol(y)), diff(y@p)))]
-  Matrix::rowSums(y)
-}
-
-large_product <- function(a, b) {
-  if (isS4(a)) return(matrix((a %*% b)@x, nrow(a)))
-  cl_matmul(a, b)
 }
 
 # The derivatives with respect to theta, tr(H^-1 dH) / 2 plus sum(a' dLambda b) over the levels, for

@@ -155,9 +155,9 @@ parameter_units <- function(par, gradient, known) {
 }
 
 # Minimises at(par)$value with the gradient slope(par, at(par)); `leave`: see leave_zero();
-# `lower`: bounds; `known`: see parameter_units(). Ends with steps of Newton's method for parameters that are free, with
-# differences of gradients, so that estimates have more digits than the values. Gives list(par, at,
-# hessian, inverse: NULL without one, converged, message, iterations, free).
+# `lower`: bounds; `known`: see parameter_units(). Ends with steps of Newton's method for parameters
+# that are free, with differences of gradients, so that estimates have more digits than the values.
+# Gives list(par, at, hessian, inverse: NULL without one, converged, message, iterations, free).
 search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, length(par)),
                          known = integer()) {
   cache <- list(par = NULL)
@@ -181,7 +181,8 @@ search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, lengt
   free <- setdiff(which(par > lower + 1e-5 | g < -1e-4), end$fixed)
   difference <- function(par) {
     h <- vapply(free, function(j) {
-      d <- 1e-4 * max(abs(par[j]), 0.1)
+      # a gradient has an error of 1e-9 of its unit, that of the mode
+      d <- min(1e-3 * unit[j], (par[j] - lower[j]) / 2)
       at <- function(d) gradient(replace(par, j, par[j] + d))[free]
       (at(d) - at(-d)) / (2 * d)
     }, numeric(length(free)))
@@ -199,6 +200,7 @@ search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, lengt
     if (is.null(g_new) || !all(is.finite(g_new)) || sum(g_new[free]^2) > sum(g[free]^2)) break
     par <- new
     g <- g_new
+    if (decrement > 1e-5) hessian <- difference(par)
   }
   inverse <- if (!is.null(root)) chol2inv(root) else if (length(free) > 0L)
     flat_inverse(hessian, g[free])

@@ -107,12 +107,13 @@ predict_variance <- function(object, x, rows) {
     own <- at[[b]]
     column_b <- if (b > 1L) matrix(own$column, n)[, i]
     if (p > 0L) seen <- seen + own$a[, i] * if (b == 1L)
-      -parts$v[[i]][own$level, last, drop = FALSE] else parts$inverse[column_b, last, drop = FALSE]
+      -cross_columns(parts, i, last)[own$level, , drop = FALSE] else
+        parts$inverse[column_b, last, drop = FALSE]
     for (c in seq_along(at)) for (j in seq_len(ncol(at[[c]]$a))) {
       column_c <- if (c > 1L) matrix(at[[c]]$column, n)[, j]
       h <- if (b == 1L && c == 1L) parts$own[[i]][[j]][own$level] else
-        if (b == 1L) -parts$v[[i]][cbind(own$level, column_c)] else
-          if (c == 1L) -parts$v[[j]][cbind(at[[c]]$level, column_b)] else
+        if (b == 1L) -cross_elements(parts, i, own$level, column_c) else
+          if (c == 1L) -cross_elements(parts, j, at[[c]]$level, column_b) else
             parts$inverse[cbind(column_b, column_c)]
       square <- square + h * own$a[, i] * at[[c]]$a[, j]
     }
