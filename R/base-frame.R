@@ -10,7 +10,13 @@ eval_frame <- function(call, data, where, ...) {
   done <- Filter(Negate(is.null), list(...))
   for (name in names(done)) call[[name]] <- done[[name]]
   call[[1L]] <- quote(stats::model.frame)
-  classed(eval(call, home), "formula")
+  frame <- classed(eval(call, home), "formula")
+  for (k in c(attr(attr(frame, "terms"), "offset"), which(names(frame) == "(offset)"))) {
+    if (!is.numeric(frame[[k]]) && !is.logical(frame[[k]])) {
+      abort_argument("offset", "'offset' must be numeric")
+    }
+  }
+  frame
 }
 
 # list(frame, x): the model frame and matrix, as stats::model.frame() and stats::model.matrix() give

@@ -113,7 +113,14 @@ frame_formula <- function(formula) {
 
 field_variables <- function(arguments) {
   Reduce(function(a, b) call("+", a, b),
-         unname(arguments[names(arguments) %in% of_data]))
+         lapply(unname(arguments[names(arguments) %in% of_data]), field_variable))
+}
+
+# Such an argument as one variable of a formula, whose operators would otherwise be taken as those
+# of formulas.
+field_variable <- function(e) {
+  operators <- c("+", "-", "*", "/", ":", "^", "(", "%in%")
+  if (is.call(e) && as.character(e[[1L]])[1L] %in% operators) call("I", e) else e
 }
 
 # Terms of an expression whose variables are in the model frame with `terms`, so that bases such as

@@ -65,11 +65,13 @@ check_fields <- function(work, terms) {
     abort_argument("family", sprintf("family %s does not support terms such as '%s'", work$family,
                                      terms[[length(terms)]]$label))
   }
+  flat <- work$x # what has no density
   for (term in Filter(function(t) t$free > 0L, terms)) {
     own <- Reduce(`+`, lapply(term$parts, function(p) p$weight * term$null[p$at, , drop = FALSE]))
-    if (qr(cbind(work$x, own))$rank < ncol(work$x) + ncol(own)) {
-      abort_argument("formula", sprintf(paste("'%s' contains %s, which the fixed effects have too,",
-                                              "or its index has too few values"), term$label,
+    flat <- cbind(flat, own)
+    if (qr(flat)$rank < ncol(flat)) {
+      abort_argument("formula", sprintf(paste("'%s' contains %s, which other terms have too, or",
+                                              "its index has too few values"), term$label,
                                         if (term$kind == "rw2") "a straight line" else
                                           "patterns of seasons"))
     }

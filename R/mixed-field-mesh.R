@@ -18,6 +18,7 @@ spde_term <- function(field, values) {
     kappa * kappa * mass + stiff
   }
   extent <- max(apply(check_coordinates(values$coords, fail), 2L, function(v) diff(range(v))))
+  if (extent == 0) fail("all points are the same")
   inner <- function(par) {
     kernel(par) / root[row] * (exp(par[2L]) / sqrt(8) / sqrt(4 * pi))
   }

@@ -16,8 +16,6 @@
 #   effects              list(labels, parts): the effects of which ranef() tells, as `parts`
 #   locate(frame)        parts at other data
 
-field_variable <- function(expression, frame) frame[[deparse1(expression)]]
-
 # The calls of fields with the values of what is not data: list(kind, label, data, given).
 read_fields <- function(formula) {
   lapply(field_calls(formula[[3L]]), function(e) {
@@ -34,18 +32,20 @@ fields_of_frame <- function(fields, frame) {
   lapply(fields, function(field) c(field, list(values = field_values(field, frame))))
 }
 
-field_values <- function(field, frame) lapply(field$data, field_variable, frame)
+field_values <- function(field, frame, argument = "formula") {
+  lapply(field$data, function(e) {
+    value <- frame[[deparse1(field_variable(e))]]
+    if (is.null(value) || anyNA(value)) {
+      abort_argument(argument, sprintf("'%s': '%s' has missing values", field$label, deparse1(e)))
+    }
+    value
+  })
+}
 
 # `unit`: of the linear predictor, for starting values.
 field_term <- function(field, unit) {
   build <- switch(field$kind, car = areal_term, spde = spde_term, index_term)
   values <- field$values
-  for (name in names(values)) {
-    if (is.null(values[[name]]) || anyNA(values[[name]])) {
-      abort_argument("formula", sprintf("'%s': '%s' has missing values", field$label,
-                                        deparse1(field$data[[name]])))
-    }
-  }
   term <- build(field, values)
   term$label <- field$label
   term$kind <- field$kind
@@ -55,7 +55,7 @@ field_term <- function(field, unit) {
   rest <- if (is.null(term$others)) character() else paste0(term$others, "|", field$label)
   term$names <- c(paste0("sd_", term$what, "|", field$label), rest)
   term$locate <- function(frame) {
-    term_points(term, field_values(field, frame), "newdata")
+    term_points(term, field_values(field, frame, "newdata"), "newdata")
   }
   if (is.null(term$scales)) term$scales <- function(par) list(exp(par[1L]))
   term$parts <- term_points(term, values, "formula")
@@ -80,8 +80,9 @@ check_period <- function(field) {
   period <- field$given$period
   if (is.numeric(period) && length(period) == 1L && is.finite(period) && period >= 2 &&
         period == round(period)) return(period)
+  given <- if (is.numeric(period) && length(period) == 1L) format(period) else describe(period)
   abort_argument("formula", sprintf("'%s': 'period' must be a whole number from 2 on, not %s",
-                                    field$label, describe(period)))
+                                    field$label, given))
 }
 
 index_term <- function(field, values) {
@@ -92,8 +93,7 @@ index_term <- function(field, values) {
   copies <- max(length(groups), 1L)
   coefficients <- lag_coefficients(field)
   lag <- length(coefficients) - 1L
-  if (count <= lag) fail(sprintf("the index has %d values, but must have %d or more", count,
-                                 lag + 1L))
+  if (count <= lag) fail(sprintf("the index must have %d or more values, not %d", lag + 1L, count))
   each <- function(v) as.vector(outer(v, (seq_len(copies) - 1L) * count, `+`))
   behind <- seq_len(count - lag) + lag
   n <- length(behind) * copies
@@ -168,7 +168,15 @@ index_values <- function(field, index, fail) {
   }
   whole <- function(v) is.numeric(v) && is.null(dim(v)) && all(is.finite(v)) && all(v == round(v))
   if (!whole(index)) fail("the index must be a factor or whole numbers")
-  if (is.null(values)) return(seq(min(index), max(index)))
+  if (is.null(values)) {
+    ends <- range(index)
+    if (diff(ends) > 1e5 + 100 * length(index)) {
+      fail(sprintf(paste("there are too many numbers from %s to %s, each of which has an effect:",
+                         "divide the index by its steps, or make it a factor"),
+                   format(ends[1L]), format(ends[2L])))
+    }
+    return(seq(ends[1L], ends[2L]))
+  }
   if (!whole(values) || any(diff(values) != 1)) fail("'values' must be consecutive whole numbers")
   values
 }
@@ -230,6 +238,7 @@ share_of <- function(v) 1 / (1 + exp(-v))
 # list(n, labels, i, j, w: of the edges, i < j; degree: sums of weights; part: the component of each
 # area), from a matrix or a list of neighbours.
 read_graph <- function(graph, fail) {
+  if (!is.null(graph) && length(graph) == 0L) fail("'graph' has no areas")
   if (is.list(graph) && !is.data.frame(graph)) {
     n <- length(graph)
     labels <- if (!is.null(attr(graph, "region.id"))) attr(graph, "region.id") else names(graph)

@@ -121,6 +121,7 @@ mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit, unit 
   unit <- rep_len(unit, length(par))[free]
   fill <- function(part) replace(par, free, unit * part)
   iterations <- 0L
+  end <- NULL
   for (i in seq_len(10L)) {
     found <- tryCatch(
       stats::nlminb(par[free] / unit, function(part) value(fill(part)),

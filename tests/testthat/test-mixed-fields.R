@@ -345,6 +345,10 @@ test_that("methods", {
     sd <- fit$fields[[1]]$par[[1]]
     wanted <- exp(flat + sd^2 * diag(walk(40))[series$t] / 2)
     expect_lt(max(abs(rowMeans(drawn) / wanted - 1)), 0.6)
+    # an index with operators of formulas
+    back <- cl_glmm(y ~ x + rw1(41 - t), series)
+    expect_equal(back$logLik, cl_glmm(y ~ x + rw1(t), series)$logLik, tolerance = 1e-6)
+    expect_equal(unname(predict(back, series[1:3, ])), unname(fitted(back)[1:3]), tolerance = 1e-8)
     # a random walk without noise
     steps <- data.frame(t = 1:30, y = cumsum(sin(1:30 / 3)))
     expect_message(all <- cl_glmm(y ~ rw1(t), steps, method = "reml"), "singular")
@@ -365,9 +369,13 @@ test_that("errors", {
     fails(y ~ rw1(), "needs the argument 'index'")
     fails(y ~ rw1(t, knots = 3), "has the arguments index, group")
     fails(y ~ rw1(x), "factor or whole numbers")
+    fails(y ~ rw1(t / 4), "factor or whole numbers")
+    fails(y ~ rw1(t * 1e6), "too many numbers from 1e\\+06 to 4e\\+07")
+    fails(y ~ x + offset(letters[t %% 5 + 1]) + rw1(t), "numeric", argument = "offset")
+    fails(y ~ rw2(t) + rw2(t, t > 20), "which other terms have too")
     fails(y ~ seasonal(t), "needs the argument 'period'")
     fails(y ~ seasonal(t, 1.5), "'period' must be a whole number")
-    fails(y ~ t + rw2(t), "which the fixed effects have too")
+    fails(y ~ t + rw2(t), "which other terms have too")
     fails(y ~ rw1(t, values = 1:30), "is not among its values")
     fails(y ~ rw1(t), "not by \"map\"", argument = "method", method = "map")
     fails(exp(y) ~ rw1(t), "does not support", argument = "family", family = Gamma("log"))
@@ -386,6 +394,7 @@ test_that("errors", {
     fails(y ~ car(area, -w), "from 0 on", areas)
     fails(y ~ car(area, diag(22)), "neighbour of itself", areas)
     fails(y ~ car(area, "w"), "matrix or a list", areas)
+    fails(y ~ car(area, list()), "no areas", areas)
     fails(y ~ car(area, list(2, 3)), "from 1 to 2", areas)
     fails(y ~ car(area, w, "besag"), "'type'", areas, argument = "type")
     square <- list(loc = cbind(c(0, 1, 0, 1), c(0, 0, 1, 1)), tv = rbind(1:3, 2:4))
@@ -396,10 +405,13 @@ test_that("errors", {
     flat <- replace(square, "tv", list(rbind(1:3, c(2, 4, 4))))
     fails(y ~ spde(cbind(u, v), flat), "triangle 2 of 'mesh' has no area", d)
     fails(y ~ spde(u, square), "two columns", d)
+    fails(y ~ spde(cbind(0 * u, 0 * v), square), "all points are the same", d)
     fails(y ~ spde(cbind(u, v), 3), "'mesh' must be a list", d)
     fit <- cl_glmm(y ~ rw2(t), na.omit(series))
     expect_error(simulate(fit), "cannot be drawn", class = "statcl_error_argument")
     expect_error(predict(fit, data.frame(t = 50)), "is not among its values",
+                 class = "statcl_error_argument")
+    expect_error(predict(fit, data.frame(t = NA)), "'t' has missing values",
                  class = "statcl_error_argument")
   })
 })
