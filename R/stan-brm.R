@@ -29,55 +29,82 @@
 #'               family = poisson(), chains = 2, iter = 1000, seed = 1)
 #' summary(fit)
 cl_brm <- function(formula, data, ..., init = NULL, chains = 4, iter = 2000,
-                   warmup = floor(iter / 2), thin = 1, seed = NULL, control = list(),
+                   warmup = floor(iter / 2), thin = 1, seed = NULL, control = NULL,
                    cores = getOption("mc.cores", 1), refresh = NULL) {
-  refused <- intersect(dot_names(...), brm_refused)
-  if (length(refused) > 0L) {
-    abort_argument(refused[1L], sprintf(paste("cl_brm() has no argument '%s': the program is run",
-                                              "by cl_sample()"), refused[1L]))
-  }
   brm_start(init, 0)
-  iter <- check_count(iter, "iter", 2)
-  warmup <- check_count(warmup, "warmup", 0, iter - 1)
-  other <- setdiff(names(control), c("adapt_delta", "max_treedepth"))
-  if (!is.list(control) || length(other) > 0L) {
-    abort_argument("control", paste0("'control' must be a list of 'adapt_delta' and ",
-                                     "'max_treedepth'",
-                                     if (length(other) > 0L) sprintf(", not '%s'", other[1L])))
-  }
-  if (!requireNamespace("brms", quietly = TRUE)) {
-    abort_argument("formula", "cl_brm() needs the package brms, which writes the program")
-  }
-  unknown <- setdiff(dot_names(...), names(formals(brms::brm)))
-  if (length(unknown) > 0L) {
-    abort_argument(unknown[1L], sprintf("neither cl_brm() nor brms::brm() has an argument '%s'",
-                                        unknown[1L]))
-  }
+  brm_control(control)
+  check_brm_names(dot_names(...))
   call <- match.call()
-  call[c("init", "chains", "iter", "warmup", "thin", "seed", "control", "cores", "refresh")] <- NULL
+  call[c("chains", "iter", "warmup", "thin", "seed", "cores", "refresh")] <- NULL
+  call[c("init", "control")] <- list(init, control) # kept in the result
   call[[1L]] <- quote(brms::brm)
   call$empty <- TRUE
   call$backend <- "rstan" # whatever the options of brms say
   call$algorithm <- "sampling"
   call["threads"] <- list(NULL)
-  fit <- eval(call, parent.frame())
-  code <- as.character(brms::stancode(fit))
-  density <- cl_stan(code = code)(unclass(brms::standata(fit)))
-  start <- brm_start(init, density$dimension)
-  draws <- cl_sample(density, start$init, chains = chains, warmup = warmup, iter = iter - warmup,
-                     thin = thin, jitter = start$jitter, seed = if (!anyNA(seed)) seed,
-                     workers = cores, refresh = refresh, start = start$start,
-                     adapt_delta = if (is.null(control$adapt_delta)) 0.8 else control$adapt_delta,
-                     max_depth = if (is.null(control$max_treedepth)) 10 else control$max_treedepth)
-  fit$fit <- as_stanfit(draws, code, warmup, thin, brm_dropped(fit))
-  brms::rename_pars(fit)
+  sample_brm(eval(call, parent.frame()), chains, iter, warmup, thin, seed, cores, refresh)
 }
 
 dot_names <- function(...) names(list(...))
 
-# Arguments of brm() that choose how Stan runs.
-brm_refused <- c("algorithm", "backend", "threads", "opencl", "inits", "fit", "future", "file",
-                 "file_refit", "file_compress", "save_model", "stan_model_args", "empty", "rename")
+# Samples the model of a brmsfit without draws.
+sample_brm <- function(fit, chains, iter, warmup, thin, seed, cores, refresh) {
+  iter <- check_count(iter, "iter", 2)
+  warmup <- check_count(warmup, "warmup", 0, iter - 1)
+  cores <- check_count(cores, "cores", 1)
+  control <- brm_control(fit$stan_args$control)
+  code <- as.character(brms::stancode(fit))
+  density <- cl_stan(code = code)(unclass(brms::standata(fit)))
+  start <- brm_start(fit$stan_args$init, density$dimension)
+  draws <- cl_sample(density, start$init, chains = chains, warmup = warmup, iter = iter - warmup,
+                     thin = thin, jitter = start$jitter, seed = if (!anyNA(seed)) seed,
+                     workers = cores, refresh = refresh, start = start$start,
+                     adapt_delta = control$adapt_delta, max_depth = control$max_treedepth)
+  fit$fit <- as_stanfit(draws, code, warmup, thin, control, brm_dropped(fit))
+  brms::rename_pars(fit)
+}
+
+# Arguments of brm() that choose how Stan runs, and others for which a name of brm() is wanted.
+brm_refused <- c(
+  algorithm = "give brms::stancode() of the fit to cl_stan(), whose result cl_vi() takes",
+  backend = "cl_use() chooses the engine", opencl = "cl_use() chooses the engine",
+  threads = "'cores' is the number of processes", future = "'cores' is the number of processes",
+  workers = "'cores' is the number of processes", inits = "its name is 'init'",
+  adapt_delta = "give it in 'control', a list", max_treedepth = "give it in 'control', a list",
+  fit = "update() of a fit samples the model again", file = "saveRDS() keeps the fit",
+  file_refit = "saveRDS() keeps the fit", file_compress = "saveRDS() keeps the fit",
+  save_model = "brms::stancode() of the fit is the program",
+  stan_model_args = "no program is compiled", empty = "brms::brm() has it",
+  rename = "brms::brm() has it")
+
+check_brm_names <- function(names) {
+  refused <- intersect(names, names(brm_refused))
+  if (length(refused) > 0L) {
+    abort_argument(refused[1L], sprintf("cl_brm() has no argument '%s': %s", refused[1L],
+                                        brm_refused[[refused[1L]]]))
+  }
+  if (!requireNamespace("brms", quietly = TRUE)) {
+    abort_argument("formula", "cl_brm() needs the package brms, which writes the program")
+  }
+  unknown <- setdiff(names, c("", names(formals(cl_brm)), names(formals(brms::brm))))
+  if (length(unknown) > 0L) {
+    abort_argument(unknown[1L], sprintf("neither cl_brm() nor brms::brm() has an argument '%s'",
+                                        unknown[1L]))
+  }
+}
+
+# brm()'s `control`, complete.
+brm_control <- function(control) {
+  complete <- list(adapt_delta = 0.8, max_treedepth = 10)
+  other <- setdiff(names(control), names(complete))
+  unnamed <- length(control) > 0L && is.null(names(control))
+  if (!is.null(control) && !is.list(control) || length(other) > 0L || unnamed) {
+    abort_argument("control", paste0("'control' must be a list of 'adapt_delta' and ",
+                                     "'max_treedepth'",
+                                     if (length(other) > 0L) sprintf(", not '%s'", other[1L])))
+  }
+  utils::modifyList(complete, as.list(control))
+}
 
 # brm()'s `init` as `init`, `jitter` and `start` of cl_sample().
 brm_start <- function(init, dimension) {
@@ -106,7 +133,7 @@ brm_dropped <- function(fit) {
 }
 
 # Draws as an object of class "stanfit" of rstan, without a compiled program.
-as_stanfit <- function(fit, code, warmup, thin, dropped = character()) {
+as_stanfit <- function(fit, code, warmup, thin, control, dropped = character()) {
   all <- dimnames(fit$draws)[[3L]]
   kept <- Filter(function(a) !a$name %in% dropped, fit$arguments)
   names <- vapply(kept, `[[`, "", "name")
@@ -124,7 +151,7 @@ as_stanfit <- function(fit, code, warmup, thin, dropped = character()) {
     sampler <- lapply(names(stan_names), function(name) as.double(figures[[name]][, j]))
     attr(x, "sampler_params") <- stats::setNames(sampler, stan_names)
     attr(x, "args") <- list(chain_id = j, iter = n * thin + warmup, warmup = warmup, thin = thin,
-                            method = "sampling", init = "random", control = list(),
+                            method = "sampling", init = "random", control = control,
                             sampler_t = "NUTS(diag_e)")
     attr(x, "elapsed_time") <- c(warmup = fit$seconds[[j, 1L]],
                                  sample = fit$seconds[[j, 2L]] - fit$seconds[[j, 1L]])

@@ -22,6 +22,12 @@ test_that("starts and processes are chosen as in brm(), and what is unknown is r
   expect_identical(brm_start(0.5, 2)$jitter, 0.5)
   expect_identical(brm_start(function() list(a = 1), 1)$init(2), list(a = 1))
   expect_fault(brm_start(TRUE, 1), "argument", argument = "init")
+  expect_identical(brm_control(NULL), list(adapt_delta = 0.8, max_treedepth = 10))
+  expect_fault(brm_control(list(0.9)), "argument", argument = "control")
+  for (name in names(brm_refused)) {
+    expect_fault(do.call(cl_brm, stats::setNames(list(dist ~ speed, cars, 1), c("", "", name))),
+                 "argument", argument = name)
+  }
   if (full_or_quick(FALSE, TRUE)) skip("loads brms")
   skip_if_not_installed("brms")
   far <- list(list(Intercept = 5000, b = 4, sigma = 1), list(Intercept = -5000, b = 4, sigma = 1))
@@ -29,5 +35,5 @@ test_that("starts and processes are chosen as in brm(), and what is unknown is r
                                  warmup = 1, seed = NA, refresh = 0))
   expect_true(all(as.array(fit)[1, , "b_Intercept"] * c(1, -1) > 1000))
   expect_fault(cl_brm(dist ~ speed, cars, colour = 1), "argument", argument = "colour")
-  expect_fault(cl_brm(dist ~ speed, cars, threads = 2), "argument", argument = "threads")
+  expect_fault(cl_brm(dist ~ speed, cars, cores = 0), "argument", argument = "cores")
 })
