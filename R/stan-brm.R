@@ -16,7 +16,8 @@
 #' @param control A list that may have `adapt_delta` and `max_treedepth`.
 #' @param cores,refresh The number of processes, and how often to report, as `workers` and `refresh`
 #'   of [cl_sample()].
-#' @return An object of class `"brmsfit"`.
+#' @return An object of class `"brmsfit"`. Its [update()] method samples here too, and so do methods
+#'   of brms that fit again, such as [brms::kfold()].
 #' @section Errors:
 #' `statcl_error_argument` if brms is not installed, and for arguments of [brms::brm()] that choose
 #' how it runs Stan, such as `backend`, `algorithm`, `threads`, `inits` and `file`; those of
@@ -36,13 +37,29 @@ cl_brm <- function(formula, data, ..., init = NULL, chains = 4, iter = 2000,
   check_brm_names(dot_names(...))
   call <- match.call()
   call[c("chains", "iter", "warmup", "thin", "seed", "cores", "refresh")] <- NULL
-  call[c("init", "control")] <- list(init, control) # kept in the result
+  call[c("init", "control")] <- list(init, control) # kept in the result for update()
   call[[1L]] <- quote(brms::brm)
   call$empty <- TRUE
   call$backend <- "rstan" # whatever the options of brms say
   call$algorithm <- "sampling"
   call["threads"] <- list(NULL)
   sample_brm(eval(call, parent.frame()), chains, iter, warmup, thin, seed, cores, refresh)
+}
+
+#' @rdname cl_brm
+#' @param object,formula.,newdata A result of `cl_brm()`, and what to change in it, as for
+#'   [brms::update.brmsfit()]; `...` takes arguments of `cl_brm()`.
+#' @export
+update.statcl_brmsfit <- function(object, formula., newdata = NULL, ...) {
+  check_brm_names(setdiff(dot_names(...), "recompile"))
+  fit <- NextMethod(recompile = TRUE, empty = TRUE)
+  sim <- object$fit@sim
+  run <- function(chains = sim$chains, iter = sim$iter,
+                  warmup = if (missing(iter)) sim$warmup else floor(iter / 2), thin = sim$thin,
+                  seed = NULL, cores = getOption("mc.cores", 1), refresh = NULL, ...) {
+    sample_brm(fit, chains, iter, warmup, thin, seed, cores, refresh)
+  }
+  run(...)
 }
 
 dot_names <- function(...) names(list(...))
@@ -61,7 +78,9 @@ sample_brm <- function(fit, chains, iter, warmup, thin, seed, cores, refresh) {
                      workers = cores, refresh = refresh, start = start$start,
                      adapt_delta = control$adapt_delta, max_depth = control$max_treedepth)
   fit$fit <- as_stanfit(draws, code, warmup, thin, control, brm_dropped(fit))
-  brms::rename_pars(fit)
+  fit <- brms::rename_pars(fit)
+  class(fit) <- union("statcl_brmsfit", class(fit))
+  fit
 }
 
 # Arguments of brm() that choose how Stan runs, and others for which a name of brm() is wanted.

@@ -37,3 +37,25 @@ test_that("starts and processes are chosen as in brm(), and what is unknown is r
   expect_fault(cl_brm(dist ~ speed, cars, colour = 1), "argument", argument = "colour")
   expect_fault(cl_brm(dist ~ speed, cars, cores = 0), "argument", argument = "cores")
 })
+
+test_that("update() samples here, with the arguments and the control of the fit", {
+  if (full_or_quick(FALSE, TRUE)) skip("loads brms")
+  skip_if_not_installed("brms")
+  fit <- suppressWarnings(cl_brm(dist ~ speed, cars, stats::gaussian(), # by position, as in brm()
+                                 prior = brms::set_prior("normal(0, 5)"), chains = 2, iter = 60,
+                                 thin = 2, seed = 1, refresh = 0,
+                                 control = list(adapt_delta = 0.9, max_treedepth = 6)))
+  expect_identical(brms::control_params(fit), list(adapt_delta = 0.9, max_treedepth = 6))
+  expect_identical(c(brms::ndraws(fit), nrow(as.matrix(fit))), c(30, 30))
+  again <- suppressWarnings(stats::update(fit, seed = 1, refresh = 0))
+  expect_identical(as.matrix(again), as.matrix(fit))
+  less <- suppressWarnings(stats::update(fit, formula. = . ~ 1, newdata = cars[1:20, ], chains = 1,
+                                         iter = 20, thin = 1, refresh = 0))
+  expect_identical(c(stats::nobs(less), brms::ndraws(less)), c(20, 10))
+  expect_identical(rownames(brms::fixef(less)), "Intercept")
+  expect_identical(brms::control_params(less), brms::control_params(fit))
+  folds <- suppressWarnings(brms::kfold(again, K = 2, chains = 1, iter = 20, refresh = 0))
+  expect_s3_class(folds, "kfold")
+  expect_fault(stats::update(fit, colour = 1), "argument", argument = "colour")
+  expect_fault(stats::update(fit, backend = "rstan"), "argument", argument = "backend")
+})
