@@ -107,8 +107,6 @@ const scl_engine scl_host_engine = {
     .lu = scl_host_lu,
     .lu_solve = scl_host_lu_solve,
     .eigen = scl_host_eigen,
-    .compressed_multiply = scl_host_compressed_multiply,
-    .compressed_gram = scl_host_compressed_gram,
     .vecchia = scl_host_vecchia,
 };
 

@@ -100,7 +100,7 @@ static scl_status gram_in(scl_cl_op *op, const struct scl_compressed_pair *a, sc
   enum { GROUP = 64, ENOUGH = 1 << 16 }; /* work-items of a group; that keep a device busy */
   const size_t n = dst.nrow;
   const size_t ranges = scl_min(scl_ceil_div(ENOUGH, n), scl_ceil_div(n, GROUP));
-  int longest;
+  int longest = 0;
   SCL_TRY(longest_column(a, &longest));
   const compressed_gram_task task = {.w_offset = w.offset,
                                      .c_offset = dst.offset,

@@ -261,7 +261,5 @@ const scl_engine scl_cl_engine = {
     .pass_columns = scl_cl_pass_columns,
     .pass_mma = scl_cl_pass_mma,
     .gp_prepare = scl_cl_gp_prepare,
-    .compressed_multiply = scl_cl_compressed_multiply,
-    .compressed_gram = scl_cl_compressed_gram,
     .vecchia = scl_cl_vecchia,
 };
