@@ -67,6 +67,16 @@ topics <- list(
     l <- cl_matrix(matrix(rnorm(70^2), 70), 70, 70, view = "lower")
     same(as.matrix(l %*% l), as.matrix(crossprod(l)))
   },
+  # by 8-bit integers; only a device takes them
+  integers = function() {
+    for (shape in list(c(5, 40, 3), c(70, 17, 33))[full_or_quick(1:2, 1)]) {
+      a <- matrix(rnorm(shape[1] * shape[2]), shape[1])
+      b <- matrix(rnorm(shape[2] * shape[3]), shape[2])
+      same(with_cl(as.matrix(cl_matmul(a, b)), emulate = TRUE),
+           with_cl(as.matrix(cl_tcrossprod(a)), emulate = TRUE),
+           with_cl(as.matrix(cl_crossprod(t(a), b)), emulate = TRUE))
+    }
+  },
   triangular = function() {
     for (n in full_or_quick(c(1, 17, 70, 131), c(17, 70))) {
       l <- triangle(n)

@@ -8,6 +8,11 @@ paper_matrix <- function(n) {
   n - abs(difference) + (n^2 - n) * (difference == 0)
 }
 
+# By the units of double precision alone, and with products by 8-bit integers where these are
+# expected to be faster, which is the default. STATCL_BENCH_ONLY with the lines "potrf 32000" and
+# "potrf, native 32000" times these two alone.
+native_chol <- function(x) with_cl(cl_chol(x, lower = TRUE), emulate = FALSE)
+
 for (n in wanted(sizes(gpu = c(128, 256, 512, 1000, 2000, 4000, 8000, 16000, 32000),
                        cpu = c(128, 256, 512)))) {
   if (!fits(n, 8)) break # the matrix, its factor, and what arithmetic holds on the way
@@ -17,6 +22,8 @@ for (n in wanted(sizes(gpu = c(128, 256, 512, 1000, 2000, 4000, 8000, 16000, 320
   gc()
   measure("potrf", n, function() cl_chol(x, lower = TRUE), flops = n^3 / 3, times = times,
           host = if (!is.null(a)) function() chol(a))
+  if (n >= 8000)
+    measure("potrf, native", n, function() native_chol(x), flops = n^3 / 3, times = times)
   rm(a)
   if (n > 16000) break
   l <- cl_chol(x, lower = TRUE)

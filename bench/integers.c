@@ -67,9 +67,9 @@ static double measure(const scl_cl_product *p, const scl_cl_integers_form *form)
 
 static const char *const layouts[] = {"apart", "staggered", "together"};
 
-/* `form`: all but its last step. */
+/* `form`: all but its last step. time: milliseconds up to each step. */
 static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b,
-                        scl_cl_integers_form form) {
+                        scl_cl_integers_form form, double time[4]) {
   const scl_cl_product p = {.alpha = 1.0,
                             .trans_a = trans_a ? SCL_TRANS : SCL_NO_TRANS,
                             .trans_b = trans_b ? SCL_TRANS : SCL_NO_TRANS,
@@ -78,7 +78,6 @@ static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b
                             .c = uploaded(m, n, 3),
                             .batch = 1};
   const double native = measure(&p, NULL), flops = 2e-9 * (double)m * (double)n * (double)k;
-  double time[4];
   for (int step = 0; step < 4; step++) {
     form.last = (scl_cl_integers_step)step;
     time[step] = measure(&p, &form);
@@ -90,6 +89,39 @@ static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b
          form.along ? ", along" : "");
   fflush(stdout);
   scl_buffer_release(p.a.buffer), scl_buffer_release(p.b.buffer), scl_buffer_release(p.c.buffer);
+}
+
+/* ---- other cards ----------------------------------------------------------------------------- */
+
+/* What a card with slow double precision would gain. Measured here: the time of the products of
+ * residues, as a share of what the instruction reaches in registers on this device, and of the
+ * other steps, taken to move bytes. From data sheets, dense and of the boost clock: the cards'
+ * TFLOP/s in single precision, of which double precision has one of STATCL_FP64_RATIO (64), their
+ * TOP/s of 8-bit integers and GB/s; for the RTX 5090 906 TOP/s were measured by others. */
+static void print_projections(const char *device, size_t n, const double time[4]) {
+  static const struct {
+    const char *name;
+    double single, bytes, memory;
+  } cards[] = {{"RTX 4070", 29.1, 233, 504},
+               {"RTX 5090", 104.8, 838, 1792},
+               {"L40S", 91.6, 733, 864},
+               {"B300", 75, 150, 7700}};
+  const double here = strstr(device, "H200") != NULL ? 4270 : strstr(device, "H100") ? 3000 : 0;
+  const char *set = getenv("STATCL_FP64_RATIO");
+  const double ratio = set != NULL ? atof(set) : 64, instruction = 1240; /* TOP/s, in registers */
+  const double flops = 2e-9 * (double)n * (double)n * (double)n;
+  const double reached = INTEGERS_FEWEST * flops / (time[2] - time[1]) / instruction;
+  if (here == 0) return;
+  printf("projected, n %zu, double precision 1/%g: measured %.2f of the instruction's rate, %.3f "
+         "ms of other steps at %.0f GB/s\n",
+         n, ratio, reached, time[3] - time[2] + time[1], here);
+  for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+    const double native = flops * ratio / cards[i].single;
+    const double products = INTEGERS_FEWEST * flops / (reached * cards[i].bytes);
+    const double integers = products + (time[3] - time[2] + time[1]) * here / cards[i].memory;
+    printf("  %-8s native %8.1f ms (%.2f TFLOP/s), integers %7.1f ms (%.1f), gain %.1f\n",
+           cards[i].name, native, flops / native, integers, flops / integers, native / integers);
+  }
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -278,20 +310,24 @@ int main(int count, char **words) {
          "join    TOP/s\n");
   static const size_t orders[] = {1024, 2048, 4096, 8192, 16384};
   scl_cl_integers_form form = {.moduli = 14, .kind = SCL_CL_INTEGERS_MMA};
-  for (int i = 0; i < 5; i++) print_steps(orders[i], orders[i], orders[i], false, false, form);
-  print_steps(8192, 8192, 8192, false, true, form);
-  print_steps(8192, 8192, 8192, true, false, form);
-  print_steps(8192, 8192, 1024, false, true, form);
-  print_steps(8192, 8192, 2048, false, true, form);
+  double times[5][4], other[4];
+  for (int i = 0; i < 5; i++)
+    print_steps(orders[i], orders[i], orders[i], false, false, form, times[i]);
+  print_steps(8192, 8192, 8192, false, true, form, other);
+  print_steps(8192, 8192, 8192, true, false, form, other);
+  print_steps(8192, 8192, 1024, false, true, form, other);
+  print_steps(8192, 8192, 2048, false, true, form, other);
   form.moduli = 15;
-  print_steps(8192, 8192, 8192, false, false, form);
+  print_steps(8192, 8192, 8192, false, false, form, other);
   form.moduli = 14;
   for (int v = 1; v < 6 && count > 2; v++) {
     form.layout = (scl_cl_integers_layout)(v / 2);
     form.along = v % 2;
-    print_steps(8192, 8192, 8192, false, true, form);
-    print_steps(8192, 8192, 8192, true, false, form);
+    print_steps(8192, 8192, 8192, false, true, form, other);
+    print_steps(8192, 8192, 8192, true, false, form, other);
   }
+  print_projections(device->name, 4096, times[2]);
+  print_projections(device->name, 8192, times[3]);
   if (count > 2) print_variants();
   scl_context_release(ctx);
   return 0;
