@@ -82,8 +82,11 @@ irls_in_c <- function(problem, data, control) {
         is_on_device("glm_fit", x)) return(NULL)
   basis <- if (basis_is_cheap(x)) glm_basis(problem)
   if (is.null(basis) && !is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
+  theta <- nb_theta(family)
+  kind <- c(match(family$link, known_links) - 1, match(variance_name(family), known_variances) - 1,
+            if (is.null(theta)) 1 else theta, dispersion_known(family))
   found <- search_in_c(if (is.null(basis)) x else basis$x, data, irls_eta(problem, data, family),
-                       family, control, if (is.null(basis)) 1e-4 else 0.01)
+                       kind, control, if (is.null(basis)) 1e-4 else 0.01)
   if (is.null(found)) return(NULL)
   size <- sqrt(diag(found$information))
   root <- chol(found$information / tcrossprod(size)) * rep(size, each = length(size))
@@ -107,15 +110,28 @@ is_known <- function(family) {
     has_own_link(family)
 }
 
-search_in_c <- function(x, data, eta, family, control, least) {
-  theta <- nb_theta(family)
+# kind: link, variance function, theta, and whether the dispersion is known.
+search_in_c <- function(x, data, eta, kind, control, least) {
   found <- .Call(r_irls, x, list(data$y, data$weights, data$offset, eta),
-                 c(match(family$link, known_links) - 1,
-                   match(variance_name(family), known_variances) - 1,
-                   if (is.null(theta)) 1 else theta, dispersion_known(family), control$tolerance,
-                   least, control$maxit))
+                 c(kind, control$tolerance, least, control$maxit))
   if (!is.null(found)) found$iterations <- as.integer(found$iterations)
   found
+}
+
+# The same for the likelihood of a logistic or Poisson regression. The search is short, so that one
+# that does not end, as the likelihood has no maximum, is not taken for one that does.
+canonical_in_c <- function(core, control, least) {
+  data <- core$data
+  link <- family_row(core$family)$link
+  eta <- working_response(core$family, data)
+  if (!is.null(data$trials)) {
+    data$weights <- if (is.null(data$weights)) data$trials else data$weights * data$trials
+    data$y <- ifelse(data$trials > 0, data$y / data$trials, 0)
+  }
+  data["offset"] <- list(NULL)
+  control$maxit <- min(15, control$maxit)
+  kind <- c(match(link, known_links) - 1, if (link == "logit") 0 else 1, 1, TRUE)
+  search_in_c(data$x, data, eta, kind, control, least)
 }
 
 # A point near the mode of a logistic or Poisson regression of many rows on the host, for the last
@@ -127,15 +143,8 @@ near_mode <- function(problem, control) {
     return(NULL)
   }
   core <- glm_core(problem)
-  data <- core$data
-  eta <- working_response(problem$family, data)
-  if (!is.null(data$trials)) {
-    data$weights <- if (is.null(data$weights)) data$trials else data$weights * data$trials
-    data$y <- ifelse(data$trials > 0, data$y / data$trials, 0)
-  }
-  data["offset"] <- list(NULL)
-  found <- search_in_c(data$x, data, eta, irls_family(problem$family),
-                       list(tolerance = 1e-6, maxit = min(15, control$maxit)), 1e-4)
+  control$tolerance <- 1e-6
+  found <- canonical_in_c(core, control, 1e-4)
   if (is.null(found)) return(NULL)
   list(core = free_columns(core, seq_len(core$columns)), theta = found$beta, usual = found$beta,
        iterations = found$iterations)

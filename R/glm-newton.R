@@ -74,20 +74,23 @@ glm_newton <- function(core, prior, theta, control, report = function(...) NULL,
 
 limit_message <- function(count) sprintf("iteration limit of %d reached", count)
 
-# The same in C, with its start, for small problems of some families on the host without an offset;
-# NULL where it finds no mode.
+# The same for small logistic and Poisson regressions on the host without an offset: the search of
+# glm-irls.R in C on a basis. NULL where it finds no mode, or one at which the gradient of the
+# likelihood, which keeps its digits where means are near their bounds, is not rounding error.
 newton_in_c <- function(problem, control) {
   if (!family_row(problem$family)$canonical || !is.null(problem$offset) ||
         is_on_device("glm_fit", problem$x)) return(NULL)
   core <- glm_core(problem, glm_basis(problem, working_weights(problem$family, used_data(problem))))
-  data <- core$data
-  found <- .Call(r_glm_newton, environment(core$likelihood)$handle, data$y, data$x, data$trials,
-                 data$weights, control$tolerance, control$maxit)
+  found <- canonical_in_c(core, control, 1e-2)
   if (is.null(found)) return(NULL)
-  found$value <- found$objective <- found$value + core$constant
-  found$iterations <- as.integer(found$iterations)
-  found[c("converged", "message", "held")] <- list(TRUE, "converged", FALSE)
-  if (found$least < 1e-2) return(NULL) # columns that are skew at the mode: a better basis
+  at <- .Call(r_glm_evaluate, environment(core$likelihood)$handle, 0, found$beta, NULL, NULL, NULL,
+              "beta")
+  slope <- attr(at, "gradient")$beta
+  left <- sum(slope^2 / diag(found$information))
+  if (is.null(at) || !is.finite(left) || left > 1e-20) return(NULL)
+  found$theta <- found$beta
+  found$value <- found$objective <- as.vector(at) + core$constant
+  found[c("gradient", "converged", "message", "held")] <- list(slope, TRUE, "converged", FALSE)
   list(core = core, found = found)
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ops/glm.h"
-#include "ops/glm_newton.h"
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -327,43 +326,4 @@ SEXP r_glm_info(SEXP handle) {
   if (glm == NULL) return R_NilValue;
   const scl_context *ctx = scl_glm_context(glm);
   return r_info_new(ctx, scl_context_label(ctx), scl_glm_bytes(glm), 0);
-}
-
-/* ---- small fits ------------------------------------------------------------------------------ */
-
-/* y, x, trials and weights (which may be NULL) as the handle was made from them. A list(theta,
- * value, gradient, information, decrement, least, iterations), or NULL if the mode was not found or
- * the handle has to be created again. */
-SEXP r_glm_newton(SEXP handle, SEXP y, SEXP x, SEXP trials, SEXP weights, SEXP tolerance,
-                  SEXP most) {
-  scl_glm *glm = r_pointer_usable(&likelihood, handle);
-  if (glm == NULL || !scl_glm_searches(scl_glm_family_of(glm))) return R_NilValue;
-  const size_t n = scl_glm_nrow(glm), p = scl_glm_ncol(glm);
-  if (!r_is_double(y, n) || !r_is_double(x, n * p) ||
-      !(trials == R_NilValue || r_is_double(trials, n)) ||
-      !(weights == R_NilValue || r_is_double(weights, n)))
-    return R_NilValue;
-  const r_part parts[] = {{"theta", p, R_VECTOR},     {"value", 1, R_VECTOR},
-                          {"gradient", p, R_VECTOR},  {"information", p, p},
-                          {"decrement", 1, R_VECTOR}, {"least", 1, R_VECTOR},
-                          {"iterations", 1, R_VECTOR}};
-  double *part[7];
-  SEXP result = PROTECT(r_list_new(7, parts, part));
-  scl_glm_search search = {.x = REAL_RO(x),
-                           .y = REAL_RO(y),
-                           .datum = r_numbers(trials),
-                           .weight = r_numbers(weights),
-                           .tolerance = Rf_asReal(tolerance),
-                           .most = Rf_asInteger(most),
-                           .beta = part[0],
-                           .gradient = part[2],
-                           .information = part[3]};
-  bool found = false;
-  scl_status status = scl_glm_newton(glm, &search, &found);
-  *part[1] = search.value;
-  *part[4] = search.decrement;
-  *part[5] = search.least;
-  *part[6] = search.steps;
-  UNPROTECT(1);
-  return r_return(status, found ? result : R_NilValue);
 }

@@ -31,27 +31,18 @@ typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_
 
 /* Facts of a family, added to its auxiliary parameter: a datum in addition to y; the predictors of
  * an observation, one for each class, have a joint density; terms have odds (glm_term); work-items
- * of a GPU's pass take few registers; y is 0 or 1, and there is no constant; the curvature does not
- * depend on y, and a search from log(y) or log odds finds the mode (ops/glm_newton.c). */
-enum {
-  GLM_DATUM = 4,
-  GLM_JOINT = 8,
-  GLM_ODDS = 16,
-  GLM_LEAN = 32,
-  GLM_BINARY = 64,
-  GLM_CANONICAL = 128
-};
+ * of a GPU's pass take few registers; y is 0 or 1, and there is no constant. */
+enum { GLM_DATUM = 4, GLM_JOINT = 8, GLM_ODDS = 16, GLM_LEAN = 32, GLM_BINARY = 64 };
 
 #define GLM_WHOLE(y) ((y) == floor(y) && (y) < 4503599627370496.0)
 
 #define SCL_GLM_FAMILIES(FAMILY)                                                                   \
   FAMILY(BERNOULLI_LOGIT, bernoulli_logit, y == 0.0 || y == 1.0, "0 or 1",                         \
-         GLM_ODDS | GLM_LEAN | GLM_BINARY | GLM_CANONICAL)                                         \
+         GLM_ODDS | GLM_LEAN | GLM_BINARY)                                                         \
   FAMILY(BINOMIAL_LOGIT, binomial_logit, y >= 0.0 && y <= datum && GLM_WHOLE(y),                   \
-         "integers from 0 to 'trials'", GLM_DATUM | GLM_CANONICAL)                                 \
+         "integers from 0 to 'trials'", GLM_DATUM)                                                 \
   FAMILY(NORMAL_ID, normal_id, isfinite(y), "finite", SCL_GLM_SIGMA | GLM_LEAN)                    \
-  FAMILY(POISSON_LOG, poisson_log, y >= 0.0 && GLM_WHOLE(y), "non-negative integers",              \
-         GLM_CANONICAL)                                                                            \
+  FAMILY(POISSON_LOG, poisson_log, y >= 0.0 && GLM_WHOLE(y), "non-negative integers", 0)           \
   FAMILY(NEG_BINOMIAL_2_LOG, neg_binomial_2_log, y >= 0.0 && GLM_WHOLE(y),                         \
          "non-negative integers", SCL_GLM_PHI)                                                     \
   FAMILY(CATEGORICAL_LOGIT, categorical_logit, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),  \
@@ -78,7 +69,6 @@ typedef enum {
 #define GLM_IN_ODDS(NAME, name, support, words, facts) GLM_BIT(GLM_ODDS, NAME, facts)
 #define GLM_IN_LEAN(NAME, name, support, words, facts) GLM_BIT(GLM_LEAN, NAME, facts)
 #define GLM_IN_BINARY(NAME, name, support, words, facts) GLM_BIT(GLM_BINARY, NAME, facts)
-#define GLM_IN_CANONICAL(NAME, name, support, words, facts) GLM_BIT(GLM_CANONICAL, NAME, facts)
 enum {
   GLM_WITH_1 = 0 SCL_GLM_FAMILIES(GLM_IN_1),
   GLM_WITH_2 = 0 SCL_GLM_FAMILIES(GLM_IN_2),
@@ -86,8 +76,7 @@ enum {
   GLM_WITH_JOINT = 0 SCL_GLM_FAMILIES(GLM_IN_JOINT),
   GLM_WITH_ODDS = 0 SCL_GLM_FAMILIES(GLM_IN_ODDS),
   GLM_WITH_LEAN = 0 SCL_GLM_FAMILIES(GLM_IN_LEAN),
-  GLM_WITH_BINARY = 0 SCL_GLM_FAMILIES(GLM_IN_BINARY),
-  GLM_WITH_CANONICAL = 0 SCL_GLM_FAMILIES(GLM_IN_CANONICAL)
+  GLM_WITH_BINARY = 0 SCL_GLM_FAMILIES(GLM_IN_BINARY)
 };
 #define GLM_IS(fact, family) ((GLM_WITH_##fact >> (family)) & 1)
 #define GLM_FAMILY_COUPLED(family) GLM_IS(JOINT, family)
