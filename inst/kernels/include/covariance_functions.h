@@ -220,8 +220,8 @@ SCL_INLINE covariance_point covariance_squared_distance(const real s, const real
   return covariance_result(s, -2.0, 0.0);
 }
 
-/* The function of this type. */
-SCL_NOINLINE covariance_point covariance_any(const int type, const real s, const real extra) {
+/* The function of this type; the second one as a function of its own. */
+SCL_INLINE covariance_point covariance_of(const int type, const real s, const real extra) {
   switch (type) {
 #define SCL_COVARIANCE_ENTRY(ID, name, metric)                                                     \
   case SCL_COVARIANCE_##ID:                                                                        \
@@ -233,6 +233,9 @@ SCL_NOINLINE covariance_point covariance_any(const int type, const real s, const
     break;
   }
   return covariance_result(0.0, 0.0, 0.0);
+}
+SCL_NOINLINE covariance_point covariance_any(const int type, const real s, const real extra) {
+  return covariance_of(type, s, extra);
 }
 
 SCL_INLINE int covariance_metric(const int type) {

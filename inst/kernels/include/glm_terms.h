@@ -69,8 +69,7 @@ SCL_INLINE real glm_log_excess(real eta, real y) {
   return (eta - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10 - log(part.number);
 }
 
-/* t = exp(x) - 1; *rest becomes t - x. The series is written out because compilers for hosts divide
- * in loops that they do not unroll. */
+/* t = exp(x) - 1; *rest becomes t - x. */
 SCL_INLINE real glm_expm1(real x, real *rest) {
   real sum = 1.0 / 6227020800.0;
   if (!(fabs(x) < 0.25)) {
@@ -78,17 +77,9 @@ SCL_INLINE real glm_expm1(real x, real *rest) {
     *rest = t - x;
     return t;
   }
-  sum = 1.0 / 479001600.0 + x * sum;
-  sum = 1.0 / 39916800.0 + x * sum;
-  sum = 1.0 / 3628800.0 + x * sum;
-  sum = 1.0 / 362880.0 + x * sum;
-  sum = 1.0 / 40320.0 + x * sum;
-  sum = 1.0 / 5040.0 + x * sum;
-  sum = 1.0 / 720.0 + x * sum;
-  sum = 1.0 / 120.0 + x * sum;
-  sum = 1.0 / 24.0 + x * sum;
-  sum = 1.0 / 6.0 + x * sum;
-  sum = 1.0 / 2.0 + x * sum;
+  SCL_HORNER_4(sum, x, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0);
+  SCL_HORNER_4(sum, x, 1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0);
+  SCL_HORNER_3(sum, x, 1.0 / 24.0, 1.0 / 6.0, 1.0 / 2.0);
   *rest = x * x * sum;
   return x + *rest;
 }
@@ -104,15 +95,9 @@ SCL_INLINE real glm_log1p_minus(real v) {
   const real s = v / (2.0 + v), w = s * s; /* log(1 + v) = 2 atanh(s) */
   real sum = 1.0 / 21.0;
   if (!(fabs(v) < 0.25)) return log1p(v) - v;
-  sum = 1.0 / 19.0 + w * sum;
-  sum = 1.0 / 17.0 + w * sum;
-  sum = 1.0 / 15.0 + w * sum;
-  sum = 1.0 / 13.0 + w * sum;
-  sum = 1.0 / 11.0 + w * sum;
-  sum = 1.0 / 9.0 + w * sum;
-  sum = 1.0 / 7.0 + w * sum;
-  sum = 1.0 / 5.0 + w * sum;
-  sum = 1.0 / 3.0 + w * sum;
+  SCL_HORNER_4(sum, w, 1.0 / 19.0, 1.0 / 17.0, 1.0 / 15.0, 1.0 / 13.0);
+  SCL_HORNER_4(sum, w, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0);
+  SCL_HORNER_1(sum, w, 1.0 / 3.0);
   return s * (2.0 * w * sum - v);
 }
 

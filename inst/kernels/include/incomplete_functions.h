@@ -389,41 +389,22 @@ SCL_INLINE real incomplete_pbeta(real x, real a, real b, int upper, incomplete_b
   return incomplete_beta_tail(incomplete_beta_make(x, a, b), upper, by, slope);
 }
 
+/* A function of three numbers by one of these: its value, or with another `by` that derivative. */
+#define INCOMPLETE_FUNCTION(name, of, upper, by)                                                   \
+  SCL_INLINE real incomplete_##name(real x, real a, real b) {                                      \
+    real slope;                                                                                    \
+    const real value = of(x, a, b, upper, by, &slope);                                             \
+    return (by) == INCOMPLETE_BY_NONE ? value : slope;                                             \
+  }
+
 /* log(P(X <= x)) of a beta variable X with shapes a and b, log(P(X > x)), and their derivatives by
  * the shapes. */
-SCL_INLINE real incomplete_log_pbeta(real x, real a, real b) {
-  real slope;
-  return incomplete_pbeta(x, a, b, 0, INCOMPLETE_BY_NONE, &slope);
-}
-
-SCL_INLINE real incomplete_log_pbeta_slope_a(real x, real a, real b) {
-  real slope;
-  incomplete_pbeta(x, a, b, 0, INCOMPLETE_BY_A, &slope);
-  return slope;
-}
-
-SCL_INLINE real incomplete_log_pbeta_slope_b(real x, real a, real b) {
-  real slope;
-  incomplete_pbeta(x, a, b, 0, INCOMPLETE_BY_B, &slope);
-  return slope;
-}
-
-SCL_INLINE real incomplete_log_qbeta(real x, real a, real b) {
-  real slope;
-  return incomplete_pbeta(x, a, b, 1, INCOMPLETE_BY_NONE, &slope);
-}
-
-SCL_INLINE real incomplete_log_qbeta_slope_a(real x, real a, real b) {
-  real slope;
-  incomplete_pbeta(x, a, b, 1, INCOMPLETE_BY_A, &slope);
-  return slope;
-}
-
-SCL_INLINE real incomplete_log_qbeta_slope_b(real x, real a, real b) {
-  real slope;
-  incomplete_pbeta(x, a, b, 1, INCOMPLETE_BY_B, &slope);
-  return slope;
-}
+INCOMPLETE_FUNCTION(log_pbeta, incomplete_pbeta, 0, INCOMPLETE_BY_NONE)
+INCOMPLETE_FUNCTION(log_pbeta_slope_a, incomplete_pbeta, 0, INCOMPLETE_BY_A)
+INCOMPLETE_FUNCTION(log_pbeta_slope_b, incomplete_pbeta, 0, INCOMPLETE_BY_B)
+INCOMPLETE_FUNCTION(log_qbeta, incomplete_pbeta, 1, INCOMPLETE_BY_NONE)
+INCOMPLETE_FUNCTION(log_qbeta_slope_a, incomplete_pbeta, 1, INCOMPLETE_BY_A)
+INCOMPLETE_FUNCTION(log_qbeta_slope_b, incomplete_pbeta, 1, INCOMPLETE_BY_B)
 
 /* log(P(Y >= k)) or log(P(Y < k)) of a negative binomial count Y with mean m and size s. */
 SCL_INLINE real incomplete_neg_binomial(real k, real m, real s, int below, incomplete_by by,
@@ -443,26 +424,9 @@ SCL_INLINE real incomplete_neg_binomial(real k, real m, real s, int below, incom
   return incomplete_beta_tail(incomplete_neg_binomial_make(whole, m, s), below, by, slope);
 }
 
-SCL_INLINE real incomplete_log_pnbinom(real k, real m, real s) {
-  real slope;
-  return incomplete_neg_binomial(k, m, s, 1, INCOMPLETE_BY_NONE, &slope);
-}
-
-SCL_INLINE real incomplete_log_pnbinom_slope(real k, real m, real s) {
-  real slope;
-  incomplete_neg_binomial(k, m, s, 1, INCOMPLETE_BY_SIZE, &slope);
-  return slope;
-}
-
-SCL_INLINE real incomplete_log_qnbinom(real k, real m, real s) {
-  real slope;
-  return incomplete_neg_binomial(k, m, s, 0, INCOMPLETE_BY_NONE, &slope);
-}
-
-SCL_INLINE real incomplete_log_qnbinom_slope(real k, real m, real s) {
-  real slope;
-  incomplete_neg_binomial(k, m, s, 0, INCOMPLETE_BY_SIZE, &slope);
-  return slope;
-}
+INCOMPLETE_FUNCTION(log_pnbinom, incomplete_neg_binomial, 1, INCOMPLETE_BY_NONE)
+INCOMPLETE_FUNCTION(log_pnbinom_slope, incomplete_neg_binomial, 1, INCOMPLETE_BY_SIZE)
+INCOMPLETE_FUNCTION(log_qnbinom, incomplete_neg_binomial, 0, INCOMPLETE_BY_NONE)
+INCOMPLETE_FUNCTION(log_qnbinom_slope, incomplete_neg_binomial, 0, INCOMPLETE_BY_SIZE)
 
 #endif

@@ -54,6 +54,13 @@ typedef double real;
 
 #endif
 
+/* Steps of Horner's rule: sum = sum * x + a, and so on. Not a loop: compilers for hosts would
+ * divide in loops that they do not unroll. */
+#define SCL_HORNER_1(sum, x, a) sum = sum * (x) + (a)
+#define SCL_HORNER_2(sum, x, a, b) SCL_HORNER_1(sum, x, a), SCL_HORNER_1(sum, x, b)
+#define SCL_HORNER_3(sum, x, a, b, c) SCL_HORNER_2(sum, x, a, b), SCL_HORNER_1(sum, x, c)
+#define SCL_HORNER_4(sum, x, a, b, c, d) SCL_HORNER_3(sum, x, a, b, c), SCL_HORNER_1(sum, x, d)
+
 /* After a struct of constants that C hands to a kernel by value: its size in bytes, which both
  * compilers compare with theirs. Its members are int, scl_long, double and arrays of these, the
  * larger ones first. */

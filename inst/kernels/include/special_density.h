@@ -20,17 +20,9 @@ SCL_INLINE real special_log1p_minus(real v, real sum) {
 SCL_INLINE real special_expm1_minus(real z, real grown) {
   real sum = 2.0 / 87178291200.0;
   if (!(fabs(z) < 0.5)) return grown - z;
-  sum = 2.0 / 6227020800.0 + z * sum;
-  sum = 2.0 / 479001600.0 + z * sum;
-  sum = 2.0 / 39916800.0 + z * sum;
-  sum = 2.0 / 3628800.0 + z * sum;
-  sum = 2.0 / 362880.0 + z * sum;
-  sum = 2.0 / 40320.0 + z * sum;
-  sum = 2.0 / 5040.0 + z * sum;
-  sum = 2.0 / 720.0 + z * sum;
-  sum = 2.0 / 120.0 + z * sum;
-  sum = 2.0 / 24.0 + z * sum;
-  sum = 2.0 / 6.0 + z * sum;
+  SCL_HORNER_3(sum, z, 2.0 / 6227020800.0, 2.0 / 479001600.0, 2.0 / 39916800.0);
+  SCL_HORNER_4(sum, z, 2.0 / 3628800.0, 2.0 / 362880.0, 2.0 / 40320.0, 2.0 / 5040.0);
+  SCL_HORNER_4(sum, z, 2.0 / 720.0, 2.0 / 120.0, 2.0 / 24.0, 2.0 / 6.0);
   return 0.5 * z * z * (1.0 + z * sum);
 }
 
@@ -57,11 +49,11 @@ SCL_INLINE real special_stirling_slope_of(real x, real order) {
   if (n == 1 && !(x < 12.0)) return special_stirling_slope(x);
   if (!(x < 12.0)) {
     real sum = -691.0 / 2730.0 * special_stirling_factor(n, 12.0);
-    sum = 5.0 / 66.0 * special_stirling_factor(n, 10.0) + w * sum;
-    sum = -1.0 / 30.0 * special_stirling_factor(n, 8.0) + w * sum;
-    sum = 1.0 / 42.0 * special_stirling_factor(n, 6.0) + w * sum;
-    sum = -1.0 / 30.0 * special_stirling_factor(n, 4.0) + w * sum;
-    sum = 1.0 / 6.0 * special_stirling_factor(n, 2.0) + w * sum;
+    SCL_HORNER_1(sum, w, 5.0 / 66.0 * special_stirling_factor(n, 10.0));
+    SCL_HORNER_1(sum, w, -1.0 / 30.0 * special_stirling_factor(n, 8.0));
+    SCL_HORNER_1(sum, w, 1.0 / 42.0 * special_stirling_factor(n, 6.0));
+    SCL_HORNER_1(sum, w, -1.0 / 30.0 * special_stirling_factor(n, 4.0));
+    SCL_HORNER_1(sum, w, 1.0 / 6.0 * special_stirling_factor(n, 2.0));
     return sum * w * (n == 2 ? v : (n == 3 ? w : v * w));
   }
   /* Below 1 the poles of both parts are added first. */

@@ -51,10 +51,7 @@ SCL_INLINE real special_tanpi(real x) {
 SCL_INLINE real special_stirling(real z) {
   const real w = 1.0 / (z * z);
   real sum = 691.0 / 360360.0;
-  sum = 1.0 / 1188.0 - w * sum;
-  sum = 1.0 / 1680.0 - w * sum;
-  sum = 1.0 / 1260.0 - w * sum;
-  sum = 1.0 / 360.0 - w * sum;
+  SCL_HORNER_4(sum, -w, 1.0 / 1188.0, 1.0 / 1680.0, 1.0 / 1260.0, 1.0 / 360.0);
   return (1.0 / 12.0 - w * sum) / z;
 }
 
@@ -62,10 +59,7 @@ SCL_INLINE real special_stirling(real z) {
 SCL_INLINE real special_stirling_slope(real z) {
   const real w = 1.0 / (z * z);
   real sum = 691.0 / 32760.0;
-  sum = 1.0 / 132.0 - w * sum;
-  sum = 1.0 / 240.0 - w * sum;
-  sum = 1.0 / 252.0 - w * sum;
-  sum = 1.0 / 120.0 - w * sum;
+  SCL_HORNER_4(sum, -w, 1.0 / 132.0, 1.0 / 240.0, 1.0 / 252.0, 1.0 / 120.0);
   return -w * (1.0 / 12.0 - w * sum);
 }
 
@@ -96,36 +90,18 @@ SCL_INLINE real special_deviance(real x, real m) {
 SCL_INLINE real special_log_gamma_2(real z, real *slope) {
   real p = 0.0, d = 0.0;
 #define SPECIAL_TERM(c) d = d * z + p, p = p * z + (c)
-  SPECIAL_TERM(3.104424774732227276e-11);
-  SPECIAL_TERM(-6.422964563838100022e-11);
-  SPECIAL_TERM(1.330476437424448948e-10);
-  SPECIAL_TERM(-2.759522885124233145e-10);
-  SPECIAL_TERM(5.731367241678862013e-10);
-  SPECIAL_TERM(-1.192140140586091207e-09);
-  SPECIAL_TERM(2.483674543802478317e-09);
-  SPECIAL_TERM(-5.183475041970046655e-09);
-  SPECIAL_TERM(1.083865921489695409e-08);
-  SPECIAL_TERM(-2.271109460894316491e-08);
-  SPECIAL_TERM(4.769810169363980566e-08);
-  SPECIAL_TERM(-1.004322482396809961e-07);
-  SPECIAL_TERM(2.120718480555466587e-07);
-  SPECIAL_TERM(-4.492469198764566043e-07);
-  SPECIAL_TERM(9.551412130407419833e-07);
-  SPECIAL_TERM(-2.039215753801366237e-06);
-  SPECIAL_TERM(4.374866789907487804e-06);
-  SPECIAL_TERM(-9.439488275268395904e-06);
-  SPECIAL_TERM(2.050721277567069155e-05);
-  SPECIAL_TERM(-4.492623673813314170e-05);
-  SPECIAL_TERM(9.945751278180853371e-05);
-  SPECIAL_TERM(-0.0002231547584535793798);
-  SPECIAL_TERM(0.0005096695247430424223);
-  SPECIAL_TERM(-0.001192753911703260977);
-  SPECIAL_TERM(0.002890510330741523286);
-  SPECIAL_TERM(-0.007385551028673985266);
-  SPECIAL_TERM(0.02058080842778454788);
-  SPECIAL_TERM(-0.06735230105319809513);
-  SPECIAL_TERM(0.3224670334241132182);
-  SPECIAL_TERM(0.4227843350984671394);
+#define SPECIAL_TERMS(a, b, c) SPECIAL_TERM(a), SPECIAL_TERM(b), SPECIAL_TERM(c)
+  SPECIAL_TERMS(3.104424774732227276e-11, -6.422964563838100022e-11, 1.330476437424448948e-10);
+  SPECIAL_TERMS(-2.759522885124233145e-10, 5.731367241678862013e-10, -1.192140140586091207e-09);
+  SPECIAL_TERMS(2.483674543802478317e-09, -5.183475041970046655e-09, 1.083865921489695409e-08);
+  SPECIAL_TERMS(-2.271109460894316491e-08, 4.769810169363980566e-08, -1.004322482396809961e-07);
+  SPECIAL_TERMS(2.120718480555466587e-07, -4.492469198764566043e-07, 9.551412130407419833e-07);
+  SPECIAL_TERMS(-2.039215753801366237e-06, 4.374866789907487804e-06, -9.439488275268395904e-06);
+  SPECIAL_TERMS(2.050721277567069155e-05, -4.492623673813314170e-05, 9.945751278180853371e-05);
+  SPECIAL_TERMS(-0.0002231547584535793798, 0.0005096695247430424223, -0.001192753911703260977);
+  SPECIAL_TERMS(0.002890510330741523286, -0.007385551028673985266, 0.02058080842778454788);
+  SPECIAL_TERMS(-0.06735230105319809513, 0.3224670334241132182, 0.4227843350984671394);
+#undef SPECIAL_TERMS
 #undef SPECIAL_TERM
   *slope = p + z * d;
   return z * p;
@@ -225,12 +201,8 @@ SCL_INLINE real special_trigamma_right(real x) {
   }
   const real v = 1.0 / y, w = v * v;
   real sum = 7.0 / 6.0;
-  sum = 691.0 / 2730.0 - w * sum;
-  sum = 5.0 / 66.0 - w * sum;
-  sum = 1.0 / 30.0 - w * sum;
-  sum = 1.0 / 42.0 - w * sum;
-  sum = 1.0 / 30.0 - w * sum;
-  sum = 1.0 / 6.0 - w * sum;
+  SCL_HORNER_4(sum, -w, 691.0 / 2730.0, 5.0 / 66.0, 1.0 / 30.0, 1.0 / 42.0);
+  SCL_HORNER_2(sum, -w, 1.0 / 30.0, 1.0 / 6.0);
   return above / below + (v + 0.5 * w + v * w * sum);
 }
 
@@ -263,12 +235,8 @@ SCL_INLINE real special_tetragamma_right(real x) {
   }
   const real v = 1.0 / y, w = v * v;
   real sum = 35.0 / 2.0;
-  sum = 691.0 / 210.0 - w * sum;
-  sum = 5.0 / 6.0 - w * sum;
-  sum = 3.0 / 10.0 - w * sum;
-  sum = 1.0 / 6.0 - w * sum;
-  sum = 1.0 / 6.0 - w * sum;
-  sum = 0.5 - w * sum;
+  SCL_HORNER_4(sum, -w, 691.0 / 210.0, 5.0 / 6.0, 3.0 / 10.0, 1.0 / 6.0);
+  SCL_HORNER_2(sum, -w, 1.0 / 6.0, 0.5);
   return -2.0 * above / below - w * (1.0 + v + w * sum);
 }
 
@@ -290,12 +258,8 @@ SCL_INLINE real special_pentagamma_right(real x) {
   }
   const real v = 1.0 / y, w = v * v;
   real sum = 280.0;
-  sum = 691.0 / 15.0 - w * sum;
-  sum = 10.0 - w * sum;
-  sum = 3.0 - w * sum;
-  sum = 4.0 / 3.0 - w * sum;
-  sum = 1.0 - w * sum;
-  sum = 2.0 - w * sum;
+  SCL_HORNER_4(sum, -w, 691.0 / 15.0, 10.0, 3.0, 4.0 / 3.0);
+  SCL_HORNER_2(sum, -w, 1.0, 2.0);
   return 6.0 * above / below + v * w * (2.0 + 3.0 * v + w * sum);
 }
 

@@ -24,20 +24,6 @@ typedef struct {
   int at[VECCHIA_FEW];
 } vecchia_function;
 
-SCL_INLINE covariance_point vecchia_of(const int type, const real sum, const real extra) {
-  switch (type) {
-#define VECCHIA_ENTRY(ID, name, metric)                                                            \
-  case SCL_COVARIANCE_##ID:                                                                        \
-    if (covariance_has(SCL_COVARIANCE_##ID)) return covariance_##name(sum, extra);                 \
-    break;
-    SCL_COVARIANCE_TABLE(VECCHIA_ENTRY)
-#undef VECCHIA_ENTRY
-  default:
-    break;
-  }
-  return covariance_result(0.0, 0.0, 0.0);
-}
-
 /* A plain function without its variance; parts: of each column. */
 SCL_INLINE covariance_point vecchia_plain(const vecchia_function *f, const int i, const int j,
                                           real *parts) {
@@ -48,7 +34,7 @@ SCL_INLINE covariance_point vecchia_plain(const vecchia_function *f, const int i
     parts[entry] = scaled * scaled;
     sum += parts[entry];
   }
-  return vecchia_of(f->type, sum, f->extra);
+  return covariance_of(f->type, sum, f->extra);
 }
 
 /* Variance times f of term `term` for rows i and j. */
@@ -64,7 +50,7 @@ SCL_INLINE covariance_point vecchia_term(const vecchia_function *f, const int te
                            ENTRY_CENTER(f->plan, f->terms, entry),
                            ENTRY_INVERSE(f->plan, f->terms, entry), extra);
   }
-  const covariance_point point = vecchia_of(type, sum, extra);
+  const covariance_point point = covariance_of(type, sum, extra);
   return covariance_result(variance * point.value, variance * point.slope, variance * point.bend);
 }
 
