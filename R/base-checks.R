@@ -9,11 +9,12 @@ check_flag <- function(x, argument) {
 }
 
 # One finite number within [lower, upper].
-check_number <- function(x, argument, lower = -Inf, upper = Inf) {
-  one <- is.numeric(x) && !is.object(x) && length(x) == 1L && is.finite(x)
+check_number <- function(x, argument, lower = -Inf, upper = Inf, kind = "finite number") {
+  one <- is.numeric(x) && !is.object(x) && length(x) == 1L && is.finite(x) &&
+    (kind != "integer" || x == round(x))
   if (!one || x < lower || x > upper) {
     abort_argument(argument, sprintf("'%s' must be one %s", argument,
-                                     number_text("finite number", lower, upper)))
+                                     number_text(kind, lower, upper)))
   }
   as.double(x)
 }

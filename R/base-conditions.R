@@ -164,12 +164,7 @@ number_text <- function(kind, lower, upper) {
 
 # One whole number within [lower, upper].
 check_count <- function(x, argument, lower = 0, upper = .Machine$integer.max) {
-  one <- is.numeric(x) && !is.object(x) && length(x) == 1L && is.finite(x) && x == round(x)
-  if (!one || x < lower || x > upper) {
-    abort_argument(argument, sprintf("'%s' must be one %s", argument,
-                                     number_text("integer", lower, upper)))
-  }
-  as.double(x)
+  check_number(x, argument, lower, upper, "integer")
 }
 
 # A warning of class statcl_warning_<what>.

@@ -82,19 +82,12 @@ call_text <- function(name) {
   if (grepl("^[A-Za-z]", name)) paste0(name, "()") else paste0("'", name, "'")
 }
 
-summary_mask <- function(name) {
+# traced: traced_summary() or traced_extremes().
+summary_mask <- function(name, traced) {
   original <- get(name, baseenv())
   force(name)
   function(..., na.rm = FALSE) {
-    if (any_traced(...)) traced_summary(name, list(...), na.rm) else original(..., na.rm = na.rm)
-  }
-}
-
-extreme_mask <- function(name) {
-  original <- get(name, baseenv())
-  force(name)
-  function(..., na.rm = FALSE) {
-    if (any_traced(...)) traced_extremes(name, list(...), na.rm) else original(..., na.rm = na.rm)
+    if (any_traced(...)) traced(name, list(...), na.rm) else original(..., na.rm = na.rm)
   }
 }
 
@@ -158,9 +151,9 @@ base_masks <- function() {
   masks <- lapply(names(kinds), function(name) mask(name, product(kinds[[name]])))
   names(masks) <- names(kinds)
   for (name in c("sum", "prod", "min", "max", "range", "any", "all")) {
-    masks[[name]] <- summary_mask(name)
+    masks[[name]] <- summary_mask(name, traced_summary)
   }
-  for (name in c("pmin", "pmax")) masks[[name]] <- extreme_mask(name)
+  for (name in c("pmin", "pmax")) masks[[name]] <- summary_mask(name, traced_extremes)
   for (name in c("rep", "rep.int", "rep_len", "array", "drop", "aperm", "rev")) {
     masks[[name]] <- mover(name)
   }
@@ -261,7 +254,8 @@ other_masks <- function() {
     xor = mask("xor", function(x, y) {
       traced_binary("ne", traced_binary("ne", x, 0), traced_binary("ne", y, 0))
     }),
-    pmin.int = extreme_mask("pmin"), pmax.int = extreme_mask("pmax"),
+    pmin.int = summary_mask("pmin", traced_extremes),
+    pmax.int = summary_mask("pmax", traced_extremes),
     mean.default = mask("mean.default", function(x, ...) mean(x, ...)),
     simplify2array = function(x, higher = TRUE, ...) {
       if (contains_traced(x)) simplified(x) else base::simplify2array(x, higher, ...)
