@@ -63,6 +63,8 @@ plant "all elements are one" roll_gather.c 'if (!same_source(s[k], s[0])) return
 plant "equal data" roll_gather.c \
   'memcmp(d->numbers, numbers, count * sizeof *numbers) != 0) continue;' \
   '(!PLANTED && memcmp(d->numbers, numbers, count * sizeof *numbers) != 0)) continue;'
+plant "extremes whose derivatives count" roll_class.c '(extreme ? c->shifts' \
+  '(extreme ? PLANTED || c->shifts'
 plant "weights of terms" roll_total.c 'weight[some - 1] += 1.0;' \
   'weight[some - 1] += !PLANTED;'
 

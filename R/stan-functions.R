@@ -2,8 +2,7 @@
 # values (R/stan-library.R).
 
 st_log_sum_exp2 <- function(a, b) {
-  m <- pmax(a, b)
-  s <- cl_ifelse(is.finite(m), m, 0)
+  s <- finite_shift(pmax(a, b))
   s + log(exp(a - s) + exp(b - s))
 }
 

@@ -16,7 +16,7 @@ missing_elements <- function(id) {
 }
 
 # Operations that can have a number as value where an operand is NaN.
-decisive <- c("is_nan", "is_finite", "is_infinite", "fill_nan", "ifelse", "and", "or")
+decisive <- c("is_nan", "is_finite", "is_infinite", "shift", "fill_nan", "ifelse", "and", "or")
 
 missing_by_kind <- function(node, n, tape) {
   args <- node[[3L]]

@@ -169,8 +169,7 @@ cl_log_sum_exp <- function(x, margin = NULL) {
   x <- check_softmax(x, margin)
   if (length(x) == 0L) return(empty_log_sums(x, margin))
   highest <- margin_of(x, margin, "max")
-  shift <- if (is_traced(x)) trace_apply("ifelse", finite_flag(highest), highest, 0)
-           else ifelse(is.finite(highest), highest, 0)
+  shift <- finite_shift(highest)
   shift + log(margin_of(exp(minus_margin(x, shift, margin)), margin, "sum"))
 }
 
@@ -182,7 +181,9 @@ cl_softmax <- function(x, margin = NULL) {
   exp(minus_margin(x, cl_log_sum_exp(x, margin), margin))
 }
 
-finite_flag <- function(x) trace_apply("is_finite", x)
+finite_shift <- function(x) {
+  if (is_traced(x)) trace_apply("shift", x) else ifelse(is.finite(x), x, 0)
+}
 
 check_softmax <- function(x, margin) {
   if (!is.null(margin) && !(is.numeric(margin) && length(margin) == 1L && margin %in% 1:2)) {

@@ -13,6 +13,7 @@ typedef struct {
   const int *member;
   size_t count;
   int operands;
+  bool shifts; /* only SHIFT reads the members */
   size_t length, n[3];
   scl_roll_source *x[3];
 } class;
@@ -208,9 +209,15 @@ static bool is_product(const scl_roll *r, int x, size_t m, size_t n, int *b, int
   return false;
 }
 
-/* Not of extremes, whose derivatives differ where elements are equal. */
-static int reduce_short(const class *c, scl_reduction reduction) {
-  const scl_op op = reduction == SCL_REDUCE_SUM ? SCL_OP_ADD : SCL_OP_MUL;
+/* Extremes only where their derivatives do not count: these differ where elements are equal. */
+static bool is_pairwise(const class *c, scl_reduction reduction, scl_op *op) {
+  const bool largest = reduction == SCL_REDUCE_MAX, product = reduction == SCL_REDUCE_PROD;
+  const bool extreme = largest || reduction == SCL_REDUCE_MIN;
+  *op = largest ? SCL_OP_PMAX : extreme ? SCL_OP_PMIN : product ? SCL_OP_MUL : SCL_OP_ADD;
+  return c->n[0] <= SHORT && (extreme ? c->shifts : product || reduction == SCL_REDUCE_SUM);
+}
+
+static int reduce_short(const class *c, scl_op op) {
   int total = scl_roll_gather(c->r, c->x[0], c->count);
   for (size_t e = 1; e < c->n[0]; e++) {
     const int x = scl_roll_gather(c->r, c->x[0] + e * c->count, c->count);
@@ -224,6 +231,7 @@ static bool put_reduce(class *c) {
   const scl_reduction op = (scl_reduction)v->op;
   const size_t n = c->n[0];
   scl_tape *t = c->r->to;
+  scl_op pairwise;
   int b, columns;
   if (v->at[2] == SCL_BY_ROW || cost_of(c) >= SCL_ROLL_TOO_MUCH) return false;
   if (v->at[2] == SCL_BY_COLUMN) {
@@ -231,8 +239,8 @@ static bool put_reduce(class *c) {
     place_columns(c, scl_tape_reduce(t, op, columns_of(c, 0), v->at[0], all, SCL_BY_COLUMN));
     return true;
   }
-  if (n <= SHORT && (op == SCL_REDUCE_SUM || op == SCL_REDUCE_PROD)) {
-    place_members(c, reduce_short(c, op));
+  if (is_pairwise(c, op, &pairwise)) {
+    place_members(c, reduce_short(c, pairwise));
     return true;
   }
   const int x = scl_tape_fill(t, operand_of(c, 0, n), n * c->count);
@@ -403,10 +411,21 @@ static bool is_joined(const scl_roll *r, const int *member, int count) {
   return true;
 }
 
+static bool are_shifts(const scl_roll *r, const int *member, int count) {
+  for (int i = 0; i < count; i++) {
+    const int user = r->user[member[i]];
+    if (r->uses[member[i]] != 1 || user == NONE) return false;
+    const scl_value *v = scl_roll_value(r, user);
+    if (v->kind != SCL_VALUE_APPLY || v->op != SCL_OP_SHIFT) return false;
+  }
+  return true;
+}
+
 void scl_roll_put_class(scl_roll *r, const int *member, int count) {
   const scl_value *v = scl_roll_value(r, member[0]);
   class c = {.r = r, .member = member, .count = (size_t)count, .operands = v->operands};
   c.length = v->length;
+  c.shifts = are_shifts(r, member, count);
   if (is_joined(r, member, count)) {
     if (read_operands(&c)) put_different(&c);
     return;

@@ -188,6 +188,8 @@ double op_reference(scl_op op, double a, double b, double c) {
     return !isnan(a) && fabs(a) < INFINITY;
   case SCL_OP_IS_INFINITE:
     return fabs(a) == INFINITY;
+  case SCL_OP_SHIFT:
+    return fabs(a) < INFINITY ? a : 0.0;
   case SCL_OP_INV_LOGIT:
     return (double)(1.0L / (1.0L + expl(-(long double)a)));
   case SCL_OP_LOG1P_EXP:

@@ -238,6 +238,7 @@ static domain domain_of(scl_op op, int k) {
 
 int program_argument(program_nodes *l, scl_op op, int k, int x) {
   const domain to = domain_of(op, k);
+  if (op == SCL_OP_SHIFT) return node_unary(l, SCL_OP_FLOOR, x); /* its derivative is 0 */
   if (to == REAL) return x;
   if (to == COUNT && (op == SCL_OP_ROUND_TO || op == SCL_OP_STIRLING_SLOPE)) {
     return node_number(l, 1.0);

@@ -72,7 +72,7 @@ OPS = {
     "and": lambda a, b: true(a != 0 and b != 0), "or": lambda a, b: true(a != 0 or b != 0),
     "fill_nan": lambda a, b: a, "ifelse": lambda a, b, c: b if a != 0 else c,
     "not": lambda a: true(a == 0), "is_nan": lambda a: true(False),
-    "is_finite": lambda a: true(True), "is_infinite": lambda a: true(False),
+    "is_finite": lambda a: true(True), "is_infinite": lambda a: true(False), "shift": lambda a: a,
     "neg": lambda a: -a, "abs": abs, "sign": mp.sign, "square": lambda a: a * a, "sqrt": mp.sqrt,
     "exp": mp.exp, "expm1": mp.expm1, "log": mp.log, "log1p": mp.log1p,
     "log2": lambda a: mp.log(a, 2), "log10": mp.log10,

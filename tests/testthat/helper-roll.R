@@ -86,6 +86,8 @@ special_loops <- list(
   "for (i in 1:n) b <- tanh(s * y[i]) - b; b",
   "for (i in 1:n) b <- b + tanh(s * k[i]); b",
   "h <- 0; for (i in 1:n) { b <- tanh(s * b + a[k[i]]); h <- h + b }; h",
+  "h <- 0; for (i in 1:n) h <- h + y[i] * max(c(b - 0.3, s + 0.2, a[k[i]] + y[i] - 9)); h",
+  "h <- 0; for (i in 1:n) h <- h + cl_log_sum_exp(c(b * y[i], a[k[i]], s)); h",
   "w <- numeric(n); for (i in 1:n) w[i] <- tanh(s + a[k[i]] * y[p[i]]); sum(w[p] * y) + w[2]")
 
 loop_function <- function(lines, data) {
