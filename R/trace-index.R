@@ -160,7 +160,10 @@ place <- function(x, i) {
 #' @export
 `[.cl_traced` <- function(x, ..., drop = TRUE) {
   if (missing(drop)) {
-    usual <- usual_element(x, ...)
+    # Of usual_element(), without another call.
+    usual <- if (...length() == 1L && !missing(..1)) {
+      .Call(r_trace_element, tracing$tape, x, ..1, NULL)
+    } else usual_element(x, ...)
     if (!is.null(usual)) return(usual)
   }
   x <- trace_operand(x)

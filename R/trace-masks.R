@@ -339,8 +339,16 @@ class_masks <- function() {
              "+.POSIXt", "-.POSIXt", "*.difftime", "/.difftime")
   c(stats::setNames(rep(list(Ops.cl_traced), length(names)), names),
     list(`[.cl_traced` = `[.cl_traced`, log.cl_traced = traced_log,
-         exp.cl_traced = function(x) traced_unary("exp", x),
-         sqrt.cl_traced = function(x) traced_unary("sqrt", x)))
+         exp.cl_traced = direct_unary("exp"), sqrt.cl_traced = direct_unary("sqrt")))
+}
+
+# Methods of frequent functions: traced_unary(), whose usual case takes no further call.
+direct_unary <- function(op) {
+  force(op)
+  function(x) {
+    usual <- .Call(r_trace_apply, tracing$tape, op, list(x))
+    if (is.null(usual)) traced_unary(op, x) else usual
+  }
 }
 
 # `x$name`, which would access the internals of a traced value.

@@ -25,6 +25,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   r_pooled_init(dll);
   r_serialize_init(dll);
   r_tape_init();
+  r_tape_version_init(dll);
   scl_hooks_set(&(scl_hooks){.collect_garbage = r_collect, .interrupted = r_interrupted});
 }
 

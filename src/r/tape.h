@@ -58,6 +58,7 @@ typedef struct {
 } r_tape_entry;
 
 void r_tape_init(void);
+void r_tape_version_init(DllInfo *dll);
 /* The value of a variable of an environment; NULL if there is none. */
 SEXP r_tape_get(SEXP env, r_field field);
 void r_tape_set(SEXP env, r_field field, SEXP value);
@@ -88,6 +89,9 @@ int r_tape_concat(r_tape *t, SEXP args, int n);
 int r_tape_join(r_tape *t, const r_traced *x);
 /* The node of a number: an earlier one, or a new one. */
 int r_tape_number(r_tape *t, double x);
+/* A vector of integers with one element replaced (r/trace_version.c); the place counts from 0.
+ * Protect it. */
+SEXP r_tape_version(SEXP x, int place, int element);
 /* The node of an operand, added for a number. */
 int r_tape_node(r_tape *t, const r_traced *o);
 /* A traced value with a node, or with node 0, of n elements. Protect it. */

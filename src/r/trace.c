@@ -186,19 +186,11 @@ SEXP r_trace_put(SEXP env, SEXP value, SEXP i, SEXP j, SEXP element) {
   const int place = element_place(&x, i, j);
   if (place < 0 || y.n != 1 || y.from != R_NilValue || x.from == R_NilValue) return R_NilValue;
   const int id = r_tape_node(&t, &y);
-  SEXP from = PROTECT(Rf_allocVector(INTSXP, x.n)), result = PROTECT(r_tape_value(&t, 0, x.n));
-  memcpy(INTEGER(from), INTEGER_RO(x.from), (size_t)x.n * sizeof(int));
-  INTEGER(from)[place] = id;
-  r_tape_set(result, R_AT_from, from);
-  if (INTEGER_RO(x.index)[place] != 1) {
-    SEXP index = PROTECT(Rf_duplicate(x.index));
-    INTEGER(index)[place] = 1;
-    r_tape_set(result, R_AT_index, index);
-    UNPROTECT(1);
-  } else {
-    r_tape_set(result, R_AT_index, x.index);
-  }
+  SEXP result = PROTECT(r_tape_value(&t, 0, x.n));
+  const bool same = INTEGER_RO(x.index)[place] == 1;
+  r_tape_set(result, R_AT_from, r_tape_version(x.from, place, id));
+  r_tape_set(result, R_AT_index, same ? x.index : r_tape_version(x.index, place, 1));
   if (x.dim != R_NilValue) r_tape_set(result, R_AT_dim, x.dim);
-  UNPROTECT(2);
+  UNPROTECT(1);
   return result;
 }
