@@ -1,11 +1,16 @@
 # Models written as plain loops, next to the same written with vectors (or cl_scan()): operations
-# recorded and left, seconds of the first call, microseconds a gradient. Data are simulated.
+# recorded; values of the programs; microseconds of processor time of a gradient, on a device by the
+# clock; seconds of processor time to record and of the first call. Loops as they were recorded are
+# timed on the host only, since a device compiles them for minutes. Data are simulated.
 #   Rscript bench/rolled.R [host|device] [models]
+# Then, on the host, the first gradient of three loops of 10,000 steps: the least of several, each
+# of a new compiled function. `recording` in place of models: these alone.
 
 library(statcl)
 
 given <- commandArgs(TRUE)
-cl_use(engine = if (length(given) > 0L && given[1L] == "device") "device" else "host")
+device <- length(given) > 0L && given[1L] == "device"
+cl_use(engine = if (device) "device" else "host")
 set.seed(1)
 normal <- function(x, m, s) dnorm(x, m, s, log = TRUE)
 
@@ -280,37 +285,88 @@ models$normal_mixture_k <- local({
 
 facts_of <- function(model) .Call(statcl:::r_program_facts, environment(model)$program)
 
-# Microseconds of processor time a gradient: the least of several runs.
-gradient_time <- function(model, point) {
-  count <- 4
-  best <- Inf
-  for (k in 1:9) {
-    took <- system.time(for (i in seq_len(count)) do.call(model, point))[[1L]]
-    if (took < 0.03) count <- count * 3 else best <- min(best, took / count)
-  }
+# Seconds of the user and of the system; on a device by the clock.
+seconds <- function(code) {
+  took <- system.time(code)
+  if (device) took[[3L]] else took[[1L]] + took[[2L]]
+}
+
+# Microseconds a gradient of each function: the least of several runs, in turn.
+gradient_times <- function(functions, point) {
+  run <- function(f, count) seconds(for (i in seq_len(count)) do.call(f, point))
+  counts <- vapply(functions, function(f) {
+    count <- 1
+    while ((took <- run(f, count)) < 0.03) count <- 3 * count
+    count
+  }, 0)
+  best <- rep(Inf, length(functions))
+  for (k in 1:9) best <- pmin(best, mapply(run, functions, counts) / counts)
   1e6 * best
 }
 
-cat(sprintf("%-17s %8s %6s %6s | %7s %7s %7s %6s | %6s %6s | %7s\n", "model", "recorded", "left",
-            "vector", "us loop", "rolled", "vector", "ratio", "record", "first", "error"))
-for (name in if (length(given) > 1L) given[-1L] else names(models)) {
-  m <- models[[name]]
-  loop <- cl_gradient(m$loop, roll = FALSE)
+compare <- function(name, m) {
+  loop <- if (!device) cl_gradient(m$loop, roll = FALSE)
   rolled <- cl_gradient(m$loop)
   vector <- cl_gradient(m$vector)
-  invisible(do.call(loop, m$point))
-  first <- system.time(found <- do.call(rolled, m$point))[[3L]]
+  if (!device) do.call(loop, m$point)
+  first <- seconds(found <- do.call(rolled, m$point))
   exact <- do.call(vector, m$point)
-  record <- system.time(statcl:::trace_model(environment(rolled),
-                                             list(values = m$point, listed = FALSE)))
+  record <- seconds(statcl:::trace_model(environment(rolled),
+                                         list(values = m$point, listed = FALSE)))
   whole <- function(x) c(x, unlist(attr(x, "gradient")))
-  both <- cbind(whole(found), whole(exact))
-  error <- max(abs(both[, 1L] - both[, 2L]) / (1 + abs(both[, 2L])))
-  times <- vapply(list(loop, rolled, vector), gradient_time, 0, m$point)
+  error <- max(abs(whole(found) - whole(exact)) / (1 + abs(whole(exact))))
+  times <- gradient_times(c(if (!device) list(loop), list(rolled, vector)), m$point)
+  if (device) times <- c(NA, times)
   counts <- vapply(list(rolled, vector), function(f) {
     as.integer(facts_of(f)[["values"]] + facts_of(f)[["gradient_values"]])
   }, 0L)
-  cat(sprintf("%-17s %8d %6d %6d | %7.1f %7.1f %7.1f %6.2f | %6.2f %6.2f | %.1e\n", name,
+  cat(sprintf("| %s | %d | %d | %d | %.1f | %.1f | %.1f | %.2f | %.2f | %.2f | %.1e |\n", name,
               length(environment(rolled)$nodes$kind), counts[1L], counts[2L], times[1L], times[2L],
-              times[3L], times[2L] / times[3L], record[[3L]], first, error))
+              times[3L], times[2L] / times[3L], record, first, error))
+}
+
+chosen <- if (length(given) > 1L) setdiff(given[-1L], "recording") else names(models)
+if (length(chosen) > 0L) {
+  cat("| model | recorded | left | vector's | loop, us | rolled | vector | ratio | ",
+      "recording, s | first call, s | error |\n|---|", rep("---:|", 10L), "\n", sep = "")
+}
+for (name in chosen) compare(name, models[[name]])
+
+# ---- recording ---------------------------------------------------------------------------------
+
+steps <- 10000L
+series <- as.vector(arima.sim(list(ar = 0.4), steps))
+long <- list(
+  dnorm = list(point = list(mu = 0.1, s = 0.2), f = function(mu, s) {
+    total <- 0
+    for (t in 1:steps) total <- total + normal(series[t], mu, exp(s))
+    total
+  }),
+  ar1 = list(point = list(mu = 0.1, phi = 0.4, s = 0.2), f = function(mu, phi, s) {
+    total <- 0
+    for (t in 2:steps) total <- total + normal(series[t], mu + phi * series[t - 1], exp(s))
+    total
+  }),
+  garch = list(point = list(mu = 0.1, a0 = 0.3, a1 = 0.2, b1 = 0.4), f = function(mu, a0, a1, b1) {
+    s <- numeric(steps)
+    s[1] <- 1.2
+    for (t in 2:steps) s[t] <- sqrt(a0 + a1 * (series[t - 1] - mu)^2 + b1 * s[t - 1]^2)
+    sum(normal(series, mu, s))
+  }))
+
+if (!device && (length(given) < 2L || "recording" %in% given)) {
+  cat("\n| 10,000 steps | recorded | recording, s | first gradient, s |\n|---|---:|---:|---:|\n")
+  for (name in names(long)) {
+    m <- long[[name]]
+    took <- replicate(7L, {
+      model <- cl_gradient(m$f)
+      gc()
+      first <- seconds(do.call(model, m$point))
+      record <- seconds(statcl:::trace_model(environment(model),
+                                             list(values = m$point, listed = FALSE)))
+      c(length(environment(model)$nodes$kind), record, first)
+    })
+    best <- apply(took, 1L, min)
+    cat(sprintf("| %s | %d | %.2f | %.2f |\n", name, as.integer(best[1L]), best[2L], best[3L]))
+  }
 }
