@@ -69,12 +69,14 @@ topics <- list(
   },
   # by 8-bit integers; only a device takes them
   integers = function() {
+    by_integers <- function(x) {
+      with_cl(as.matrix(x), engine = statcl:::session$engine, emulate = TRUE)
+    }
     for (shape in list(c(5, 40, 3), c(70, 17, 33))[full_or_quick(1:2, 1)]) {
       a <- matrix(rnorm(shape[1] * shape[2]), shape[1])
       b <- matrix(rnorm(shape[2] * shape[3]), shape[2])
-      same(with_cl(as.matrix(cl_matmul(a, b)), emulate = TRUE),
-           with_cl(as.matrix(cl_tcrossprod(a)), emulate = TRUE),
-           with_cl(as.matrix(cl_crossprod(t(a), b)), emulate = TRUE))
+      same(by_integers(cl_matmul(a, b)), by_integers(cl_tcrossprod(a)),
+           by_integers(cl_crossprod(t(a), b)))
     }
   },
   triangular = function() {

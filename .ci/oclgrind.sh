@@ -23,9 +23,11 @@ export OCLGRIND_GLOBAL_MEM_SIZE=8589934592 STATCL_LOADER=$work/loader.so # buffe
 "${CC:-cc}" -shared -fPIC -o "$STATCL_LOADER" .ci/oclgrind_loader.c -Wl,--no-as-needed -lOpenCL \
   -ldl || exit 1
 
-# simulate TOPIC...: true if all values are right.
+# simulate TOPIC...: true if all values are right. The simulator crashes on tables of constants,
+# which only the topic integers has, while it looks for uninitialised memory.
 simulate() {
   : > "$OCLGRIND_LOG"
+  [ "$1" != integers ] || local -x OCLGRIND_UNINITIALIZED=0
   bash .ci/watched.sh "$work/out" Rscript .ci/oclgrind.R "$@"
 }
 

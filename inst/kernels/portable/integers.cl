@@ -206,11 +206,11 @@ SCL_INLINE void integers_load_residues(integers_residues *to, __global const cha
 
 /* Digit `digit` of base 256 of the sum of residue times P / modulus, not yet less than 256. */
 SCL_INLINE int integers_digit(const integers_residues *residues, const int element,
-                              __constant const uint *weight) {
+                              const int choice, const int digit) {
   int sum = 0;
   SCL_UNROLL
   for (int group = 0; group < INTEGERS_GROUPS; group++)
-    sum = integers_dot(residues->of[group][element], weight[group], sum);
+    sum = integers_dot(residues->of[group][element], integers_weight[choice][digit][group], sum);
   return sum;
 }
 
@@ -233,14 +233,13 @@ SCL_INLINE real integers_value(const long part[4]) {
  * P is known to 2^-13, and a number is less than P / 2 by more than that. */
 SCL_INLINE real integers_element(const integers_residues *residues, const int element,
                                  const int choice) {
-  __constant const uint *weight = integers_weight[choice][0];
   long part[4];
   SCL_UNROLL
   for (int i = 0; i < 4; i++) {
     int digit[4];
     SCL_UNROLL
     for (int j = 0; j < 4; j++)
-      digit[j] = integers_digit(residues, element, weight + (4 * i + j) * INTEGERS_GROUPS);
+      digit[j] = integers_digit(residues, element, choice, 4 * i + j);
     part[i] = (long)(digit[2] + (digit[3] << 8)) * 65536 + (digit[0] + (digit[1] << 8));
   }
   const float upper = fma((float)part[3], 65536.0f, (float)(part[2] >> 16));

@@ -34,11 +34,11 @@ SCL_INLINE void integers_raise(integers_sums *sums, const int exponent) {
 
 /* |x| / 2^exponent for an exponent that is no less than that of x. */
 SCL_INLINE float integers_relative(const real x, const int exponent) {
-  const uint2 bits = as_uint2(x);
-  const int own = (int)(bits.y >> 20) & 2047, shifted = own - exponent + 127;
-  const uint mantissa = (bits.y << 3 | bits.x >> 29) & 0x7fffff;
+  const ulong bits = as_ulong(x);
+  const int own = (int)(bits >> 52) & 2047, shifted = own - exponent + 127;
+  const uint mantissa = (uint)(bits >> 29) & 0x7fffff;
   if (own == 0)
-    return (float)(as_ulong(x) & INTEGERS_MANTISSA) * 0x1p-52f * integers_power(1 - exponent);
+    return (float)(bits & INTEGERS_MANTISSA) * 0x1p-52f * integers_power(1 - exponent);
   return shifted > 0 ? as_float((uint)shifted << 23 | mantissa) : 0.0f;
 }
 
