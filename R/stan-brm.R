@@ -73,14 +73,23 @@ sample_brm <- function(fit, chains, iter, warmup, thin, seed, cores, refresh) {
   code <- as.character(brms::stancode(fit))
   density <- cl_stan(code = code)(unclass(brms::standata(fit)))
   start <- brm_start(fit$stan_args$init, density$dimension)
-  draws <- cl_sample(density, start$init, chains = chains, warmup = warmup, iter = iter - warmup,
-                     thin = thin, jitter = start$jitter, seed = if (!anyNA(seed)) seed,
-                     workers = cores, refresh = refresh, start = start$start,
-                     adapt_delta = control$adapt_delta, max_depth = control$max_treedepth)
+  draws <- with_brm_hint(start$start, cl_sample(
+    density, start$init, chains = chains, warmup = warmup, iter = iter - warmup, thin = thin,
+    jitter = start$jitter, seed = if (!anyNA(seed)) seed, workers = cores, refresh = refresh,
+    start = start$start, adapt_delta = control$adapt_delta, max_depth = control$max_treedepth))
   fit$fit <- as_stanfit(draws, code, warmup, thin, control, brm_dropped(fit))
   fit <- brms::rename_pars(fit)
   class(fit) <- union("statcl_brmsfit", class(fit))
   fit
+}
+
+# Users of formulas have not seen the program, and random starts do not suit some families.
+with_brm_hint <- function(start, code) {
+  withCallingHandlers(code, statcl_error_density = function(e) {
+    hint <- if (start == "random") "; 'init = 0' may be a better start than random ones"
+    e$message <- paste0(e$message, "\nbrms::make_stancode() shows the program", hint)
+    stop(e)
+  })
 }
 
 # Arguments of brm() that choose how Stan runs, and others for which a name of brm() is wanted.

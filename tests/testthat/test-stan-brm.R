@@ -34,6 +34,8 @@ test_that("starts and processes are chosen as in brm(), and what is unknown is r
   fit <- suppressWarnings(cl_brm(dist ~ speed, cars, init = far, chains = 2, cores = 2, iter = 2,
                                  warmup = 1, seed = NA, refresh = 0))
   expect_true(all(as.array(fit)[1, , "b_Intercept"] * c(1, -1) > 1000))
+  infinite <- expect_fault(cl_brm(dist ~ speed, replace(cars, 1, Inf), chains = 1), "density")
+  expect_match(conditionMessage(infinite), "init = 0", fixed = TRUE)
   expect_fault(cl_brm(dist ~ speed, cars, colour = 1), "argument", argument = "colour")
   expect_fault(cl_brm(dist ~ speed, cars, cores = 0), "argument", argument = "cores")
 })
