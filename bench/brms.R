@@ -1,11 +1,10 @@
 # Formulas of brms by cl_brm(), and a table of what works:
-#   Rscript bench/brms.R [PATTERN] [sample] [rstan] [means]
+#   Rscript bench/brms.R [PATTERN] [sample] [rstan]
 # PATTERN is a regular expression of names of models. Each program that brms writes is read, bound
 # to its data and differentiated at a random point. Columns: parameters; seconds to read, to bind
 # and to the first gradient; the relative error of the derivative along a random direction against
 # differences; milliseconds of a gradient. "sample": cl_brm() with few draws, and the methods of
 # brms on the result. "rstan": log density and gradient against rstan's, as in posteriordb.R.
-# "means": posterior means of cl_brm() and brm(), in standard errors of their difference.
 suppressMessages(library(statcl))
 source("bench/stan-common.R")
 suppressPackageStartupMessages(library(brms))
@@ -248,7 +247,6 @@ check_model <- function(name) {
     row$ms <- 200 * seconds(for (k in 1:5) b$unconstrained(at$u + k / 1000))
     if ("rstan" %in% checks) row$note <- against_rstan(name, code, data, b)
     if ("sample" %in% checks) row$note <- trimws(paste(row$note, sampled(arguments)))
-    if ("means" %in% checks) row$note <- trimws(paste(row$note, against_means(arguments)))
   }, error = function(e) row$note <<- gsub("\n", " ", conditionMessage(e)))
   row
 }
@@ -277,18 +275,6 @@ sampled <- function(arguments) {
   if (!all(absent)) stop(paste(failed[!absent], collapse = "; "))
   absent <- if (any(absent)) paste(", without", toString(sub(":.*", "", failed[absent])))
   paste0(sprintf("%.1f s to sample", took), absent)
-}
-
-against_means <- function(arguments) {
-  summaries <- lapply(c(cl_brm, brms::brm), function(f) {
-    fit <- suppressWarnings(suppressMessages(do.call(f, c(arguments, seed = 1, refresh = 0))))
-    posterior::summarise_draws(brms::as_draws(fit), "mean", "mcse_mean")
-  })
-  ours <- summaries[[1L]]
-  theirs <- summaries[[2L]][match(ours$variable, summaries[[2L]]$variable), ]
-  z <- abs(ours$mean - theirs$mean) / sqrt(ours$mcse_mean^2 + theirs$mcse_mean^2)
-  z <- z[ours$variable != "lp__"] # which counts constants otherwise
-  sprintf("means of %d within %.1f standard errors", length(z), max(z, na.rm = TRUE))
 }
 
 chosen <- grep(pattern, names(models), value = TRUE, perl = TRUE)
