@@ -130,6 +130,18 @@ stan_unless <- function(test, reject, result) {
   if (isTRUE(test != 0)) reject() else result()
 }
 
+# The value of a function that may have rejected, or the target after its call; and such a value
+# with integers in it.
+stan_lost_if <- function(lost, value) {
+  if (is_traced(lost)) stan_lost_where(lost, value) else value
+}
+
+stan_lost_whole <- function(lost, value) {
+  if (is_traced(lost)) stan_unless(lost, stan_reject, function() value) else value
+}
+
+stan_or_lost <- function(lost, other) if (is.null(other)) lost else stan_or(lost, other)
+
 any_traced_part <- function(x) {
   if (is.list(x) && !is_traced(x)) any(vapply(x, any_traced_part, NA)) else is_traced(x)
 }

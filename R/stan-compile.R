@@ -338,9 +338,12 @@ stan_definitions <- function(definitions) {
 stan_function_code <- function(f, cx) {
   cx$lp <- grepl("_(lp|jacobian)$", f$name)
   cx$inside <- TRUE
+  cx$loses <- cx$traced && !cx$lp && stan_may_reject(f$body)
+  cx$whole <- f$type$base %in% c("int", "tuple")
   args <- vapply(f$args, `[[`, "", "name")
   body <- stan_statements(list(f$body), cx)
-  if (f$type$base == "void") body <- c(body, list(quote(invisible(NULL))))
+  if (f$type$base == "void") body <- c(body, list(stan_return(NULL, cx)))
+  if (cx$loses) body <- c(list(quote(.lost <- 0)), body)
   call("function", stan_formals(args), stan_braces(body))
 }
 

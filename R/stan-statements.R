@@ -30,12 +30,11 @@ stan_statement <- function(s, cx) {
     else_if = stan_else_if(s, cx),
     `break` = list(quote(break)),
     `continue` = list(quote(next)),
-    return = list(if (is.null(s$expr)) quote(return(invisible(NULL))) else
-      call("return", stan_expr(s$expr, cx))),
+    return = list(call("return", stan_return(s$expr, cx))),
     print = stan_print(s, cx),
     reject = list(stan_rejection(s, cx)),
     fatal_error = list(as.call(c(list(as.name("stan_fatal")), stan_exprs(s$args, cx)))),
-    call = list(stan_expr(s$call, cx)),
+    call = list(stan_call_statement(s, cx)),
     stan_abort(sprintf("the statement '%s' is not available", s$kind), s$line))
   if (length(code) == 0L || s$kind %in% c("break", "continue")) return(code)
   c(list(call("<-", quote(.line), as.double(s$line))), code)
@@ -333,10 +332,7 @@ stan_merged <- function(s, cx) {
         walk(s$no)
       },
       print = NULL,
-      reject = {
-        found <<- c(found, ".target")
-        if (isTRUE(cx$inside)) pure <<- FALSE
-      },
+      reject = found <<- c(found, if (isTRUE(cx$inside)) ".lost" else ".target"),
       pure <<- FALSE)
   }
   walk(s$yes)
@@ -372,11 +368,34 @@ stan_flat <- function(b) {
   do.call(c, c(list(list()), lapply(b, function(s) if (s$kind == "block") s$body else list(s))))
 }
 
-# Where both branches are computed, the target of this one is that of a rejection.
+# Where both branches are computed, the target of this one is that of a rejection. A function of
+# compiled code notes it in `.lost`.
 stan_rejection <- function(s, cx) {
   code <- as.call(c(list(as.name("stan_reject")), stan_exprs(s$args, cx)))
   if (is.null(cx$both)) return(code)
-  call("if", cx$both, quote(.target <- -Inf), code)
+  call("if", cx$both, if (isTRUE(cx$inside)) quote(.lost <- 1) else quote(.target <- -Inf), code)
+}
+
+# Whether a statement of a function may reject: it has reject(), or calls a function for that.
+stan_may_reject <- function(s) {
+  if (!is.list(s)) return(FALSE)
+  if (identical(s$kind, "reject") || identical(s$kind, "call") && !is.null(s$call)) return(TRUE)
+  if (is.null(s$kind) || s$kind %in% stan_holders) any(vapply(s, stan_may_reject, NA)) else FALSE
+}
+
+# The value that a function returns; one without a value returns whether it rejects.
+stan_return <- function(e, cx) {
+  if (is.null(e)) return(if (isTRUE(cx$loses)) quote(.lost) else quote(invisible(NULL)))
+  value <- stan_expr(e, cx)
+  if (!isTRUE(cx$loses)) return(value)
+  call(if (cx$whole) "stan_lost_whole" else "stan_lost_if", quote(.lost), value)
+}
+
+stan_call_statement <- function(s, cx) {
+  code <- stan_expr(s$call, cx)
+  if (!cx$traced || isTRUE(cx$lp)) return(code)
+  if (isTRUE(cx$loses)) return(call("<-", quote(.lost), call("stan_or_lost", quote(.lost), code)))
+  call("<-", quote(.target), call("stan_lost_if", code, quote(.target)))
 }
 
 stan_print <- function(s, cx) {

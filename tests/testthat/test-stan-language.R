@@ -285,6 +285,37 @@ test_that("functions reject where a condition on parameters holds", {
   expect_false(environment(environment(b)$state$namedFALSE)$retrace)
 })
 
+test_that("functions reject in loops, and functions without a value do", {
+  b <- cl_stan(code = "functions {
+      vector f(vector x) {
+        vector[size(x)] y;
+        for (i in 1:size(x)) {
+          if (x[i] > 9) { reject(\"f \", i); } else y[i] = x[i]^2;
+        }
+        return y;
+      }
+      void small(vector x, real m) { for (i in 1:size(x)) if (x[i] < m) reject(\"small \", i); }
+      void both(vector x) { small(x, -2); small(2 * x, -3); }
+      real last(vector x) { both(-x); if (x[1] == 7) return 0; return x[2]; }
+      void never(vector x) { return; }
+    }
+    parameters { vector[2] x; }
+    transformed parameters { both(x); }
+    model { never(x); target += sum(f(x)) + last(x); }")()
+  check <- function(x, want, rejected = NULL) {
+    found <- b(x = x)
+    expect_identical(as.vector(found), want)
+    expect_identical(attr(found, "rejected"), rejected)
+    expect_false(environment(environment(b)$state[["namedFALSE"]])$retrace)
+    if (is.null(rejected)) expect_equal(attr(found, "gradient")$x, 2 * x + (x[1] != 7) * 0:1)
+  }
+  check(c(1, 1.25), 3.8125)
+  check(c(1, -1.75), NaN, "line 9: reject: small 2")
+  check(c(-3, 1), NaN, "line 9: reject: small 1")
+  check(c(1, 1.75), NaN, "line 9: reject: small 2")
+  check(c(10, 1), NaN, "line 5: reject: f 1")
+})
+
 test_that("where parameters decide which statements run, one that fails rejects", {
   b <- suppressMessages(cl_stan(code = "parameters { real<lower=0> a; } model { int n = 0;
     vector[3] x; real s = 0; while (s < a) { n += 1; x[n] = n; s += x[n]; }
