@@ -10,6 +10,8 @@ typedef struct {
   const scl_stan_function *user;
   bool known; /* there is a function of that name, with whatever arguments */
   bool fits;
+  bool mass;            /* it is the library's, of integers */
+  unsigned least, most; /* the types that the library's function takes, if none has been found */
 } sampled;
 
 /* Looks for the distribution's function with this suffix. */
@@ -27,6 +29,11 @@ static scl_status find(scl_stan_checker *c, const scl_stan_node *node, scl_stan_
   if (s->user == NULL) SCL_TRY(scl_stan_library_result(c->program, name, &arguments, NULL, &type));
   s->known = s->known || name->functions != NULL || scl_stan_in_library(c->program, name);
   s->fits = s->user != NULL || type != NULL;
+  if (name->functions == NULL && scl_stan_in_library(c->program, name)) {
+    s->least = arguments.least;
+    s->most = arguments.most;
+    s->mass = end == SCL_STAN_END_LPMF;
+  }
   return SCL_OK;
 }
 
@@ -37,6 +44,16 @@ static scl_status fail_sample(scl_stan_checker *c, const scl_stan_node *node, co
     return scl_stan_fail(c->program, node->position, "there is no distribution '%.60s'%s",
                          node->name->text, text);
   }
+  if (s->most > 0 && (s->count < s->least || s->count > s->most)) {
+    const unsigned nearest = s->count < s->least ? s->least : s->most;
+    return scl_stan_fail(c->program, node->position, "'%.60s' takes %s%u argument%s, not %u",
+                         node->name->text,
+                         s->least == s->most   ? ""
+                         : nearest == s->least ? "at least "
+                                               : "at most ",
+                         nearest - 1, nearest == 2 ? "" : "s", s->count - 1);
+  }
+  const bool whole = s->mass && s->types[0]->base != SCL_STAN_INT;
   size_t used = 0;
   for (unsigned k = 1; k < s->count && used < sizeof text; k++) {
     char type[100];
@@ -45,8 +62,9 @@ static scl_status fail_sample(scl_stan_checker *c, const scl_stan_node *node, co
   }
   char variate[100];
   return scl_stan_fail(c->program, node->position,
-                       "'%.60s' is no distribution of %s with arguments (%s)", node->name->text,
-                       scl_stan_type_text(s->types[0], variate, sizeof variate), text);
+                       "'%.60s' is no distribution of %s with arguments (%s)%s", node->name->text,
+                       scl_stan_type_text(s->types[0], variate, sizeof variate), text,
+                       whole ? ": it takes integers" : "");
 }
 
 /* The bounds of T[lower, upper], and the distribution functions that they need. */

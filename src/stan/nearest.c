@@ -82,6 +82,17 @@ static bool is_known(const scl_stan_name *name, scl_stan_near what) {
          (name->library != NULL && name->library->row->kind != SCL_STAN_ROW_DISTRIBUTION);
 }
 
+/* Whether two names differ only in capitals. */
+static bool same_letters(const scl_stan_name *a, const scl_stan_name *b) {
+  if (a->length != b->length) return false;
+  for (size_t k = 0; k < a->length; k++) {
+    const char x = a->text[k], y = b->text[k];
+    const bool letters = (x ^ y) == 32 && ((x | 32) >= 'a' && (x | 32) <= 'z');
+    if (x != y && !letters) return false;
+  }
+  return true;
+}
+
 void scl_stan_nearest(const scl_stan_program *program, const scl_stan_name *name,
                       scl_stan_near what, char *text, size_t size) {
   candidate found[FOUND];
@@ -93,7 +104,8 @@ void scl_stan_nearest(const scl_stan_program *program, const scl_stan_name *name
     for (const scl_stan_name *n = program->names[k]; n != NULL; n = n->next) {
       if (n == name || n->length > LONGEST || n->length > name->length + most) continue;
       if (is_known(n, what) && n->length + most >= name->length) {
-        const unsigned near = distance(name->text, name->length, n->text, n->length);
+        const unsigned near =
+            same_letters(name, n) ? 0 : distance(name->text, name->length, n->text, n->length);
         if (near <= most) keep(found, &count, near, n->text);
       }
       if (what == SCL_STAN_NEAR_FUNCTION && is_distribution(n)) {

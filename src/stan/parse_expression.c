@@ -53,7 +53,11 @@ scl_status scl_stan_parse_list(scl_stan_program *program, int close, const char 
     SCL_TRY(scl_stan_push(program, item));
     SCL_TRY(scl_stan_accept(program, SCL_STAN_T_COMMA, &more));
   }
-  return scl_stan_expect(program, close, where);
+  if (scl_stan_looks_at(program, close)) return scl_stan_advance(program);
+  char found[64];
+  scl_stan_token_text(program, &program->token, found, sizeof found);
+  return scl_stan_fail(program, program->token.at, "expected ',' or %s %s, found %s",
+                       scl_stan_token_name(close), where, found);
 }
 
 /* The number of a token: underscores between digits are left out. */
@@ -187,7 +191,9 @@ static scl_status parse_first(scl_stan_program *program, scl_stan_node **out) {
     return parse_brackets(program, SCL_STAN_T_CLOSE_SQUARE, SCL_STAN_ROW_NODE, out);
   default:
     scl_stan_token_text(program, &program->token, found, sizeof found);
-    return scl_stan_fail(program, program->token.at, "expected an expression, found %s", found);
+    return scl_stan_fail(
+        program, program->token.at, "expected an expression, found %s%s", found,
+        program->source[program->token.at] == '\'' ? ": text stands in double quotes" : "");
   }
 }
 

@@ -125,7 +125,7 @@ scl_status scl_stan_parse(scl_stan_program *program) {
     if ((int)place <= last) {
       return scl_stan_fail(program, position,
                            (int)place == last ? "there are two blocks '%s'"
-                                              : "the block '%s' stands before the block '%s'",
+                                              : "the block '%s' must stand before the block '%s'",
                            block_titles[place], block_titles[last]);
     }
     last = (int)place;
