@@ -238,7 +238,7 @@ on_engine <- function(where, run, whole = FALSE) {
     tried <- try_device(op, run_timed, to, whole)
     if (!is.null(tried)) return(tried[[1L]]$value)
   }
-  done <- run_timed(-1L)
+  done <- leaving_cores(run_timed(-1L))
   session$notes[[op]][2L] <- -1
   session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
   done$value
@@ -261,6 +261,13 @@ fit_on_engine <- function(op, size, run, times = 1, where = where_for(op, size, 
   }, whole)
 }
 
+# The value, computed while BLAS leaves cores to threads that build kernels.
+leaving_cores <- function(value) {
+  before <- .Call(r_blas_leave, 0L)
+  if (before > 0L) on.exit(.Call(r_blas_leave, before))
+  value
+}
+
 # An object with its data on an engine: `make(where)` gives a handle of them there, and
 # `take(handle, where)` notes it. While it `moves`, `run()` of an evaluation takes them to a device
 # once that has the kernels.
@@ -281,7 +288,7 @@ movable <- function(place, make, take) {
   op <- NULL
   spend_spare <- function(evaluate) {
     start <- as.numeric(Sys.time())
-    value <- evaluate()
+    value <- leaving_cores(evaluate())
     seconds <- as.numeric(Sys.time()) - start
     spare <<- spare - seconds
     session$owed[[op]] <- sum(session$owed[[op]], seconds)

@@ -56,7 +56,7 @@ void scl_pause(unsigned times) {
   Sleep(times > PAUSE_YIELDS ? 1 : 0);
 }
 
-static long core_count(void) {
+long scl_cores(void) {
   SYSTEM_INFO info;
   GetSystemInfo(&info);
   return (long)info.dwNumberOfProcessors;
@@ -111,7 +111,7 @@ static long core_quota(void) {
   return read == 2 && quota > 0 && period > 0 ? (quota + period - 1) / period : 0;
 }
 
-static long core_count(void) {
+long scl_cores(void) {
   static atomic_long known;
   long cores = atomic_load(&known);
   if (cores == 0) {
@@ -256,7 +256,7 @@ int scl_usual_threads(void) {
     long n = strtol(asked, NULL, 10);
     if (n >= 1) return n < MOST_THREADS ? (int)n : MOST_THREADS;
   }
-  long cores = core_count();
+  long cores = scl_cores();
   long most = scl_cores_limited() ? 2 : USUAL_THREADS;
   if (cores > most) cores = most;
   return cores < 1 ? 1 : (int)cores;

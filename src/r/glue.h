@@ -18,6 +18,9 @@
 /* The context of `where`; a device context is opened at its first use and kept. Borrowed. */
 scl_status r_context(int where, scl_context **out);
 void r_contexts_release(void); /* at unload */
+/* OpenBLAS's threads (r/blas.c); 0: it is another BLAS. */
+int r_blas_threads(void);
+void r_blas_set_threads(int threads);
 bool r_is_opening(void);       /* a thread that lists or opens devices has not been awaited */
 
 /* ---- matrix handles (r/handle.c) ------------------------------------------------------------ */

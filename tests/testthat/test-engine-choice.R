@@ -185,6 +185,27 @@ test_that("an attempt on a device leaves R's random numbers and errors as they w
   })
 })
 
+test_that("BLAS leaves cores to threads that build, and has them again", {
+  require_device()
+  skip_if_not(grepl("openblas", extSoftVersion()[["BLAS"]]), "OpenBLAS")
+  in_new_session(c(
+    "own <- asNamespace('statcl')",
+    sprintf("session <- own$session; session$default <- %dL", test_device()),
+    sprintf("stopifnot(nrow(cl_devices()) > 0L, is.null(.Call(own$r_sync, %dL)))", test_device()),
+    "threads <- function(n = 0L) .Call(own$r_blas_leave, n)",
+    "threads(70L)",
+    "stopifnot(threads() == 0L)", # nothing is built
+    sprintf("where <- structure(%dL, op = 'arith', size = 10, waits = FALSE)", test_device()),
+    "source <- paste0('kernel void k', 1:3000, '(global double *x) { x[0] = sin(x[1]); }')",
+    "run <- function(where) {",
+    "  if (where < 0L) return(threads())",
+    "  cl_kernel(paste(source, collapse = '\\n'), 'k1', c(x = 'out'))",
+    "}",
+    "stopifnot(own$on_engine(where, run) == 0L)", # fewer already
+    "before <- threads()",
+    "stopifnot(own$count_building() == 0L || before > 1L)"))
+})
+
 test_that("results are the same before and after an operation moves to a device", {
   tasks <- tune_tasks()
   ops <- full_or_quick(names(tasks), c("chol", "arith", "glm_fit", "gp", "batch"))
