@@ -91,6 +91,11 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
 #' Copies `y` and `x` to the device once and returns a function of the parameters, for optimisers
 #' and samplers. A call uploads the parameters and downloads the value and its gradient.
 #'
+#' A sparse `x`, a [clSparse] or a matrix of package Matrix of more than a million elements, stays
+#' sparse; its products with `beta` and the gradient are computed where it is, and the observations'
+#' densities from one linear predictor for each, which crosses the bus. There is no gradient by `x`
+#' then, and no `categorical_logit`.
+#'
 #' The data is stored on the device in use if it is above the threshold `"likelihood"` of
 #' [cl_thresholds()], or if `x` is a `clMatrix` there; otherwise in host memory, without a copy.
 #'
@@ -116,8 +121,18 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
 #' fit$par
 #' coef(glm(mtcars$am ~ x, family = binomial))
 cl_likelihood <- function(family, y, x, trials = NULL) {
-  new_likelihood(check_family(family), response(y), predictors(x), response(trials, "trials"))
+  family <- check_family(family)
+  y <- response(y)
+  trials <- response(trials, "trials")
+  if (is_cl_sparse(x) || (is_sparse(x) && length(x) > small_dense)) {
+    return(sparse_likelihood(family, y, x, trials))
+  }
+  new_likelihood(family, y, predictors(x), trials)
 }
+
+# Elements of a sparse matrix up to which its likelihood is that of the dense one, which samplers
+# evaluate in C.
+small_dense <- 1e6
 
 # `weights`: NULL, or a factor for the log density of each observation. `op`: whose threshold holds.
 new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihood") {
@@ -168,7 +183,7 @@ print.cl_likelihood <- function(x, ...) {
   n <- if (is.null(dim(data$x))) length(data$x) else dim(data$x)[1L]
   cat(sprintf("<cl_likelihood> %s, %d observations, %d coefficients\n", data$family, n,
               ncol(data$x)))
-  print_engine(.Call(r_glm_info, data$handle), likelihood_note(data))
+  print_engine(likelihood_info(data), likelihood_note(data))
   aux <- aux_parameter(data$family)
   cat(sprintf("f(alpha = 0, beta, %sgradient = c(%s))\n", if (is.na(aux)) "" else paste0(aux, ", "),
               paste0("\"", default_gradient(data$family), "\"", collapse = ", ")))
@@ -186,10 +201,15 @@ print_engine <- function(info, note) {
   }
 }
 
-# The note of a likelihood with this environment.
+# What C knows of the data of a likelihood with this environment, and its note.
+likelihood_info <- function(state) {
+  if (is_cl_sparse(state$x)) sparse_info(state$x) else .Call(r_glm_info, state$handle)
+}
+
 likelihood_note <- function(state) {
   if (is_cl(state$x)) return(data_note(state$x))
-  handle_note(.Call(r_glm_info, state$handle), state$op, state$x)
+  size <- if (is_cl_sparse(state$x)) state$size else state$x
+  handle_note(likelihood_info(state), state$op, size)
 }
 
 # ---- arguments and results ----------------------------------------------------------------------

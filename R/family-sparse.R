@@ -1,0 +1,80 @@
+# Likelihoods with sparse predictors: their products, on the engine where the matrix is, and the log
+# density of the observations given one intercept for each, which has no predictors.
+
+# As new_likelihood(). x: a clSparse, which stays where it is, or a matrix of package Matrix.
+sparse_likelihood <- function(family, y, x, trials) {
+  if (is_categorical(family)) {
+    abort_argument("x", sprintf("a sparse 'x' is not supported with family \"%s\"", family))
+  }
+  if (is_sparse(x)) x <- new_cl_sparse(sparse_columns(x))
+  if (nrow(x) == 1L && length(y) > 1L) x <- new_cl_sparse(as_sparse(x)[rep(1L, length(y)), ])
+  rows <- NULL # the likelihood of the observations
+  op <- "likelihood"
+  size <- 25 * nrow(x) + length(x@state$source@x)
+  place <- function(times = 1) if (forked()) -1L else where_for(op, size, times)
+  engine <- movable(if (is.null(x@state$handle)) place else function(times = 1) x@state$where,
+                    function(where) {
+    if (is.null(x@state$handle) || where != x@state$where) sparse_upload(x, where)
+    fit_on_engine(op, size, function() {
+      new_likelihood(family, y, matrix(0, nrow(x), 0L), trials)
+    }, where = where)
+  }, function(made, where) rows <<- made)
+  all <- default_gradient(family)
+  f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
+                gradient = all) {
+    if (...length() > 0L) check_dots_empty(...)
+    evaluate <- function() {
+      sparse_evaluate(rows, x, on_host(alpha), on_host(beta), sigma, phi, cuts, gradient)
+    }
+    if (engine$moves) engine$run(evaluate) else evaluate()
+  }
+  engine$build()
+  class(f) <- c("cl_likelihood", "function")
+  f
+}
+
+sparse_evaluate <- function(rows, x, alpha, beta, sigma, phi, cuts, gradient) {
+  if ("x" %in% gradient) abort_argument("gradient", "no gradient with respect to a sparse 'x'")
+  eta <- row_predictors(x, alpha, beta)
+  several <- is.matrix(beta)
+  wanted <- unique(c(setdiff(gradient, "beta"), if ("beta" %in% gradient) "alpha"))
+  value <- rows(alpha = if (several) eta else as.vector(eta),
+                beta = if (several) matrix(0, 0L, ncol(beta)) else numeric(), sigma = sigma,
+                phi = phi, cuts = cuts, gradient = if (length(wanted) > 0L) wanted)
+  if (length(wanted) == 0L) return(value)
+  slope <- attr(value, "gradient")
+  by_eta <- as.matrix(slope$alpha)
+  slope$alpha <- if ("alpha" %in% gradient) {
+    shaped_like(if (length(alpha) == length(by_eta)) by_eta else colSums(by_eta), alpha)
+  }
+  slope$beta <- if ("beta" %in% gradient) {
+    by_beta <- as.matrix(cl_crossprod(x, by_eta))
+    shaped_like(if (length(beta) == 1L) sum(by_beta) else by_beta, beta)
+  }
+  order <- c("alpha", "beta", "sigma", "phi", "cuts", "y")
+  attr(value, "gradient") <- slope[intersect(order, names(slope))]
+  value
+}
+
+# The numbers with dimensions and names of an argument of this length; else of a vector.
+shaped_like <- function(numbers, argument) {
+  attributes(numbers) <- if (length(argument) == length(numbers)) attributes(argument)
+  numbers
+}
+
+# alpha + x beta, a column for each parameter vector.
+row_predictors <- function(x, alpha, beta) {
+  n <- nrow(x)
+  p <- ncol(x)
+  vectors <- NCOL(beta)
+  if (!is.numeric(beta) || !(NROW(beta) == p || length(beta) == 1L)) {
+    abort_argument("beta", sprintf("'beta' must have one number for each of %d columns of 'x'", p))
+  }
+  beta <- if (length(beta) == 1L) matrix(beta, p, 1L) else matrix(as.vector(beta), p)
+  eta <- unname_all(as.matrix(cl_matmul(x, beta)))
+  if (!is.numeric(alpha) || !length(alpha) %in% c(1L, vectors, length(eta), if (vectors == 1L) n)) {
+    abort_argument("alpha", sprintf("'alpha' must be one number, or one for each of %d rows of 'x'",
+                                    n))
+  }
+  eta + if (length(alpha) == vectors) rep(as.vector(alpha), each = n) else as.vector(alpha)
+}
