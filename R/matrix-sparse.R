@@ -2,7 +2,7 @@
 # elements only.
 #
 # `state` is shared with transposes: `source`, the dgCMatrix that it was made of, and `handle`, what
-# C has on an engine (src/r/compressed.c), made again when it cannot be used in this process.
+# C has on the engine `where` (src/r/compressed.c), made again where it cannot be used.
 
 #' Sparse matrices on a device
 #'
@@ -79,6 +79,7 @@ new_cl_sparse <- function(source) {
 sparse_upload <- function(x, where = where_resident()) {
   s <- x@state$source
   x@state$handle <- .Call(r_compressed_new, dim(s), s@p, s@i, s@x, where)
+  x@state$where <- where
 }
 
 # The result of an entry for the handle of x, made again if it cannot be used.
@@ -130,7 +131,7 @@ dimnames.clSparse <- function(x) if (has_names(x@Dimnames)) x@Dimnames
 #' @rdname clSparse
 #' @export
 as.matrix.clSparse <- function(x, ...) {
-  with_memory(as.matrix(as_sparse(x)), 8 * prod(x@Dim))
+  with_memory(as.matrix(as_sparse(x), ...), 8 * prod(x@Dim))
 }
 
 #' @rdname clSparse
@@ -167,11 +168,16 @@ print.clSparse <- function(x, ...) {
 #' @rdname clSparse
 #' @export
 format.clSparse <- function(x, ...) {
-  info <- if (!is.null(x@state$handle)) .Call(r_compressed_info, x@state$handle)
+  info <- sparse_info(x)
   place <- if (is.null(info)) "not on a device now" else
     sprintf("%s on %s", format_bytes(info$bytes), if (info$host) "the host" else info$device)
   sprintf("<clSparse %d x %d double, %s, %s>", x@Dim[1L], x@Dim[2L],
           count_of(length(x@state$source@x), "stored element"), place)
+}
+
+# What C knows of it; NULL if it is on no engine now.
+sparse_info <- function(x) {
+  if (!is.null(x@state$handle)) .Call(r_compressed_info, x@state$handle)
 }
 
 #' @rdname clSparse
@@ -342,7 +348,10 @@ setMethod("Summary", "clSparse", function(x, ..., na.rm = FALSE) {
 #' @rdname clSparse
 #' @param a,b As for [solve()], which is refused.
 #' @export
-solve.clSparse <- function(a, b, ...) sparse_refused("solve()")
+solve.clSparse <- function(a, b, ...) {
+  check_dots_empty(...)
+  sparse_refused(if (missing(b)) "the inverse" else "solve()")
+}
 
 # Sums or means of rows (margin 1) or columns, by a product with ones.
 sparse_sums <- function(x, margin, na.rm, dims, average = FALSE) {

@@ -177,3 +177,99 @@ test_that("a sparse matrix is saved with its values", {
     rm(again)
   })
 })
+
+test_that("likelihoods with sparse predictors are those of dense ones", {
+  set.seed(6)
+  n <- 400L
+  s <- Matrix::rsparsematrix(n, 11, 0.2)
+  dense <- as.matrix(s)
+  beta <- rnorm(11) / 3
+  eta <- as.vector(dense %*% beta)
+  response <- list(bernoulli_logit = rbinom(n, 1, plogis(eta)), poisson_log = rpois(n, exp(eta)),
+                   normal_id = rnorm(n, eta), neg_binomial_2_log = rpois(n, exp(eta)),
+                   binomial_logit = rbinom(n, 5, plogis(eta)),
+                   ordered_logistic = sample.int(3L, n, TRUE))
+  each_engine({
+    for (family in names(response)) {
+      trials <- if (family == "binomial_logit") 5
+      ours <- cl_likelihood(family, response[[family]], as_cl(s), trials)
+      peer <- cl_likelihood(family, response[[family]], dense, trials)
+      aux <- list(normal_id = list(sigma = 1.3), neg_binomial_2_log = list(phi = 2),
+                  ordered_logistic = list(cuts = c(-1, 0.5)))[[family]]
+      for (alpha in list(0.2, seq_len(n) / n)) {
+        at <- c(list(alpha = alpha, beta = beta), aux)
+        expect_equal(do.call(ours, at), do.call(peer, at), tolerance = 1e-12)
+        at$gradient <- "beta"
+        expect_equal(do.call(ours, at), do.call(peer, at), tolerance = 1e-12)
+        at["gradient"] <- list(NULL)
+        expect_equal(do.call(ours, at), do.call(peer, at), tolerance = 1e-12)
+      }
+    }
+    ours <- cl_likelihood("bernoulli_logit", response[[1L]], as_cl(s))
+    peer <- cl_likelihood("bernoulli_logit", response[[1L]], dense)
+    several <- cbind(beta, -beta, 0)
+    for (alpha in list(0.2, c(0.1, 0, -3), matrix(seq_len(3L * n) / n, n))) {
+      expect_equal(ours(alpha, several), peer(alpha, several), tolerance = 1e-12)
+    }
+    expect_equal(ours(0, 0.1), peer(0, 0.1), tolerance = 1e-12)
+    expect_output(print(ours), "400 observations, 11 coefficients.*data: ")
+    again <- unserialize(serialize(ours, NULL))
+    expect_equal(again(0.1, beta), peer(0.1, beta), tolerance = 1e-12)
+    expect_fault(ours(0, beta[-1L]), "argument", argument = "beta")
+    expect_fault(ours(1:3, beta), "argument", argument = "alpha")
+    expect_fault(ours(0, beta, gradient = "x"), "argument", argument = "gradient")
+    expect_fault(ours(0, beta * NA), "nonfinite")
+    expect_fault(cl_likelihood("categorical_logit", response$ordered_logistic, as_cl(s)),
+                 "argument", argument = "x")
+  })
+})
+
+test_that("a sparse likelihood is sampled and optimised as a dense one", {
+  set.seed(7)
+  s <- Matrix::rsparsematrix(300, 4, 0.4)
+  y <- rbinom(300, 1, plogis(as.vector(s %*% c(1, -1, 0.5, 0))))
+  on_host({
+    fit <- glm(y ~ as.matrix(s), family = binomial, control = list(epsilon = 1e-12))
+    f <- cl_likelihood("bernoulli_logit", y, as_cl(s))
+    best <- cl_optimise(f, list(alpha = 0, beta = numeric(4)))
+    expect_equal(unname(unlist(best$par)), unname(coef(fit)), tolerance = 1e-4)
+    draws <- cl_sample(cl_log_posterior(f, ~ dnorm(beta, 0, 10, log = TRUE)),
+                       list(alpha = 0, beta = numeric(4)), chains = 2, warmup = 100, iter = 100,
+                       seed = 1, refresh = 0)
+    expect_equal(unname(colMeans(as.matrix(draws))[1:5]), unname(coef(fit)), tolerance = 0.5)
+  })
+})
+
+test_that("fits with sparse predictors are those of glm()", {
+  set.seed(8)
+  n <- 1800L
+  s <- Matrix::rsparsematrix(n, 420, 0.02) # more columns than R factors
+  y <- rpois(n, exp(0.3 + as.vector(s %*% rnorm(420, sd = 0.2))))
+  weights <- rep(c(1, 2, 0), 600L)
+  dense <- as.matrix(s)
+  peer <- glm.fit(cbind(1, dense), y, weights, family = poisson(),
+                  control = list(epsilon = 1e-12, maxit = 50))
+  root <- peer$qr$qr[seq_len(peer$rank), seq_len(peer$rank)]
+  expected <- peer$coefficients
+  each_engine({
+    for (x in list(s, as_cl(s))) {
+      fit <- cl_glm(x, y, poisson, weights = weights)
+      expect_equal(unname(coef(fit)), unname(expected), tolerance = 1e-7)
+      expect_equal(unname(vcov(fit)), chol2inv(root), tolerance = 1e-6)
+      expect_equal(fit$deviance, peer$deviance, tolerance = 1e-9)
+    }
+    # a column twice; a column of zeros
+    twice <- cl_glm(cbind(s, s[, 1L], 0), y, poisson, weights = weights)
+    expect_identical(unname(which(is.na(coef(twice)))), 422:423)
+    expect_equal(unname(coef(twice)[1:421]), unname(expected), tolerance = 1e-7)
+    few <- cl_glm(s[, 1:5], y, poisson, weights = weights, offset = seq_len(n) / n)
+    direct <- glm(y ~ dense[, 1:5], poisson, weights = weights, offset = seq_len(n) / n,
+                  control = list(epsilon = 1e-12))
+    expect_equal(unname(coef(few)), unname(coef(direct)), tolerance = 1e-8)
+    plain <- cl_glm(s[, 1:5], y, poisson)
+    expect_equal(predict(plain, as_cl(s[1:3, 1:5])), predict(plain, s[1:3, 1:5]))
+    broken <- s
+    broken@x[3L] <- NaN
+    expect_fault(cl_glm(broken, y, poisson), "nonfinite")
+  })
+})
