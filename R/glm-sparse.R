@@ -19,11 +19,16 @@ few_columns <- 400L
 most_searched <- 4000L # columns among which to look for those
 
 by_sparse_products <- function(problem, data) {
-  s <- problem$x
+  s <- sparse_columns(problem$x)
   if (!is.null(problem$rows)) s <- s[problem$rows, , drop = FALSE]
+  bad <- which(!is.finite(s@x))
+  if (length(bad) > 0L) {
+    column <- findInterval(bad[1L] - 1L, s@p)
+    abort_nonfinite_column(problem$names[column], column)
+  }
   work <- sparse_work(s)
   where <- if (is_on_device("glm_fit", work)) where_resident() else -1L
-  x <- new_cl_sparse(sparse_columns(s))
+  x <- new_cl_sparse(s)
   sparse_upload(x, where)
   column <- if (where < 0L) identity else function(v) {
     value(.Call(r_matrix_new, as.double(rep_len(v, nrow(x))), nrow(x), 1L, 0L, where))
