@@ -23,6 +23,9 @@ square <- function(x) density_op("square", x)
 inv_logit <- function(x) density_op("inv_logit", x)
 log1p_exp <- function(x) density_op("log1p_exp", x)
 
+# log(exp(x) + exp(y))
+log_add_exp <- function(x, y) density_op("log_add_exp", x, y)
+
 # log(1 - exp(x)) for x <= 0.
 log1m_exp <- function(x) density_op("log1m_exp", x)
 

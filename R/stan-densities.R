@@ -189,7 +189,7 @@ stan_densities <- list(
     st_log_diff_exp(stats::pnorm(y, mu, sigma, log.p = TRUE), st_mod_tail(y, mu, sigma, lambda))
   },
   exp_mod_normal_lccdf = function(y, mu, sigma, lambda) {
-    st_log_sum_exp2(stats::pnorm(y, mu, sigma, FALSE, TRUE), st_mod_tail(y, mu, sigma, lambda))
+    log_add_exp(stats::pnorm(y, mu, sigma, FALSE, TRUE), st_mod_tail(y, mu, sigma, lambda))
   },
   skew_normal_lcdf = function(y, xi, omega, alpha) {
     z <- (y - xi) / omega

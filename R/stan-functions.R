@@ -1,11 +1,6 @@
 # Functions of Stan programs that are not densities, by name: R functions of numbers and of traced
 # values (R/stan-library.R).
 
-st_log_sum_exp2 <- function(a, b) {
-  s <- finite_shift(pmax(a, b))
-  s + log(exp(a - s) + exp(b - s))
-}
-
 st_log_sum_exp <- function(x) if (length(x) == 0L) -Inf else cl_log_sum_exp(x)
 
 # log(exp(a) - exp(b)) for a >= b
@@ -190,7 +185,7 @@ stan_functions <- list(
   bessel_first_kind = function(v, x) besselJ(x, v),
   bessel_second_kind = function(v, x) besselY(x, v),
   minus = function(x) -x, plus = function(x) x, logical_negation = function(x) (x == 0) + 0,
-  log_sum_exp = function(x, y) if (missing(y)) st_log_sum_exp(x) else st_log_sum_exp2(x, y),
+  log_sum_exp = function(x, y) if (missing(y)) st_log_sum_exp(x) else log_add_exp(x, y),
   log_diff_exp = st_log_diff_exp,
   log_mix = function(theta, a, b) {
     if (missing(b)) {
@@ -200,7 +195,7 @@ stan_functions <- list(
       for (i in seq_len(nrow(a))) total <- total + st_log_sum_exp(log(theta) + a[i, ])
       return(total)
     }
-    st_log_sum_exp2(log(theta) + a, log1p(-theta) + b)
+    log_add_exp(log(theta) + a, log1p(-theta) + b)
   },
   # ---- constants
   pi = function() pi, e = function() exp(1), sqrt2 = function() sqrt(2),

@@ -203,4 +203,4 @@ tmb_dlgamma <- function(x, shape, scale, log = FALSE) {
   tmb_result(value, log)
 }
 
-tmb_logspace_add <- function(a, b) a + log1p_exp(b - a)
+tmb_logspace_add <- function(a, b) log_add_exp(a, b)

@@ -168,6 +168,8 @@ bytes_text <- function(bytes) {
 cl_log_sum_exp <- function(x, margin = NULL) {
   x <- check_softmax(x, margin)
   if (length(x) == 0L) return(empty_log_sums(x, margin))
+  pair <- if (is_traced(x)) pair_of(x, margin)
+  if (!is.null(pair)) return(trace_apply("log_add_exp", pair[[1L]], pair[[2L]]))
   highest <- margin_of(x, margin, "max")
   shift <- finite_shift(highest)
   shift + log(margin_of(exp(minus_margin(x, shift, margin)), margin, "sum"))
@@ -196,6 +198,13 @@ check_softmax <- function(x, margin) {
     abort_argument("x", "'x' must be a matrix where 'margin' is given")
   }
   x
+}
+
+# The two traced terms of each sum, or NULL for other numbers of terms.
+pair_of <- function(x, margin) {
+  if (is.null(margin)) return(if (length(x) == 2L) list(x[1L], x[2L]))
+  if (dim(x)[3L - margin] != 2L) return(NULL)
+  if (margin == 1L) list(x[, 1L], x[, 2L]) else list(x[1L, ], x[2L, ])
 }
 
 empty_log_sums <- function(x, margin) rep(-Inf, if (is.null(margin)) 1L else dim(x)[margin])

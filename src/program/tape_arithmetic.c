@@ -26,7 +26,7 @@ int scl_tape_apply(scl_tape *t, scl_op op, int count, const int *operand) {
   return scl_tape_add_value(t, v, operand);
 }
 
-/* Simplified values have the same bits, except for the sign of NaN. */
+/* Simplified values have the same bits, except for the sign of NaN, and log_added(). */
 
 static bool is_op(const scl_tape *t, int value, scl_op op) {
   return t->value[value].kind == SCL_VALUE_APPLY && t->value[value].op == op;
@@ -97,6 +97,22 @@ static int product_of(scl_tape *t, int a, int b) {
   return is_number(t, b) ? scaled(t, t->value[b].number, a) : -1;
 }
 
+/* max(a, b) + log1p(exp(-|a - b|)), which is log(exp(a) + exp(b)), for infinite a = b too; -1 for
+ * other sums. */
+static int log_added(scl_tape *t, int high, int rest) {
+  static const scl_op chain[] = {SCL_OP_LOG1P, SCL_OP_EXP, SCL_OP_NEG, SCL_OP_ABS};
+  if (!is_op(t, high, SCL_OP_PMAX)) return -1;
+  for (size_t k = 0; k < sizeof chain / sizeof *chain; k++) {
+    if (!is_op(t, rest, chain[k])) return -1;
+    rest = scl_tape_operand(t, rest, 0);
+  }
+  if (!is_op(t, rest, SCL_OP_SUB)) return -1;
+  const int a = scl_tape_operand(t, high, 0), b = scl_tape_operand(t, high, 1);
+  const int c = scl_tape_operand(t, rest, 0), d = scl_tape_operand(t, rest, 1);
+  if ((a != c || b != d) && (a != d || b != c)) return -1;
+  return scl_tape_binary(t, SCL_OP_LOG_ADD_EXP, a, b);
+}
+
 /* Simplifies operations that have no effect; -1 for all others. A zero factor stays: zero times NaN
  * is NaN. */
 static int simpler(scl_tape *t, scl_op op, int a, int b) {
@@ -110,6 +126,9 @@ static int simpler(scl_tape *t, scl_op op, int a, int b) {
   if (op == SCL_OP_SUB && scl_tape_is_number(t, a, 0.0)) return scl_tape_unary(t, SCL_OP_NEG, b);
   if (op == SCL_OP_MUL && scl_tape_is_number(t, a, 1.0)) return b;
   if (op == SCL_OP_MUL && scl_tape_is_number(t, a, -1.0)) return scl_tape_unary(t, SCL_OP_NEG, b);
+  int added = op == SCL_OP_ADD ? log_added(t, a, b) : -1;
+  if (op == SCL_OP_ADD && added < 0) added = log_added(t, b, a);
+  if (added >= 0) return added;
   const int product = op == SCL_OP_MUL ? product_of(t, a, b) : -1;
   return product >= 0 ? product : without_sign(t, op, a, b);
 }

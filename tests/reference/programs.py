@@ -77,6 +77,7 @@ OPS = {
     "exp": mp.exp, "expm1": mp.expm1, "log": mp.log, "log1p": mp.log1p,
     "log2": lambda a: mp.log(a, 2), "log10": mp.log10,
     "inv_logit": lambda a: 1 / (1 + mp.exp(-a)), "log1p_exp": lambda a: mp.log1p(mp.exp(a)),
+    "log_add_exp": lambda a, b: mp.log(mp.exp(a) + mp.exp(b)),
     "log1m_exp": lambda a: mp.log(-mp.expm1(a)),
     "sin": mp.sin, "cos": mp.cos, "tan": mp.tan, "sinpi": mp.sinpi, "cospi": mp.cospi,
     "tanpi": lambda a: mp.sinpi(a) / mp.cospi(a), "asin": mp.asin, "acos": mp.acos,

@@ -38,6 +38,7 @@ in_base_r <- list(
   inv_logit = plogis, log1p_exp = function(a) pmax(a, 0) + log1p(exp(-abs(a))), round = round,
   erf = function(a) 2 * pnorm(a * sqrt(2)) - 1, erfc = function(a) 2 * pnorm(-a * sqrt(2)),
   log1m_exp = function(a) log(1 - exp(a)),
+  log_add_exp = function(a, b) ifelse(a == b, a + log(2), pmax(a, b) + log1p(exp(-abs(a - b)))),
   stirling = function(a) {
     ifelse(a < Inf, lgamma(a) - (a - 0.5) * log(a) + a - log(2 * pi) / 2, 0)
   },

@@ -111,3 +111,28 @@ test_that("arguments may be given in all forms of calls of R", {
     expect_fault(cl_gradient(f)(a = 0.5), "argument", argument = "f")
   })
 })
+
+test_that("logarithms of sums of two exponentials, as they may be written", {
+  set.seed(1)
+  a <- c(2, -800, 3, 700, 1e-300, rnorm(150, 0, 30)) # more than one block of the host's loop
+  b <- c(2, 700, -750, 699, -1e-300, rnorm(150, 0, 30))
+  w <- rnorm(155)
+  ways <- list(
+    function(a, b) pmax(a, b) + log1p(exp(-abs(a - b))),
+    function(a, b) log1p(exp(-abs(b - a))) + pmax(a, b),
+    function(a, b) cl_log_sum_exp(cbind(a, b), 1),
+    function(a, b) cl_log_sum_exp(rbind(a, b), 2))
+  each_engine({
+    for (way in ways) {
+      found <- cl_gradient(function(a, b) sum(w * way(a, b)))(a = a, b = b)
+      expect_equal(as.vector(found), sum(w * (pmax(a, b) + log1p(exp(-abs(a - b))))))
+      expect_equal(attr(found, "gradient"), list(a = w * plogis(a - b), b = w * plogis(b - a)))
+    }
+    apart <- function(a, b) sum(pmax(a, b) + log1p(exp(-abs(a + b)))) # is another function
+    expect_equal(as.vector(cl_gradient(apart)(a = a, b = b)), apart(a, b))
+    one <- cl_gradient(function(a) cl_log_sum_exp(c(a, -Inf)))(a = 3)
+    expect_equal(c(one, attr(one, "gradient")$a), c(3, 1))
+    none <- cl_gradient(function(p) cl_log_sum_exp(c(log(p), log(p) + 1)))
+    expect_equal(as.vector(none(p = 0)), -Inf)
+  })
+})

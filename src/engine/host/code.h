@@ -73,7 +73,8 @@ typedef struct {
   EACH(SQRT, sqrt(a))                                                                              \
   EACH(EXP, exp(a))                                                                                \
   EACH(LOG, log(a))                                                                                \
-  EACH(LOG1P, log1p(a))
+  EACH(LOG1P, log1p(a))                                                                            \
+  EACH(LOG_ADD_EXP, fmax(a, b) + log1p(a == b ? 1.0 : exp(-fabs(a - b))))
 /* By the operation, and whether t is its first operand. */
 #define SCL_CODE_SECONDS(EACH, ...)                                                                \
   EACH(ADD, 0, t + c, __VA_ARGS__)                                                                 \

@@ -181,6 +181,24 @@ SCL_WIDE static double wide_sum(size_t n, const double *x) {
   return (half[0] + half[2]) + (half[1] + half[3]);
 }
 
+enum { CHUNK = 64 };
+/* max(a, b) + log(1 + exp(-|a - b|)) */
+static void wide_log_add_exp(size_t n, const scl_run *arg, double *dst) {
+  scl_vector_function *log1p_exp = scl_vector_function_of(SCL_OP_LOG1P_EXP);
+  for (size_t i = 0; i < n; i += CHUNK) {
+    const size_t count = n - i < CHUNK ? n - i : CHUNK;
+    double high[CHUNK], rest[CHUNK];
+    for (size_t k = 0; k < count; k++) {
+      const double a = arg[0].array != NULL ? arg[0].array[i + k] : arg[0].number;
+      const double b = arg[1].array != NULL ? arg[1].array[i + k] : arg[1].number;
+      high[k] = a > b ? a : b;
+      rest[k] = a == b ? 0.0 : -fabs(a - b);
+    }
+    log1p_exp(count, rest, rest);
+    for (size_t k = 0; k < count; k++) dst[i + k] = high[k] + rest[k];
+  }
+}
+
 WIDE_BINARY(add, a + b)
 WIDE_BINARY(sub, a - b)
 WIDE_BINARY(mul, a *b)
@@ -191,10 +209,15 @@ WIDE_UNARY(neg, -a)
 WIDE_UNARY(square, a *a)
 
 static scl_op_loop *wide_loop_of(scl_op op) {
-  static scl_op_loop *const loops[SCL_OP_COUNT] = {
-      [SCL_OP_ADD] = wide_add, [SCL_OP_SUB] = wide_sub,      [SCL_OP_MUL] = wide_mul,
-      [SCL_OP_DIV] = wide_div, [SCL_OP_TIMES] = wide_times,  [SCL_OP_OVER] = wide_over,
-      [SCL_OP_NEG] = wide_neg, [SCL_OP_SQUARE] = wide_square};
+  static scl_op_loop *const loops[SCL_OP_COUNT] = {[SCL_OP_ADD] = wide_add,
+                                                   [SCL_OP_SUB] = wide_sub,
+                                                   [SCL_OP_MUL] = wide_mul,
+                                                   [SCL_OP_DIV] = wide_div,
+                                                   [SCL_OP_TIMES] = wide_times,
+                                                   [SCL_OP_OVER] = wide_over,
+                                                   [SCL_OP_NEG] = wide_neg,
+                                                   [SCL_OP_SQUARE] = wide_square,
+                                                   [SCL_OP_LOG_ADD_EXP] = wide_log_add_exp};
   return scl_host_has_wide() ? loops[op] : NULL;
 }
 
