@@ -21,6 +21,7 @@ enum {
   TILE_NUMBERS = 32768, /* of all registers: 256 KiB */
   MOST_CELLS = 512,     /* steps times lanes of a tile */
   MOST_LANES = 64,
+  PAIR_REACH = 8, /* entries among which an operation looks for one that is computed with it */
   WORTH_A_TEAM = 200000 /* operations, steps and sequences */
 };
 
@@ -259,17 +260,6 @@ static void next_states(const thread *w, size_t row) {
   }
 }
 
-/* The operation before this one, if only this one reads its result; -1: of its operands none. */
-static int pair_of(const thread *w, const scl_scan_operation *o, const scl_scan_operation *before,
-                   int reg) {
-  const int *uses = w->j->at.uses;
-  for (int i = 0; i < scl_op_arity((scl_op)o->op) && i < 2; i++) {
-    if (o->arg[i] == reg && uses[reg] == 1 && scl_host_code_pair(before->op, o->op, i) != 0)
-      return i;
-  }
-  return NONE;
-}
-
 static void plan_operand(const thread *w, scl_scan_single *s, int i, int reg) {
   const bool one = w->j->at.slot[reg] == NONE;
   s->arg[i] = one ? w->j->once + reg : slot_of(w, reg);
@@ -277,7 +267,8 @@ static void plan_operand(const thread *w, scl_scan_single *s, int i, int reg) {
 }
 
 /* Operations step by step for one lane, with the addresses of their numbers; new states that are
- * elsewhere are copied after them. */
+ * elsewhere are copied after them. An operation whose result only one of the next ones reads is
+ * computed with it. */
 static int plan_single(const thread *w, scl_scan_single *to) {
   const scl_scan_code *c = w->j->code;
   const int first = c->inputs + c->constants;
@@ -285,21 +276,27 @@ static int plan_single(const thread *w, scl_scan_single *to) {
   const int begin = w->j->begins[SCL_SCAN_WITHIN];
   const int end = w->idle ? w->j->idle_end[SCL_SCAN_WITHIN] : w->j->begins[SCL_SCAN_WITHIN + 1];
   int count = 0;
-  bool single = false; /* the last entry is one operation, that before k */
   for (int k = begin; k < end; k++) {
-    const scl_scan_operation *o = &c->operation[k], *before = o - 1;
-    const int place = single ? pair_of(w, o, before, first + k - 1) : NONE;
-    scl_scan_single *s = &to[place == NONE ? count++ : count - 1];
-    if (place == NONE) {
-      const int operands = scl_op_arity((scl_op)o->op);
-      s->op = o->op;
-      for (int i = 0; i < 3; i++) plan_operand(w, s, i, o->arg[i < operands ? i : 0]);
-    } else {
-      s->op = scl_host_code_pair(before->op, o->op, place);
-      plan_operand(w, s, 2, scl_op_arity((scl_op)o->op) > 1 ? o->arg[1 - place] : before->arg[0]);
+    const scl_scan_operation *o = &c->operation[k];
+    const int operands = scl_op_arity((scl_op)o->op);
+    int place = NONE, entry = count;
+    while (place == NONE && entry > 0 && entry > count - PAIR_REACH) {
+      place = scl_scan_slots_pair(&w->j->at, to[--entry].operation, k);
     }
-    s->to = slot_of(w, first + k);
-    single = place == NONE;
+    scl_scan_single s = {.op = o->op, .operation = k};
+    if (place == NONE) {
+      for (int i = 0; i < 3; i++) plan_operand(w, &s, i, o->arg[i < operands ? i : 0]);
+    } else {
+      const scl_scan_operation *before = &c->operation[to[entry].operation];
+      s = to[entry];
+      count--;
+      memmove(to + entry, to + entry + 1, (size_t)(count - entry) * sizeof *to);
+      s.op = scl_host_code_pair(before->op, o->op, place);
+      s.operation = NONE;
+      plan_operand(w, &s, 2, operands > 1 ? o->arg[1 - place] : before->arg[0]);
+    }
+    s.to = slot_of(w, first + k);
+    to[count++] = s;
   }
   for (int k = 0; k < states; k++) {
     const int reg = w->result[k];

@@ -11,6 +11,7 @@ typedef struct {
   size_t step[3]; /* 0: one number for all steps */
   double *to;
   unsigned op;
+  int operation; /* its number in the code; -1: a pair */
 } scl_scan_single;
 
 /* All operations of the first step, then all of the second, and so on. */

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "engine/host/code.h"
+
 enum { NONE = SCL_SCAN_ONE };
 
 /* The last index in the order of operations at which each register is read. Registers that are read
@@ -93,6 +95,30 @@ scl_status scl_scan_slots_find(scl_scan_slots *j, const scl_scan_code *code) {
   place_states(j);
   count_uses(j);
   return SCL_OK;
+}
+
+/* Whether an operation from `before` to k, without these, writes to a register's slot. */
+static bool is_written(const scl_scan_slots *j, int reg, int before, int k) {
+  const int first = j->code->inputs + j->code->constants;
+  for (int r = first + before + 1; r < first + k; r++) {
+    if (j->slot[r] == j->slot[reg] && !j->ahead[r]) return true;
+  }
+  return false;
+}
+
+int scl_scan_slots_pair(const scl_scan_slots *j, int before, int k) {
+  if (before < 0) return NONE;
+  const int reg = j->code->inputs + j->code->constants + before;
+  const scl_scan_operation *o = &j->code->operation[k], *b = &j->code->operation[before];
+  int place = NONE;
+  for (int i = 0; i < scl_op_arity((scl_op)o->op) && i < 2; i++) {
+    if (o->arg[i] == reg && scl_host_code_pair(b->op, o->op, i) != 0) place = i;
+  }
+  if (place == NONE || j->uses[reg] != 1) return NONE;
+  for (int i = 0; i < scl_op_arity((scl_op)b->op); i++) {
+    if (is_written(j, b->arg[i], before, k)) return NONE;
+  }
+  return place;
 }
 
 void scl_scan_slots_end(scl_scan_slots *j) {

@@ -16,6 +16,10 @@ typedef struct {
 
 /* To be ended also on failure. */
 scl_status scl_scan_slots_find(scl_scan_slots *slots, const scl_scan_code *code);
+/* The place of operation `before`'s result among the operands of operation k, if only k reads it,
+ * both are a pair (engine/host/code.h), and the operands of `before` have the same numbers when k
+ * runs; -1 if not, or if `before` is negative. */
+int scl_scan_slots_pair(const scl_scan_slots *j, int before, int k);
 void scl_scan_slots_end(scl_scan_slots *slots);
 
 #endif
