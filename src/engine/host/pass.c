@@ -5,7 +5,7 @@
 #include "engine/host/thin.h"
 
 enum {
-  CACHED = 40 * 1024 /
+  CACHED = 24 * 1024 /
            sizeof(double), /* numbers of X in a block: some first-level caches, if it can be */
   MOST_COLUMNS = 512,
   LEAST_ROWS = 64, /* of a block: its columns need a minimal length */
