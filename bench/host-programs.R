@@ -1,9 +1,11 @@
 # Gradients of small models on the host, in microseconds of processor time, the least of several
 # rounds: inside the sampler ("loop": leapfrog steps of a chain in C), and one call of the compiled
-# function from R. Recursions are plain `for` loops. With the argument "rstan" next to rstan's
-# gradient in leapfrog steps of its static HMC; with "chains" seconds of four chains by the clock.
+# function from R. Recursions are plain `for` loops. With the argument "stan" the Stan program of
+# the model by cl_stan() too; with "rstan" next to rstan's gradient in leapfrog steps of its static
+# HMC; with "chains" seconds of four chains by the clock.
 #
-#   Rscript bench/host-programs.R [library=PATH] [posteriordb=FOLDER] [rstan] [chains] [model ...]
+#   Rscript bench/host-programs.R [library=PATH] [posteriordb=FOLDER] [stan] [rstan] [chains]
+#                                 [model ...]
 #
 # FOLDER is posterior_database of a clone of stan-dev/posteriordb: then the models are those of
 # host-models.R. STATCL_HOST_PROGRAMS is a folder for compiled Stan programs, kept between runs.
@@ -18,7 +20,8 @@ child <- named("child")
 library(statcl, lib.loc = if (length(place) > 0L) place)
 with_rstan <- "rstan" %in% asked
 with_chains <- "chains" %in% asked
-asked <- grep("=", setdiff(asked, c("rstan", "chains")), value = TRUE, invert = TRUE)
+with_stan <- "stan" %in% asked
+asked <- grep("=", setdiff(asked, c("stan", "rstan", "chains")), value = TRUE, invert = TRUE)
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 cl_use(engine = "host")
 set.seed(1)
@@ -213,7 +216,7 @@ of_posteriordb <- function(name, entry) {
   }
   file <- file.path(folder, "models", "stan", paste0(name, ".stan"))
   code <- sub("generated quantities.*", "", paste(readLines(file), collapse = "\n"))
-  c(entry$model(data), list(data = data, stan = old_syntax(code), init = 0))
+  c(entry$model(data), list(data = data, stan = old_syntax(code), program = code, init = 0))
 }
 
 if (length(folder) > 0L) {
@@ -234,22 +237,32 @@ least <- function(call, rounds = 20L) {
   }, 0)) * 1e6
 }
 
-# Processor time of leapfrog steps so small that the point does not leave: a long chain's less a
-# short one's.
-in_loop <- function(f, case, rounds = 5L) {
-  chain <- function(leapfrogs) {
+# Processor time of `each` evaluations in microseconds: a long run's less a short one's, each the
+# least of several, short enough that some are not interrupted.
+by_length <- function(run, count, each) {
+  least <- function(length, rounds) min(vapply(seq_len(rounds), function(r) run(length), 0))
+  short <- least(1L, 8L)
+  # more than what a run takes to begin, which varies
+  while (least(count, 2L) - short < max(0.06, short / 2)) count <- 4L * count
+  (least(count, 9L) - short) / (count - 1) / each * 1e6
+}
+
+# Leapfrog steps so small that the point does not leave.
+in_loop <- function(f, init, transform = NULL) {
+  by_length(function(leapfrogs) {
     start <- sum(proc.time()[1:2])
-    suppressWarnings(cl_sample(f, case$at, transform = case$transform, chains = 1, warmup = 0,
-                               iter = 3, method = "hmc", leapfrogs = leapfrogs, step_size = 1e-9,
-                               metric = "unit", seed = 1, refresh = 0))
+    suppressWarnings(cl_sample(f, init, transform = transform, chains = 1, warmup = 0, iter = 3,
+                               method = "hmc", leapfrogs = leapfrogs, step_size = 1e-9,
+                               metric = "unit", jitter = 0, seed = 1, refresh = 0))
     sum(proc.time()[1:2]) - start
-  }
-  for (warm in 1:3) short <- chain(1L)
-  leapfrogs <- 100L
-  # more than what a chain takes to begin, which varies
-  while (chain(leapfrogs) - short < max(0.15, short)) leapfrogs <- 4L * leapfrogs
-  short <- min(vapply(1:5, function(r) chain(1L), 0))
-  (min(vapply(seq_len(rounds), function(r) chain(leapfrogs), 0)) - short) / 3 / leapfrogs * 1e6
+  }, 100L, 3)
+}
+
+program_loop <- function(case) {
+  if (!with_stan) return(NA)
+  code <- if (is.null(case$program)) case$stan else case$program
+  bound <- cl_stan(code = code)(case$data)
+  in_loop(bound, numeric(bound$dimension))
 }
 
 chains <- function(f, case) {
@@ -274,19 +287,14 @@ stan_loop <- function(name, case) {
     init <- with(case$at, list(list(theta = rbind(theta1, theta2), phi = cumsum(phi),
                                     lambda = cumsum(lambda))))
   }
-  chain <- function(iter) {
+  by_length(function(iter) {
     start <- sum(proc.time()[1:2])
     suppressWarnings(rstan::sampling(
       compiled, case$data, chains = 1, warmup = 0, iter = iter, algorithm = "HMC", refresh = 0,
       init = init, cores = 1, seed = 1, check_data = FALSE, pars = "lp__",
       control = list(adapt_engaged = FALSE, stepsize = 1e-9, int_time = 1e-7, metric = "unit_e")))
     sum(proc.time()[1:2]) - start
-  }
-  for (warm in 1:3) short <- chain(2L)
-  iter <- 10L
-  while ((once <- chain(2L + iter) - short) < 0.1) iter <- 4L * iter
-  short <- min(vapply(1:5, function(r) chain(2L), 0))
-  (min(vapply(1:5, function(r) chain(2L + iter), 0)) - short) / iter / 100 * 1e6
+  }, 10L, 100)
 }
 
 in_child <- function(name) {
@@ -301,20 +309,26 @@ if (length(child) > 0L) {
 }
 if (length(asked) == 0L) asked <- names(models)
 width <- max(nchar(asked))
-cat(sprintf("%-*s %9s %9s %12s%s\n", width, "model", "loop us", "from R", "4 chains s",
-            if (with_rstan) "  rstan us  ratio" else ""))
-ratios <- numeric()
+cat(sprintf("%-*s %9s %9s %12s %9s%s\n", width, "model", "loop us", "from R", "4 chains s",
+            "Stan us", if (with_rstan) "  rstan us  ratios" else ""))
+ratios <- list()
 for (name in asked) {
   case <- models[[name]]()
   f <- cl_gradient(case$f)
-  loop <- in_loop(f, case)
+  ours <- c(in_loop(f, case$at, case$transform), program_loop(case))
   call <- least(function() do.call(f, case$at))
-  cat(sprintf("%-*s %9.2f %9.2f %12.3f", width, name, loop, call, chains(f, case)))
+  cat(sprintf("%-*s %9.2f %9.2f %12.3f %9.2f", width, name, ours[1L], call, chains(f, case),
+              ours[2L]))
   if (with_rstan) {
     theirs <- in_child(name)
-    ratios[name] <- theirs / loop
-    cat(sprintf(" %9.2f %6.2f", theirs, theirs / loop))
+    ratios[[name]] <- theirs / ours
+    cat(sprintf(" %9.2f %s", theirs, paste(sprintf("%.2f", theirs / ours), collapse = " ")))
   }
   cat("\n")
 }
-if (with_rstan) cat(sprintf("median %.2f, least %.2f\n", median(ratios), min(ratios)))
+if (with_rstan) {
+  ratios <- do.call(rbind, ratios)
+  summaries <- function(x) sprintf("median %.2f, least %.2f", stats::median(x), min(x))
+  cat("R functions:", summaries(ratios[, 1L]), "\n")
+  if (with_stan) cat("Stan programs:", summaries(ratios[, 2L]), "\n")
+}

@@ -1,8 +1,9 @@
 # Reads, binds and differentiates the programs of a copy of posteriordb, and prints a table:
-#   Rscript bench/posteriordb.R FOLDER [PATTERN] [sample] [rstan]
+#   Rscript bench/posteriordb.R FOLDER [PATTERN] [first] [sample] [rstan]
 # FOLDER is posterior_database of a clone of stan-dev/posteriordb, PATTERN a regular expression of
 # names of programs. Columns: seconds to read, to bind and to the first gradient; the relative error
 # of the derivative along a random direction against differences; milliseconds of a gradient.
+# "first": no further than the first gradient.
 # "rstan": log density and gradient at three random points against rstan's: differences of the log
 # density between the points in units of the largest, the gradient in units of its largest element,
 # and the log densities themselves, where constants are dropped alike ("constant"). rstan compiles a
@@ -47,6 +48,7 @@ run_one <- function(p) {
     u <- at$u
     row$first <- at$first
     row$value <- at$value
+    if ("first" %in% checks) return(row)
     row$error <- slope_error(b$unconstrained, u)
     took <- seconds(for (k in 1:3) b$unconstrained(u + k / 1000)) / 3
     n <- max(1, min(200, round(0.2 / max(took, 1e-5))))
@@ -88,6 +90,12 @@ results <- lapply(posteriors, function(p) {
   row
 })
 reads <- vapply(results, function(r) !is.na(r$read), NA)
+seconds_all <- vapply(results, function(r) r$read + r$bind + r$first, 0)
+names(seconds_all) <- vapply(results, `[[`, "", "program")
+cat(sprintf("read to first gradient: median %.2f s, at most 0.4 s in %d of %d, longest %s\n",
+            stats::median(seconds_all, na.rm = TRUE), sum(seconds_all <= 0.4, na.rm = TRUE),
+            sum(!is.na(seconds_all)), paste(sprintf("%s %.2f", names(sort(-seconds_all)),
+                                                    -sort(-seconds_all))[1:5], collapse = ", ")))
 right <- vapply(results, function(r) isTRUE(r$error < 1e-6), NA)
 cat(sprintf("%d programs: %d read, %d evaluated with the right derivative\n", length(results),
             sum(reads), sum(right)))
