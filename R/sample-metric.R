@@ -78,6 +78,19 @@ precision_of <- function(metric, f, layout, start, init) {
   result
 }
 
+# The sparse precision that metric = "auto" takes where a latent field is known, or NULL. Such a
+# field has 2 to 20 times the effective draws a second with it (bench/latent.R).
+least_latent <- 200
+known_precision <- function(f, layout, start, init) {
+  random <- attr(f, "random", exact = TRUE)
+  latent <- if (is.list(start)) sum(lengths(start[random])) else 0
+  if (!inherits(init, "cl_latent") && latent < least_latent) return(NULL)
+  found <- tryCatch(precision_of("sparse", f, layout, free_start(layout, start), init),
+                    statcl_error = function(e) NULL)
+  d <- layout$dimension
+  if (d >= least_latent && length(found$x) <= d * (d + 1) / 20) found
+}
+
 abort_metric <- function(d) {
   abort_argument("metric", sprintf(paste(
     "'metric' must be one of the words of ?cl_sample, or a positive definite precision matrix of",

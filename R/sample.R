@@ -93,7 +93,9 @@
 #' rank is used if it saves at least a fifth of the steps on either half; otherwise the metric is
 #' that of `"diag"`, and a step costs no more. From 16 parameters on, only directions are considered
 #' in which the draws vary more than independent ones would; above 5,000 parameters `"auto"` means
-#' `"diag"`, since the draws of a window would take too much memory.
+#' `"diag"`, since the draws of a window would take too much memory. Of a [cl_tmb()] with at least
+#' 200 random effects, or of an `init` by [cl_laplace()] with `random`, `"auto"` means `"sparse"` if
+#' at most a tenth of the elements of the Hessian are not 0, and there is a mode.
 #'
 #' @section A sparse metric:
 #' For latent fields of hundreds or thousands of values, whose Hessian is sparse. With `metric =
@@ -375,7 +377,10 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
     if (control$metric == "auto") control[c("metric", "rank")] <- list("diag", 0)
     if (control$metric == "sparse") control$rank <- 0
   }
-  if (control$metric == "sparse") {
+  if (control$metric == "auto" && is.null(inverse_metric)) {
+    control$precision <- known_precision(log_density, layout, starts[[1L]], init)
+    if (!is.null(control$precision)) control$metric <- "sparse"
+  } else if (control$metric == "sparse") {
     given <- if (is.null(control$precision)) "sparse" else control$precision
     control$precision <- precision_of(given, log_density, layout,
                                       free_start(layout, starts[[1L]]), init)

@@ -39,6 +39,20 @@ test_that("a normal field needs few steps, from R and compiled, on each engine",
 
 on_host({
 
+test_that("the metric is chosen where a latent field is known", {
+  make <- function(n) {
+    y <- rep(c(0, 2, 1, 4, 3), length.out = n)
+    cl_tmb(function(p) {
+      -dnorm(p$s, -1, 0.5, log = TRUE) - dnorm(p$x[1], 0, 1, log = TRUE) -
+        sum(dnorm(p$x[-1], p$x[-n], exp(p$s), log = TRUE)) - sum(dpois(y, exp(p$x), log = TRUE))
+    }, list(s = -1, x = numeric(n)), random = "x")
+  }
+  metric_of <- function(n, ...) run(make(n), chains = 1, warmup = 30, iter = 5, ...)$precision
+  expect_equal(dim(metric_of(200)), c(201L, 201L))
+  expect_null(metric_of(100))
+  expect_null(metric_of(200, metric = "diag"))
+})
+
 test_that("means and standard deviations are those of the diagonal metric", {
   fit <- suppressWarnings(run(field$density, field$init, chains = 4, warmup = 500, iter = 1000,
                               metric = "sparse"))
