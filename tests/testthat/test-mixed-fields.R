@@ -414,4 +414,15 @@ test_that("errors", {
     expect_error(predict(fit, data.frame(t = NA)), "'t' has missing values",
                  class = "statcl_error_argument")
   })
+test_that("searches begin with steps that fit effects of many levels", {
+  set.seed(1)
+  d <- data.frame(a = factor(sample(3000, 9000, TRUE)), b = factor(sample(100, 9000, TRUE)),
+                  x = rnorm(9000))
+  d$y <- rbinom(9000, 1, plogis(0.3 + 0.5 * d$x + rnorm(3000, 0, 0.7)[d$a] +
+                                  rnorm(100, 0, 0.5)[d$b]))
+  fit <- cl_glmm(y ~ x + (1 | a) + (1 | b), d, "bernoulli_logit")
+  expect_lt(fit$iterations, 15) # 24 without these steps
+  expect_true(fit$converged)
+})
+
 })
