@@ -119,8 +119,8 @@ laplace_value <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   if (is.null(mode)) return(NaN)
   o$last_z <- mode$z
-  free <- length(o$random) - NCOL(o$held) * !is.null(o$held)
-  mode$value + 0.5 * (effects_log_det(mode$step$factor) - free * log(2 * pi))
+  free <- length(o$random) - length(o$profiled) - NCOL(o$held) * !is.null(o$held)
+  mode$value + 0.5 * (effects_log_det(o, mode$step$factor) - free * log(2 * pi))
 }
 
 # The gradient with respect to theta. With W = H^-1 = sum(w_k w_k'), the gradient of log(det(H)) is
@@ -144,19 +144,25 @@ laplace_slope <- function(o, theta) {
 }
 
 # Third derivatives couple no two blocks, so the sum over k equals that over directions which
-# combine a w_k of each block.
-third_derivatives <- function(o, mode) {
+# combine a w_k of each block. The columns of `less` count negatively.
+third_derivatives <- function(o, mode, less = NULL) {
   b <- tmb_blocks(o)
   w <- block_inverse(mode$step$factor)
   program <- tmb_derivatives(o, 3L)
   sum <- numeric(length(mode$z))
+  bent <- function(direction) {
+    along <- if (!is.null(program)) -.Call(r_program_product, program, mode$z, direction)
+    if (!is.null(along) && all(is.finite(along))) along else
+      third_by_differences(o, mode, direction)
+  }
   for (k in seq_len(b$most)) {
     direction <- block_direction(o, k, Map(function(at, w) {
       if (nrow(at) >= k) list(at = at, x = w[, k, ])
     }, b$of, w))
-    along <- if (!is.null(program)) -.Call(r_program_product, program, mode$z, direction)
-    if (is.null(along) || !all(is.finite(along))) along <- third_by_differences(o, mode, direction)
-    sum <- sum + along
+    sum <- sum + bent(direction)
+  }
+  for (k in seq_len(NCOL(less) * !is.null(less))) {
+    sum <- sum - bent(replace(numeric(length(mode$z)), o$random, less[, k]))
   }
   sum
 }

@@ -64,10 +64,26 @@ effects_half_solve <- function(o, factor, x) {
   block_solve(o, factor, x)
 }
 
-effects_log_det <- function(factor) {
-  if (!is.environment(factor$of)) return(block_log_det(factor))
-  value <- .Call(r_sparse_log_det, current_factor(factor))
+# That of the effects which are integrated out.
+effects_log_det <- function(o, factor) {
+  profiled <- if (length(o$profiled) == 0L) 0 else profiled_parts(o, factor)$log_det
+  if (!is.environment(factor$of)) return(block_log_det(factor) + profiled)
+  value <- .Call(r_sparse_log_det, current_factor(factor)) + profiled
   value + if (is.null(factor$of$held)) 0 else held_parts(factor)$log_det
+}
+
+# Effects o$random[o$profiled] are at the mode without being integrated out. With P the inverse of
+# the Hessian, B its columns of these and M their rows of B, the inverse for the others alone is
+# P - B M^-1 B', which is 0 for these, and the determinant is that of the Hessian times det(M).
+# list(less: B M^-1/2, log_det: of M).
+profiled_parts <- function(o, factor) {
+  at <- o$profiled
+  unit <- matrix(0, length(o$random), length(at))
+  unit[cbind(at, seq_along(at))] <- 1
+  solved <- effects_solve(o, factor, unit)
+  m <- solved[at, , drop = FALSE]
+  root <- chol.default((m + t(m)) / 2)
+  list(less = t(backsolve(root, t(solved), transpose = TRUE)), log_det = 2 * sum(log(diag(root))))
 }
 
 # The diagonal of the inverse of the Hessian.
@@ -79,9 +95,14 @@ effects_variances <- function(o, factor) {
 # The gradient of log(det(H)) by all parameters.
 effects_third <- function(o, mode) {
   factor <- mode$step$factor
-  if (!is.environment(factor$of)) return(third_derivatives(o, mode))
+  less <- if (length(o$profiled) > 0L) profiled_parts(o, factor)$less
+  if (!is.environment(factor$of)) return(third_derivatives(o, mode, less))
   s <- factor$of
-  weights <- 2 * selected_inverse(factor)
+  weights <- selected_inverse(factor)
+  for (k in seq_len(NCOL(less) * !is.null(less))) {
+    weights <- weights - less[s$row + 1L, k] * less[s$column + 1L, k]
+  }
+  weights <- 2 * weights
   weights[s$diagonal] <- weights[s$diagonal] / 2
   -.Call(r_sparse_adjoint, s$program, mode$z, weights)
 }

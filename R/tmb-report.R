@@ -122,7 +122,7 @@ inverse_elements <- function(o, factor, row, column) {
   if (is.environment(s)) {
     q <- length(o$random)
     at <- match(row + column * as.double(q), s$row + s$column * as.double(q))
-    if (!anyNA(at)) return(selected_inverse(factor)[at])
+    if (!anyNA(at)) return(less_profiled(o, factor, selected_inverse(factor)[at], row, column))
   }
   result <- numeric(length(row))
   for (some in split(unique(column), ceiling(seq_along(unique(column)) / 256))) {
@@ -132,7 +132,14 @@ inverse_elements <- function(o, factor, row, column) {
     mine <- column %in% some
     result[mine] <- solved[cbind(row[mine] + 1L, match(column[mine], some))]
   }
-  result
+  less_profiled(o, factor, result, row, column)
+}
+
+# These elements of the inverse for the effects that are integrated out alone.
+less_profiled <- function(o, factor, inverse, row, column) {
+  if (length(o$profiled) == 0L) return(inverse)
+  less <- profiled_parts(o, factor)$less
+  inverse - rowSums(less[row + 1L, , drop = FALSE] * less[column + 1L, , drop = FALSE])
 }
 
 # Derivatives of the reported quantities with respect to all active parameters, one row each: the

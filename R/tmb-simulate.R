@@ -18,14 +18,23 @@
 #' functions of the densities, as two evaluations of the objective for each. It is for densities of
 #' single observations. Residuals of counts are randomised.
 #'
+#' The method `"oneStepGeneric"` takes the density of each observation given those before it, by
+#' Laplace's approximation, and integrates it over `range`, or adds it up over the counts there; it
+#' needs no distribution functions, but many evaluations. `"oneStepGaussianOffMode"` takes that
+#' density for a normal one, by its value and derivative at the observation.
+#'
 #' @param object A result of [cl_tmb()].
 #' @param nsim The number of simulations.
 #' @param seed A seed, as in [simulate()]; `NULL`: random numbers go on from their current state.
 #' @param par The parameters, as in `obj$par`; by default those with the lowest value so far.
 #' @param obj A result of [cl_tmb()].
 #' @param observation The name of observations marked with `OBS()`; by default the only ones.
-#' @param method `"fullGaussian"` or `"cdf"`, see below.
-#' @param discrete Whether the observations are counts, for the method `"cdf"`.
+#' @param method `"fullGaussian"`, `"cdf"`, `"oneStepGeneric"` or `"oneStepGaussianOffMode"`, see
+#'   below.
+#' @param discrete Whether the observations are counts, for the methods `"cdf"` and
+#'   `"oneStepGeneric"`.
+#' @param range Two numbers between which observations are, for the method `"oneStepGeneric"`;
+#'   `NULL`: all numbers, or those from 0 on if `discrete`.
 #' @param ... Must be empty.
 #' @return `simulate()`: for `nsim = 1` a list of the observations and random effects drawn, by
 #'   name, and what is given to `REPORT()`; else a list of such lists. `cl_one_step()`: a data frame
@@ -49,13 +58,21 @@
 #' opt <- nlminb(obj$par, obj$fn, obj$gr)
 #' simulate(obj, seed = 1)$y
 #' head(cl_one_step(obj))
-cl_one_step <- function(obj, observation = NULL, method = c("fullGaussian", "cdf"), par = NULL,
-                        discrete = FALSE) {
+cl_one_step <- function(obj, observation = NULL, method = c("fullGaussian", "cdf",
+                        "oneStepGeneric", "oneStepGaussianOffMode"), par = NULL,
+                        discrete = FALSE, range = NULL) {
   if (!inherits(obj, "cl_tmb")) {
     abort_argument("obj", sprintf("'obj' must be a value of cl_tmb(), not %s", describe(obj)))
   }
-  method <- check_choice(method, c("fullGaussian", "cdf"), "method")
+  methods <- list(fullGaussian = steps_by_covariance, cdf = steps_by_distribution,
+                  oneStepGeneric = steps_by_integral, oneStepGaussianOffMode = steps_by_slope)
+  method <- check_choice(method, names(methods), "method")
   check_flag(discrete, "discrete")
+  if (is.null(range)) range <- c(if (discrete) 0 else -Inf, Inf)
+  if (!is.numeric(range) || length(range) != 2L || !isTRUE(range[1L] < range[2L])) {
+    abort_argument("range", sprintf("'range' must be two numbers, the smaller first, not %s",
+                                    describe(range)))
+  }
   o <- environment(obj$fn)$o
   theta <- if (is.null(par)) as.double(o$best_par) else check_tmb_point(o, par, "par")
   known <- o$notes$observed
@@ -69,8 +86,10 @@ cl_one_step <- function(obj, observation = NULL, method = c("fullGaussian", "cdf
                                           paste0("'", names(known), "'", collapse = ", ")))
   }
   y <- known[[observation]]
-  steps <- if (method == "cdf") steps_by_distribution else steps_by_covariance
-  steps(o, theta, observation, y, discrete)
+  if (any(y < range[1L] | y > range[2L], na.rm = TRUE)) {
+    abort_argument("range", "some observations are outside 'range'")
+  }
+  methods[[method]](o, theta, observation, y, discrete, range)
 }
 
 #' @rdname cl_one_step
@@ -87,12 +106,11 @@ tmb_draw <- function(o, theta) {
   notes <- o$notes
   notes$drawn <- list()
   on.exit(notes$drawn <- NULL)
-  active <- split_slope(replace(o$start, o$fixed, theta), o$point$values)
-  parameters <- tmb_parameters(o$layout, active)
-  if (length(o$random) > 0L) {
-    for (name in unique(o$names[o$random])) {
-      parameters[[name]] <- notes$drawn[[name]] <- draw_of(parameters[[name]])
-    }
+  z <- if (length(o$profiled) > 0L) require_mode(o, theta, "par")$z else
+    replace(o$start, o$fixed, theta)
+  parameters <- tmb_parameters(o$layout, split_slope(z, o$point$values))
+  for (name in integrated(o)) {
+    parameters[[name]] <- notes$drawn[[name]] <- draw_of(parameters[[name]])
   }
   masks <- tmb_masks(notes)
   masks <- c(masks[setdiff(names(masks), c(names(marked_draws()), names(marked_rows)))],
@@ -105,8 +123,9 @@ tmb_draw <- function(o, theta) {
 # An objective with further parameters and the others as they are, in which OBS() gives
 # mark(observations, further parameters).
 marked_objective <- function(o, theta, observation, more, mark, random) {
-  active <- split_slope(replace(o$last_z, o$fixed, theta), o$point$values)
-  parameters <- tmb_parameters(o$layout, active)
+  z <- if (length(o$profiled) > 0L) require_mode(o, theta, "par")$z else
+    replace(o$last_z, o$fixed, theta)
+  parameters <- tmb_parameters(o$layout, split_slope(z, o$point$values))
   nll <- o$nll
   names <- names(more)
   .observe <- NULL # of the masks below
@@ -114,7 +133,7 @@ marked_objective <- function(o, theta, observation, more, mark, random) {
     .observe(p[names])
     nll(p[setdiff(names(p), names)])
   }
-  fixed <- setdiff(names(parameters), o$names[o$random])
+  fixed <- setdiff(names(parameters), integrated(o))
   kept <- lapply(parameters[fixed], function(x) factor(rep(NA, length(x))))
   masks <- function(notes) {
     mine <- tmb_masks(notes)
@@ -125,11 +144,11 @@ marked_objective <- function(o, theta, observation, more, mark, random) {
     c(mine[setdiff(names(mine), c(names(marked_draws()), names(marked_rows)))],
       marked_masks(mine))
   }
-  tmb_object(f, c(parameters, more), kept, c(unique(o$names[o$random]), random), masks)
+  tmb_object(f, c(parameters, more), kept, c(integrated(o), random), masks)
 }
 
 # Means and variances by the Cholesky factor of the covariance matrix of the observations.
-steps_by_covariance <- function(o, theta, observation, y, discrete) {
+steps_by_covariance <- function(o, theta, observation, y, ...) {
   place <- function(x, marks) {
     value <- marks$.y
     if (!is.null(dim(x))) dim(value) <- dim(x)
@@ -150,7 +169,7 @@ steps_by_covariance <- function(o, theta, observation, y, discrete) {
              residual = residual)
 }
 
-steps_by_distribution <- function(o, theta, observation, y, discrete) {
+steps_by_distribution <- function(o, theta, observation, y, discrete, range) {
   n <- length(y)
   mark <- function(x, marks) new_weighted(x, marks$.keep, marks$.low, marks$.high)
   none <- numeric(n)
@@ -168,4 +187,84 @@ steps_by_distribution <- function(o, theta, observation, y, discrete) {
     below - stats::runif(1) / (exp(here - low) + exp(here - high))
   }
   data.frame(observation = as.double(y), residual = stats::qnorm(vapply(seq_len(n), one, 0)))
+}
+
+# Minus the log density of the first k observations, of which the last is x: list(value(k, x),
+# slope(k, x): its derivative by x; bend(k): the second one at the observation).
+stepwise <- function(o, theta, observation, y) {
+  n <- length(y)
+  mark <- function(x, marks) {
+    value <- marks$.y
+    if (!is.null(dim(x))) dim(value) <- dim(x)
+    new_weighted(value, marks$.keep, NULL, NULL)
+  }
+  obj <- marked_objective(o, theta, observation, list(.keep = rep(1, n), .y = as.double(y)), mark,
+                          character())
+  at <- function(k, x) c(as.numeric(seq_len(n) <= k), replace(as.double(y), k, x))
+  slope <- function(k, x) obj$gr(at(k, x))[n + k]
+  list(value = function(k, x) obj$fn(at(k, x)), slope = slope, bend = function(k) {
+    slope_by_differences(function(d) slope(k, y[k] + d), 1e-4 * max(1, abs(y[k])))
+  })
+}
+
+# With the residual r and the standard deviation s, minus the log density is log(2 pi) / 2 + log(s)
+# + r^2 / 2, and its derivative r / s, so that w = r^2 solves w + log(w) = a known number.
+steps_by_slope <- function(o, theta, observation, y, ...) {
+  steps <- stepwise(o, theta, observation, y)
+  n <- length(y)
+  value <- c(steps$value(0, y[1L]), vapply(seq_len(n), function(k) steps$value(k, y[k]), 0))
+  slope <- vapply(seq_len(n), function(k) steps$slope(k, y[k]), 0)
+  t <- 2 * (diff(value) - log_sqrt_2pi + log(abs(slope)))
+  v <- pmin(t, log(pmax(t, 1))) # log(w)
+  for (i in 1:50) v <- v - (exp(v) + v - t) / (exp(v) + 1)
+  residual <- ifelse(slope == 0, 0, sign(slope) * exp(v / 2))
+  sd <- ifelse(slope == 0, exp(diff(value) - log_sqrt_2pi), residual / slope)
+  data.frame(observation = as.double(y), mean = as.double(y) - sd * residual, sd = sd,
+             residual = residual)
+}
+
+steps_by_integral <- function(o, theta, observation, y, discrete, range) {
+  steps <- stepwise(o, theta, observation, y)
+  density <- function(k) {
+    here <- steps$value(k, y[k])
+    function(x) vapply(x, function(x) {
+      value <- exp(here - steps$value(k, x))
+      if (is.finite(value)) value else 0
+    }, 0)
+  }
+  one <- function(k) {
+    f <- density(k)
+    if (discrete) {
+      below <- sum_counts(f, y[k] - 1, range[1L], -1)
+      above <- sum_counts(f, y[k] + 1, range[2L], 1)
+      return((below + stats::runif(1)) / (below + 1 + above))
+    }
+    bend <- steps$bend(k)
+    scale <- if (isTRUE(bend > 0)) 1 / sqrt(bend) else 1
+    side <- function(end) {
+      end <- (end - y[k]) / scale
+      if (end == 0) return(0)
+      part <- function(t) f(y[k] + scale * t)
+      stats::integrate(part, min(0, end), max(0, end), rel.tol = 1e-7, subdivisions = 1000L)$value
+    }
+    below <- side(range[1L])
+    below / (below + side(range[2L]))
+  }
+  data.frame(observation = as.double(y), residual = stats::qnorm(vapply(seq_along(y), one, 0)))
+}
+
+# The sum of f over the counts from, from + way, ..., to, which may be infinite, until its terms are
+# small and decrease.
+sum_counts <- function(f, from, to, way) {
+  sum <- 0
+  last <- Inf
+  x <- from
+  while ((to - x) * way >= 0) {
+    term <- f(x)
+    sum <- sum + term
+    if (term < last && term < 1e-12 * (1 + sum)) break
+    last <- term
+    x <- x + way
+  }
+  sum
 }

@@ -37,6 +37,8 @@
 #'   elements that are `NA` keep their starting values.
 #' @param random Names of the parameters that are random effects.
 #' @param ... Only `silent`, which is ignored.
+#' @param profile Names of parameters, such as many regression coefficients, that are optimised
+#'   together with the random effects, without being integrated out. They are not in `par`.
 #' @param x,object,obj A result of `cl_tmb()`.
 #' @param par The parameters at which standard errors are computed, as in `obj$par`; by default
 #'   those with the lowest value of `obj$fn()` so far.
@@ -99,22 +101,24 @@
 #' obj <- cl_tmb(g, list(mu = 0, u = numeric(5), logtau = 0, logsd = 0), random = "u")
 #' opt <- nlminb(obj$par, obj$fn, obj$gr)
 #' summary(cl_sdreport(obj))
-cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
+cl_tmb <- function(nll, parameters, map = list(), random = NULL, ..., profile = NULL) {
   check_function(nll, "nll")
   unknown <- setdiff(names(list(...)), "silent")
   if (length(unknown) > 0L || ...length() > sum(names(list(...)) == "silent")) {
     what <- if (length(unknown) > 0L) sprintf(" '%s'", unknown[1L]) else " without a name"
     abort_argument("...", sprintf("cl_tmb() has no argument%s", what))
   }
-  tmb_object(nll, parameters, map, random, tmb_masks)
+  tmb_object(nll, parameters, map, random, tmb_masks, profile = profile)
 }
 
 # masks(notes): the replacements of names in the objective. `held`: NULL, or a matrix with
 # orthonormal columns C, so that only random effects u with C'u = 0 count (R/laplace-sparse.R).
-tmb_object <- function(nll, parameters, map, random, masks, held = NULL) {
+tmb_object <- function(nll, parameters, map, random, masks, held = NULL, profile = NULL) {
   layout <- tmb_layout(parameters, map)
   random <- check_random(random, layout)
-  o <- tmb_state(nll, layout, random, masks)
+  profile <- check_random(profile, layout, "profile")
+  o <- tmb_state(nll, layout, union(random, profile), masks)
+  o$profiled <- which(o$names[o$random] %in% profile)
   o$held <- held
   tmb_compile(o)
   if (length(o$random) > 0L && is.null(tmb_sparse(o))) tmb_blocks(o)
@@ -175,10 +179,10 @@ tmb_part <- function(name, value, map) {
   list(value = value, free = free, level = level, active = active, names = labels)
 }
 
-check_random <- function(random, layout) {
+check_random <- function(random, layout, argument = "random") {
   if (is.null(random)) return(character())
   if (!is.character(random) || !all(random %in% names(layout$parts))) {
-    abort_argument("random", "'random' must be names of parameters")
+    abort_argument(argument, sprintf("'%s' must be names of parameters", argument))
   }
   random
 }
@@ -253,6 +257,9 @@ tmb_parameters <- function(layout, active, other = NULL) {
   stats::setNames(values, names(layout$parts))
 }
 
+# Names of the random effects that are integrated out.
+integrated <- function(o) unique(o$names[setdiff(o$random, o$random[o$profiled])])
+
 # The elements of RTMB's `env`: the last and the best parameters, random effects included, and all
 # parameters in their form.
 tmb_env <- function(o) {
@@ -326,7 +333,7 @@ tmb_reported <- function(o, z) {
 # The joint log density with its start, for cl_sample() and its relatives.
 as_density.cl_tmb <- function(x) {
   o <- environment(x$fn)$o
-  structure(x$log_density, start = x$start, random = unique(o$names[o$random]))
+  structure(x$log_density, start = x$start, random = integrated(o))
 }
 
 #' @rdname cl_tmb
@@ -339,9 +346,12 @@ print.cl_tmb <- function(x, ...) {
   }
   cat(sprintf("<cl_tmb> objective of %d parameters\n", length(o$fixed)))
   writeLines(strwrap(paste("parameters:", sizes(o$fixed)), exdent = 2L))
-  if (length(o$random) > 0L) {
-    writeLines(strwrap(sprintf("random effects: %s, by Laplace's approximation", sizes(o$random)),
-                       exdent = 2L))
+  if (length(integrated(o)) > 0L) {
+    writeLines(strwrap(sprintf("random effects: %s, by Laplace's approximation",
+                               sizes(which(o$names %in% integrated(o)))), exdent = 2L))
+  }
+  if (length(o$profiled) > 0L) {
+    writeLines(strwrap(paste("profiled:", sizes(o$random[o$profiled])), exdent = 2L))
   }
   if (is.finite(o$best)) cat(sprintf("lowest value so far: %s\n", format(o$best, digits = 7L)))
   state <- environment(o$log_density)

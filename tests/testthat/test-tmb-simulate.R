@@ -35,6 +35,33 @@ test_that("residuals of a normal model are those of its covariance matrix", {
   expect_equal(by_cdf$residual, want, tolerance = 0.15)
 })
 
+test_that("residuals by the density of each observation given those before it", {
+  obj <- cl_tmb(level_nll, level_start, random = "u") # normal, so that all methods are exact
+  want <- cl_one_step(obj, par = obj$par)$residual
+  for (method in c("oneStepGeneric", "oneStepGaussianOffMode")) {
+    expect_equal(cl_one_step(obj, method = method, par = obj$par)$residual, want, tolerance = 1e-5)
+  }
+  y <- c(0.2, 1.5, 3, 0.9)
+  gamma <- cl_tmb(function(p) {
+    y <- OBS(y)
+    -sum(dgamma(y, exp(p$a), scale = 0.7, log = TRUE))
+  }, list(a = 0.5))
+  expect_equal(cl_one_step(gamma, method = "oneStepGeneric", range = c(0, Inf))$residual,
+               qnorm(pgamma(y, exp(0.5), scale = 0.7)), tolerance = 1e-5)
+  count <- c(0, 3, 1, 7)
+  counts <- cl_tmb(function(p) {
+    count <- OBS(count)
+    -sum(dpois(count, exp(p$a), log = TRUE))
+  }, list(a = 0.5))
+  set.seed(9)
+  got <- cl_one_step(counts, method = "oneStepGeneric", discrete = TRUE)$residual
+  set.seed(9)
+  share <- ppois(count - 1, exp(0.5)) + runif(4) * dpois(count, exp(0.5))
+  expect_equal(got, qnorm(share), tolerance = 1e-8)
+  expect_fault(cl_one_step(gamma, range = 1), "argument", argument = "range")
+  expect_fault(cl_one_step(gamma, range = c(1, 2)), "argument", argument = "range")
+})
+
 test_that("residuals of counts that do not depend on each other are those of each alone", {
   count <- c(2, 0, 5, 3, 1, 9)
   x <- c(0.1, -1, 1, 0.4, 0, 1.8)

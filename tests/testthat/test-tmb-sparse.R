@@ -277,7 +277,7 @@ test_that("a factor serves again after others", {
   first <- obj$fn(0.1)
   mode <- o$mode
   other <- obj$fn(0.9)
-  expect_equal(statcl:::effects_log_det(mode$step$factor) + 2 * mode$value - 9 * log(2 * pi),
+  expect_equal(statcl:::effects_log_det(o, mode$step$factor) + 2 * mode$value - 9 * log(2 * pi),
                2 * first, tolerance = 1e-14)
   expect_identical(obj$fn(0.9), other)
 })

@@ -238,7 +238,7 @@ test_that("bad input is reported", {
   expect_fault(cl_tmb(function(p) p$a, start, random = "b"), "argument", argument = "random")
   expect_fault(cl_tmb(function(p) prod(p$u) + p$a, list(a = 1, u = numeric(4001)), random = "u"),
                "argument", argument = "random")
-  expect_fault(cl_tmb(function(p) p$a, start, profile = "a"), "argument", argument = "...")
+  expect_fault(cl_tmb(function(p) p$a, start, integrate = "a"), "argument", argument = "...")
   expect_fault(cl_tmb(function(p) letters, start), "argument", argument = "nll")
   expect_fault(cl_tmb(function(p) if (p$a > 0) p$a else 1, start), "argument", argument = "nll")
   obj <- cl_tmb(function(p) (p$a - 1)^2, start)
@@ -247,4 +247,43 @@ test_that("bad input is reported", {
   flat <- cl_tmb(function(p) p$a * 1, start)
   expect_warning(sdr <- cl_sdreport(flat), class = "statcl_warning_hessian")
   expect_false(sdr$pdHess)
+test_that("parameters that are profiled out are at the mode, without being integrated out", {
+  set.seed(4)
+  g <- rep(1:8, each = 5)
+  x <- cbind(1, stats::rnorm(40))
+  y <- stats::rpois(40, exp(as.vector(x %*% c(0.5, 0.3)) + stats::rnorm(8, 0, 0.6)[g]))
+  z <- diag(8)[g, ]
+  nll <- function(p) {
+    -sum(dnorm(p$u, 0, exp(p$s), log = TRUE)) -
+      sum(dpois(y, exp(as.vector(x %*% p$b) + p$u[g]), log = TRUE))
+  }
+  blocks <- function(p) nll(p) + sum(diag(chol(exp(outer(p$u, p$u) / 9) / 1e3 + diag(8)))) * 1e-9
+  by_hand <- function(s) { # Laplace's approximation of u, at the mode of both
+    par <- numeric(10)
+    for (i in 1:50) {
+      mu <- exp(as.vector(x %*% par[1:2]) + par[-(1:2)][g])
+      slope <- c(crossprod(x, mu - y), crossprod(z, mu - y) + par[-(1:2)] / exp(2 * s))
+      h <- crossprod(cbind(x, z), mu * cbind(x, z)) + diag(rep(c(0, exp(-2 * s)), c(2, 8)))
+      par <- par - solve(h, slope)
+    }
+    u <- par[-(1:2)]
+    -sum(dnorm(u, 0, exp(s), log = TRUE)) - sum(dpois(y, mu, log = TRUE)) +
+      as.numeric(determinant(h[-(1:2), -(1:2)])$modulus) / 2 - 4 * log(2 * pi)
+  }
+  start <- list(b = numeric(2), s = 0, u = numeric(8))
+  for (f in list(nll, blocks)) {
+    obj <- cl_tmb(f, start, random = "u", profile = "b")
+    expect_identical(is.null(statcl:::tmb_sparse(environment(obj$fn)$o)), identical(f, blocks))
+    expect_identical(names(obj$par), "s")
+    for (s in c(0.2, -0.7)) {
+      expect_equal(obj$fn(s), by_hand(s), tolerance = 1e-9)
+      expect_equal(c(obj$gr(s)), (by_hand(s + 1e-4) - by_hand(s - 1e-4)) / 2e-4, tolerance = 1e-6)
+    }
+  }
+  expect_output(print(obj), "profiled: b\\[2\\]")
+  expect_identical(names(simulate(cl_tmb(function(p) nll(p) * 1, start, random = "u",
+                                         profile = "b"), seed = 1)), "u")
+  expect_fault(cl_tmb(nll, start, profile = "c"), "argument", argument = "profile")
+})
+
 })
