@@ -236,9 +236,10 @@ by_brms <- function(name, model) {
 
 # Chains may advance together: the times of the chains are no parts of the whole.
 in_sampler <- 0
-suppressMessages(trace("cl_sample", where = asNamespace("statcl"), print = FALSE,
-                       tracer = quote(in_sampler <<- -sum(proc.time()[1:2])),
-                       exit = quote(in_sampler <<- in_sampler + sum(proc.time()[1:2]))))
+invisible(suppressMessages(trace(
+  "cl_sample", where = asNamespace("statcl"), print = FALSE,
+  tracer = quote(in_sampler <<- -sum(proc.time()[1:2])),
+  exit = quote(in_sampler <<- in_sampler + sum(proc.time()[1:2])))))
 
 by_statcl <- function(model) {
   whole <- timed(fit <- sampled(cl_brm, model$arguments))
