@@ -140,17 +140,18 @@ mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit, unit 
   list(par = par, fixed = end$fixed, iterations = iterations, message = found$message)
 }
 
-# For each parameter the step along which the value has the second derivative 1, by a difference of
-# gradients. Without them the search would begin with steps of equal size along a fixed effect and
-# along the standard deviation of a hundred thousand effects, whose second derivative is as large,
-# and would take a hundred iterations. `known`: parameters that have such units already.
+# For each parameter the step along which the value has the second derivative 1, at most 1, by a
+# difference of gradients. Without them the search would begin with steps of equal size along a
+# fixed effect and along the standard deviation of a hundred thousand effects, whose second
+# derivative is as large, and would take a hundred iterations. `known`: parameters that have such
+# units already.
 parameter_units <- function(par, gradient, known) {
   unit <- rep(1, length(par))
   g <- gradient(par)
   for (j in setdiff(seq_along(par), known)) {
     h <- 1e-3 * max(abs(par[j]), 0.1)
     bend <- (gradient(replace(par, j, par[j] + h))[j] - g[j]) / h
-    if (is.finite(bend)) unit[j] <- 1 / sqrt(max(abs(bend), 1e-2))
+    if (is.finite(bend)) unit[j] <- 1 / sqrt(max(abs(bend), 1))
   }
   unit
 }
@@ -191,7 +192,7 @@ search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, lengt
   }
   hessian <- difference(par)
   for (i in seq_len(3L)) {
-    root <- tryCatch(chol(hessian), error = function(e) NULL)
+    root <- if (all(is.finite(hessian))) tryCatch(chol(hessian), error = function(e) NULL)
     if (is.null(root) || length(free) == 0L) break
     step <- -backsolve(root, backsolve(root, g[free], transpose = TRUE))
     decrement <- sqrt(abs(sum(g[free] * step)))
