@@ -129,9 +129,13 @@ mixed_minimum <- function(par, free, value, gradient, leave, lower, maxit, unit 
                     control = list(rel.tol = 1e-11, x.tol = 1e-9, iter.max = maxit,
                                    eval.max = 2 * maxit)),
       simpleError = function(e) list(par = par[free] / unit, objective = NaN, iterations = 0L,
-                                     message = conditionMessage(e)))
+                                     convergence = 1L, message = conditionMessage(e)))
     iterations <- iterations + found$iterations
     par <- fill(found$par)
+    if (found$convergence != 0L && any(unit != 1)) { # curvature elsewhere may be another
+      unit[] <- 1
+      next
+    }
     if (!is.finite(found$objective)) break
     end <- leave(par, value, gradient)
     par <- end$par
