@@ -21,7 +21,7 @@ void r_contexts_release(void); /* at unload */
 /* OpenBLAS's threads (r/blas.c); 0: it is another BLAS. */
 int r_blas_threads(void);
 void r_blas_set_threads(int threads);
-bool r_is_opening(void);       /* a thread that lists or opens devices has not been awaited */
+bool r_is_opening(void); /* a thread that lists or opens devices has not been awaited */
 
 /* ---- matrix handles (r/handle.c) ------------------------------------------------------------ */
 void r_handle_init(void);
