@@ -11,7 +11,8 @@
 #
 # STATCL_BENCH_SHAPES="1e6x100,1e4x10" takes other sizes, STATCL_BENCH_STEPS=200 more steps for
 # the rows `hmc` (the host makes as many of them as take it a second), STATCL_BENCH_NUTS=0 leaves
-# the whole runs out. Event times are off here: they cost several microseconds a gradient.
+# the whole runs out, STATCL_BENCH_METRIC takes another metric than cl_sample()'s default. Event
+# times are off here: they cost several microseconds a gradient.
 
 shapes <- Sys.getenv("STATCL_BENCH_SHAPES",
                      if (bench$gpu) "1e4x10,1e5x10,1e6x10,1e6x100" else "1e3x5")
@@ -53,9 +54,12 @@ hmc_ms <- function(f, n, k, chains) {
   per_gradient(run$fit, run$seconds)
 }
 
+metric <- Sys.getenv("STATCL_BENCH_METRIC")
+
 nuts_run <- function(f, k, chains) {
-  cl_sample(f, list(alpha = 0, beta = numeric(k)), chains = chains, warmup = 500, iter = 500,
-            seed = 1, batch = chains > 1)
+  do.call(cl_sample, c(list(f, list(alpha = 0, beta = numeric(k)), chains = chains, warmup = 500,
+                            iter = 500, seed = 1, batch = chains > 1),
+                       if (nzchar(metric)) list(metric = metric)))
 }
 
 # The second of two runs.
