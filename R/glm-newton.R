@@ -81,6 +81,7 @@ newton_in_c <- function(problem, control) {
   if (!family_row(problem$family)$canonical || !is.null(problem$offset) ||
         is_on_device("glm_fit", problem$x)) return(NULL)
   core <- glm_core(problem, glm_basis(problem, working_weights(problem$family, used_data(problem))))
+  control$tolerance <- min(control$tolerance, 1e-12) # the information is of the last step's start
   found <- canonical_in_c(core, control, 1e-2)
   if (is.null(found)) return(NULL)
   at <- .Call(r_glm_evaluate, environment(core$likelihood)$handle, 0, found$beta, NULL, NULL, NULL,

@@ -271,7 +271,8 @@ test_that("a matrix gives the same fit as a formula, on each engine", {
   each_engine({
     fit <- cl_glm(x, mtcars$am)
     expect_equal(coef(fit), coef(wanted), tolerance = 1e-10)
-    expect_equal(vcov(fit), vcov(wanted), tolerance = 1e-10)
+    # of large fits the information is that of the last step's start, up to 1e-8 errors away
+    expect_equal(vcov(fit), vcov(wanted), tolerance = 1e-7)
     expect_equal(predict(fit, x[1:3, ], "response"), predict(wanted, mtcars[1:3, ], "response"),
                  tolerance = 1e-10)
     expect_equal(predict(fit, mtcars[3:1, ]), predict(wanted, mtcars[3:1, ]), tolerance = 1e-10)
@@ -280,7 +281,7 @@ test_that("a matrix gives the same fit as a formula, on each engine", {
     expect_equal(unname(fitted(resident)), unname(fitted(wanted)), tolerance = 1e-10)
     expect_fault(predict(resident, se.fit = TRUE), "argument", argument = "newdata")
     expect_equal(predict(resident, cbind(one = 1, x), se.fit = TRUE)$se.fit,
-                 predict(wanted, se.fit = TRUE)$se.fit, tolerance = 1e-9)
+                 predict(wanted, se.fit = TRUE)$se.fit, tolerance = 1e-7)
     expect_equal(coef(cl_glm(x[, 1], mtcars$am))[[2]], coef(cl_glm(am ~ wt, mtcars))[["wt"]])
   })
 })
