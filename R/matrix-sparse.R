@@ -347,6 +347,7 @@ setMethod("Summary", "clSparse", function(x, ..., na.rm = FALSE) {
 
 #' @rdname clSparse
 #' @param a,b As for [solve()], which is refused.
+#' @method solve clSparse
 #' @export
 solve.clSparse <- function(a, b, ...) {
   check_dots_empty(...)

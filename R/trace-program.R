@@ -172,11 +172,12 @@ gives_all <- function(state, frame, count) {
 }
 
 # The usual case: there is a program for parameters of these lengths and dimensions. NULL otherwise.
-# `entry`: r_program_evaluate_vectors for several points.
-run_plain <- function(state, values, entry = r_program_evaluate) {
+run_plain <- function(state, values, several = FALSE) {
   usual <- !is.null(state$program) && !state$retrace && !state$listed &&
     is.null(state$element_names) && state$gain == 0
-  if (usual) .Call(entry, state$program, values, state$like)
+  if (!usual) return(NULL)
+  if (several) return(.Call(r_program_evaluate_vectors, state$program, values, state$like))
+  .Call(r_program_evaluate, state$program, values, state$like)
 }
 
 # Compiles the function for a point like this one unless that has been done.

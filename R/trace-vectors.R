@@ -43,7 +43,7 @@ cl_map_gradient <- function(f, ...) {
 # The values at the points given as arguments of the call with this frame.
 run_several <- function(state, frame, count) {
   if (gives_all(state, frame, count)) {
-    answer <- run_plain(state, mget(state$names, envir = frame), r_program_evaluate_vectors)
+    answer <- run_plain(state, mget(state$names, envir = frame), several = TRUE)
     if (!is.null(answer)) return(answer)
   }
   given <- call_point(state, frame)
