@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ops/check.h"
+#include "ops/compressed.h"
 #include "ops/cholesky.h"
 #include "graph/expr.h"
 #include "ops/table.h"
@@ -192,6 +193,38 @@ done:
   return status;
 }
 
+/* A sparse matrix whose first row is full, longer than a tile, from its creation to products. */
+static scl_status run_compressed(const fixture *f, scl_mat **out) {
+  enum { WIDE = 1100 }; /* COMPRESSED_TILE is 1024 */
+  static int32_t start[WIDE + 1], row[2 * WIDE];
+  static double value[2 * WIDE];
+  scl_compressed *a = NULL;
+  scl_mat *right = NULL;
+  scl_status status;
+  int32_t count = 0;
+  for (int j = 0; j < WIDE; j++) {
+    start[j] = count;
+    row[count] = 0;
+    value[count++] = 1.0 + j % 3;
+    if (j % N == 0) continue;
+    row[count] = j % N;
+    value[count++] = 0.5;
+  }
+  start[WIDE] = count;
+  SCL_GO(scl_compressed_create(f->g->ctx, N, WIDE, start, row, value, &a));
+  SCL_GO(scl_compressed_multiply(a, true, f->g, &right));
+  SCL_GO(scl_compressed_multiply(a, false, right, &out[0]));
+  SCL_GO(scl_compressed_gram(a, true, NULL, &out[1]));
+done:
+  scl_compressed_release(a);
+  scl_mat_release(right);
+  if (status != SCL_OK) {
+    scl_mat_release(out[0]);
+    out[0] = NULL;
+  }
+  return status;
+}
+
 static run_operation *const operations[] = {
     run_expression,
     run_blocks,
@@ -215,6 +248,7 @@ static run_operation *const operations[] = {
     run_covariance_inputs,
     run_gp,
     run_glm,
+    run_compressed,
 };
 
 /* The conditions after a run: without success no result, and no memory on the device. */
