@@ -86,6 +86,13 @@ profiled_parts <- function(o, factor) {
   list(less = t(backsolve(root, t(solved), transpose = TRUE)), log_det = 2 * sum(log(diag(root))))
 }
 
+# These elements of the inverse for the effects that are integrated out alone.
+less_profiled <- function(o, factor, inverse, row, column) {
+  if (length(o$profiled) == 0L) return(inverse)
+  less <- profiled_parts(o, factor)$less
+  inverse - rowSums(less[row + 1L, , drop = FALSE] * less[column + 1L, , drop = FALSE])
+}
+
 # The diagonal of the inverse of the Hessian.
 effects_variances <- function(o, factor) {
   if (!is.environment(factor$of)) return(block_variances(o, factor))
@@ -95,14 +102,12 @@ effects_variances <- function(o, factor) {
 # The gradient of log(det(H)) by all parameters.
 effects_third <- function(o, mode) {
   factor <- mode$step$factor
-  less <- if (length(o$profiled) > 0L) profiled_parts(o, factor)$less
-  if (!is.environment(factor$of)) return(third_derivatives(o, mode, less))
   s <- factor$of
-  weights <- selected_inverse(factor)
-  for (k in seq_len(NCOL(less) * !is.null(less))) {
-    weights <- weights - less[s$row + 1L, k] * less[s$column + 1L, k]
+  if (!is.environment(s)) {
+    less <- if (length(o$profiled) > 0L) profiled_parts(o, factor)$less
+    return(third_derivatives(o, mode, less))
   }
-  weights <- 2 * weights
+  weights <- 2 * less_profiled(o, factor, selected_inverse(factor), s$row, s$column)
   weights[s$diagonal] <- weights[s$diagonal] / 2
   -.Call(r_sparse_adjoint, s$program, mode$z, weights)
 }

@@ -135,13 +135,6 @@ inverse_elements <- function(o, factor, row, column) {
   less_profiled(o, factor, result, row, column)
 }
 
-# These elements of the inverse for the effects that are integrated out alone.
-less_profiled <- function(o, factor, inverse, row, column) {
-  if (length(o$profiled) == 0L) return(inverse)
-  less <- profiled_parts(o, factor)$less
-  inverse - rowSums(less[row + 1L, , drop = FALSE] * less[column + 1L, , drop = FALSE])
-}
-
 # Derivatives of the reported quantities with respect to all active parameters, one row each: the
 # gradient of their weighted sum, for weights of which one is 1 and the others are 0.
 tmb_jacobian <- function(o, z, n) {
