@@ -188,7 +188,7 @@ search_mixed <- function(at, slope, par, control, leave, lower = rep(-Inf, lengt
   difference <- function(par) {
     h <- vapply(free, function(j) {
       # a gradient has an error of 1e-9 of its unit, that of the mode
-      d <- min(1e-3 * unit[j], (par[j] - lower[j]) / 2)
+      d <- min(1e-3 * unit[j], max(par[j] - lower[j], 1e-5) / 2)
       at <- function(d) gradient(replace(par, j, par[j] + d))[free]
       (at(d) - at(-d)) / (2 * d)
     }, numeric(length(free)))
