@@ -71,7 +71,7 @@ row_predictors <- function(x, alpha, beta) {
     abort_argument("beta", sprintf("'beta' must have one number for each of %d columns of 'x'", p))
   }
   beta <- if (length(beta) == 1L) matrix(beta, p, 1L) else matrix(as.vector(beta), p)
-  eta <- unname_all(as.matrix(cl_matmul(x, beta)))
+  eta <- unname(as.matrix(cl_matmul(x, beta)))
   if (!is.numeric(alpha) || !length(alpha) %in% c(1L, vectors, length(eta), if (vectors == 1L) n)) {
     abort_argument("alpha", sprintf("'alpha' must be one number, or one for each of %d rows of 'x'",
                                     n))

@@ -158,6 +158,10 @@ operator_method <- function(op) {
 # Of methods of two operands, for a clMatrix on either side or on both.
 pair_signatures <- list(c("clMatrix", "ANY"), c("ANY", "clMatrix"), c("clMatrix", "clMatrix"))
 
+# The same for a clSparse.
+sparse_signatures <- list(c("clSparse", "ANY"), c("ANY", "clSparse"), c("clSparse", "clSparse"),
+                          c("clSparse", "clMatrix"), c("clMatrix", "clSparse"))
+
 for (name in names(operators)) {
   for (classes in pair_signatures) setMethod(name, classes, operator_method(operators[[name]]))
 }

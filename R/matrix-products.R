@@ -203,7 +203,7 @@ setMethod("crossprod", signature("clMatrix", "ANY"), crossprod_method)
 #' @export
 setMethod("tcrossprod", signature("clMatrix", "ANY"), tcrossprod_method)
 
-for (classes in pair_signatures[-1L]) {
+for (classes in c(pair_signatures[-1L], sparse_signatures[-1L])) {
   setMethod("%*%", classes, function(x, y) cl_matmul(x, y))
   setMethod("crossprod", classes, crossprod_method)
   setMethod("tcrossprod", classes, tcrossprod_method)

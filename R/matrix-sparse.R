@@ -221,12 +221,7 @@ check_conform <- function(x, y, side_x, side_y, name_x, name_y) {
               name_x, name_y)
 }
 
-dense_argument <- function(y) if (is_cl(y)) y@handle else unname_all(y)
-
-unname_all <- function(y) {
-  dimnames(y) <- NULL
-  y
-}
+dense_argument <- function(y) if (is_cl(y)) y@handle else unname(y)
 
 sparse_matmul <- function(a, b) {
   if (!is_cl_sparse(a)) {
@@ -263,9 +258,6 @@ sparse_tcrossprod <- function(x, y) {
   sparse_by_dense(x, dense_argument(t(y)), FALSE, product_names(x, 1L, y, 1L))
 }
 
-sparse_signatures <- list(c("clSparse", "ANY"), c("ANY", "clSparse"), c("clSparse", "clSparse"),
-                          c("clSparse", "clMatrix"), c("clMatrix", "clSparse"))
-
 #' @rdname clSparse
 #' @eval method_aliases(c("%*%", "crossprod", "tcrossprod", "Ops"), sparse_signatures)
 #' @export
@@ -278,12 +270,6 @@ setMethod("crossprod", signature("clSparse", "ANY"), crossprod_method)
 #' @rdname clSparse
 #' @export
 setMethod("tcrossprod", signature("clSparse", "ANY"), tcrossprod_method)
-
-for (classes in sparse_signatures[-1L]) {
-  setMethod("%*%", classes, function(x, y) cl_matmul(x, y))
-  setMethod("crossprod", classes, crossprod_method)
-  setMethod("tcrossprod", classes, tcrossprod_method)
-}
 
 # ---- arithmetic and sums -------------------------------------------------------------------------
 
