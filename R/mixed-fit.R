@@ -297,7 +297,7 @@ fit_normal <- function(work) {
   found <- search_mixed(function(par) normal_deviance(problem, par),
                         function(par, at) normal_slope(problem, at),
                         moment_theta(problem$model, problem$y, rest = 1), work$control$search,
-                        leave_zero(problem$model), known = seq_len(nrow(problem$model$at)))
+                        leave_zero(problem$model))
   f <- found$at$f
   effects <- normal_effects(problem, f)
   df <- glm$n - problem$reml * problem$p
