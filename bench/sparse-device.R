@@ -6,9 +6,10 @@
 #
 # scale: 1 (default) is 1e6 x 1e5 with 1e7 elements in random places; 0.01 is for a CPU device. Each
 # line has the time on the device, the bytes that must be read or written once, and their rate as a
-# share of the rate of a copy, measured here. Gathers are not counted, and limit what is reached:
-# each takes a sector of 32 bytes from the cache. `all`: also the fits on the host with most
-# columns, whose dense information takes a host many minutes. Peers: peers_sparse_device.py.
+# share of the rate of a copy, measured here. Gathers are not counted there, and limit what is
+# reached: each takes sectors of 32 bytes, from the cache at best. The second rate counts them.
+# `all`: also the fits on the host with most columns, whose dense information takes a host many
+# minutes. Peers: peers_sparse_device.py.
 arguments <- commandArgs(TRUE)
 scale <- suppressWarnings(as.numeric(arguments[1L]))
 if (is.na(scale)) scale <- 1
@@ -32,12 +33,14 @@ copy <- 16 * length(copied) / ms$device * 1e-6
 cat(sprintf("copy: %.0f GB/s\n", copy))
 cl_free(copied)
 
-line <- function(operation, size, run, bytes) {
+line <- function(operation, size, run, bytes, sectors = 0) {
   ms <- time_device(run, 15L, free_value)
   rate <- bytes / ms$device * 1e-6
+  all <- rate + 32 * sectors / ms$device * 1e-6
   peers <- bench$peers[bench$peers$operation == operation & bench$peers$size == size, ]
-  cat(sprintf("%-26s %-18s %9.4f ms  wall %9.4f ms  %6.1f MB  %6.0f GB/s  %3.0f%% of copy  %s\n",
-              operation, size, ms$device, ms$wall, bytes / 1e6, rate, 100 * rate / copy,
+  cat(sprintf(paste("%-26s %-18s %9.4f ms  wall %9.4f ms  %6.1f MB  %6.0f GB/s  %3.0f%% of copy ",
+                    "%6.0f GB/s  %s\n"),
+              operation, size, ms$device, ms$wall, bytes / 1e6, rate, 100 * rate / copy, all,
               paste(sprintf("%s %.4g ms", peers$peer, peers$ms), collapse = ", ")))
 }
 
@@ -55,8 +58,10 @@ for (p in round(c(1e5, 1e4) * scale)) {
     r <- as_cl(matrix(rnorm(n * k), n))
     dense <- 8 * (n + p) * k
     name <- function(text) paste0(text, if (k == 1) "" else ", 8 columns")
-    line(name("product"), size, function() x %*% b, 12 * count + 4 * n + dense)
-    line(name("transposed product"), size, function() crossprod(x, r), 12 * count + 4 * p + dense)
+    sectors <- count * ceiling(k / 4)
+    line(name("product"), size, function() x %*% b, 12 * count + 4 * n + dense, sectors)
+    line(name("transposed product"), size, function() crossprod(x, r), 12 * count + 4 * p + dense,
+         sectors)
   }
   found <- as.matrix(x %*% b)
   cat(sprintf("largest relative difference from Matrix: %.1e\n",

@@ -6,13 +6,15 @@
 
 #define COMPRESSED_ITEMS 256 /* of a work-group, a power of two; rows of a tile at most */
 #define COMPRESSED_EACH 4    /* stored elements of a tile for each of them */
+#define COMPRESSED_WIDTH 8   /* columns of B at a time, a power of two */
 #define COMPRESSED_TILE (COMPRESSED_ITEMS * COMPRESSED_EACH)
 
 /* Whole numbers of a tile: its first row, its rows, its first stored element, and the piece that it
  * is of a row that has several tiles, or -1. */
 #define COMPRESSED_RECORD 4
 
-/* b and c have this many columns. `pieces`: of all cut rows. */
+/* c has this many columns, and `pieces` are those of all cut rows. For more than one column b is
+ * transposed. */
 typedef struct {
   scl_long b_offset, c_offset;
   int b_ld, c_ld, columns, pieces;

@@ -19,14 +19,31 @@
  * and goes through the rows in order. Columns that are too long for one work-item are left to
  * products with A': compressed_scatter writes diag(w) A e_j to a column of zeros. */
 
-/* Adds up values[item .. item + lanes - 1] of each lanes-aligned stretch; lanes is a power of two.
- * The sums are in the first of each. */
-SCL_INLINE_BARRIER void compressed_tree(__local real *values, const int item, const int lanes) {
+/* Adds up values[item], values[item + step], ... over `lanes` of them, for each stretch of lanes *
+ * step; both are powers of two. The sums are in the first of each. */
+SCL_INLINE_BARRIER void compressed_tree(__local real *values, const int item, const int lanes,
+                                        const int step) {
   for (int count = lanes / 2; count > 0; count /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    if ((item & (lanes - 1)) < count) values[item] += values[item + count];
+    if ((item / step & (lanes - 1)) < count) values[item] += values[item + count * step];
   }
   barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* Where the sum of a row and a column of C goes. */
+inline void compressed_write(__global real *c, __global real *pieces, __global const int *tile,
+                             const int row, const int j, const real sum,
+                             const compressed_task task) {
+  if (tile[3] < 0) {
+    c[task.c_offset + row + (long)j * task.c_ld] = sum;
+  } else {
+    pieces[tile[3] + (long)j * task.pieces] = sum;
+  }
+}
+
+/* How many lanes each of `rows` rows can have, a power of two, of `items` work-items. */
+inline int compressed_lanes(const int items, const int rows) {
+  return max(1, items >> (32 - (int)clz(rows - 1)));
 }
 
 __kernel void compressed_multiply(__global const int *tiles, __global const int *start,
@@ -45,29 +62,61 @@ __kernel void compressed_multiply(__global const int *tiles, __global const int 
     at[k] = e < end ? column[e] : -1;
     factor[k] = e < end ? value[e] : 0.0;
   }
-  const int lanes = COMPRESSED_ITEMS >> (32 - (int)clz(tile[1] - 1));
+  const int lanes = compressed_lanes(COMPRESSED_ITEMS, tile[1]);
   const int lane = item & (lanes - 1), own = item / lanes;
   const int row = own < tile[1] ? tile[0] + own : -1;
   const int from = row >= 0 ? max(start[row], first) - first : 0;
   const int to = row >= 0 ? min(start[row + 1], end) - first : 0;
-  for (int j = 0; j < task.columns; j++) {
-    __global const real *x = b + task.b_offset + (long)j * task.b_ld;
-    SCL_UNROLL
-    for (int k = 0; k < COMPRESSED_EACH; k++) {
-      if (at[k] >= 0) product[item + k * COMPRESSED_ITEMS] = factor[k] * x[at[k]];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+  SCL_UNROLL
+  for (int k = 0; k < COMPRESSED_EACH; k++) {
+    if (at[k] >= 0) product[item + k * COMPRESSED_ITEMS] = factor[k] * b[task.b_offset + at[k]];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  real sum = 0.0;
+  for (int t = from + lane; t < to; t += lanes) sum += product[t];
+  sums[item] = sum;
+  compressed_tree(sums, item, lanes, 1);
+  if (row >= 0 && lane == 0) compressed_write(c, pieces, tile, row, 0, sums[item], task);
+}
+
+/* Several columns, at most b_ld of them, a power of two up to COMPRESSED_WIDTH. B is transposed:
+ * the elements of a row of B stand together, so one gather serves all columns. Neighbouring items
+ * have the columns of a row of C. If there are more rows than items for them, these take several,
+ * and no lanes share a row. */
+__kernel void compressed_multiply_wide(__global const int *tiles, __global const int *start,
+                                       __global const int *column, __global const real *value,
+                                       __global const real *b, __global real *c,
+                                       __global real *pieces, const compressed_task task) {
+  __local real factor[COMPRESSED_TILE], sums[COMPRESSED_ITEMS];
+  __local int at[COMPRESSED_TILE];
+  const int item = get_local_id(0);
+  __global const int *tile = tiles + (long)get_group_id(0) * COMPRESSED_RECORD;
+  const int first = tile[2], end = tile[2 + COMPRESSED_RECORD];
+  for (int e = first + item; e < end; e += COMPRESSED_ITEMS) {
+    at[e - first] = column[e];
+    factor[e - first] = value[e];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const int j = item & (task.b_ld - 1), slot = item / task.b_ld;
+  const int slots = COMPRESSED_ITEMS / task.b_ld;
+  const int lanes = compressed_lanes(slots, tile[1]), lane = slot & (lanes - 1);
+  __global const real *x = b + task.b_offset + j;
+  for (int before = 0; before < tile[1]; before += slots / lanes) {
+    const int own = before + slot / lanes, row = tile[0] + own;
+    const bool used = own < tile[1] && j < task.columns;
     real sum = 0.0;
-    for (int t = from + lane; t < to; t += lanes) sum += product[t];
-    sums[item] = sum;
-    compressed_tree(sums, item, lanes);
-    if (row >= 0 && lane == 0) {
-      if (tile[3] < 0) {
-        c[task.c_offset + row + (long)j * task.c_ld] = sums[item];
-      } else {
-        pieces[tile[3] + (long)j * task.pieces] = sums[item];
+    if (used) {
+      const int to = min(start[row + 1], end) - first;
+      for (int t = max(start[row], first) - first + lane; t < to; t += lanes) {
+        sum += factor[t] * x[(long)at[t] * task.b_ld];
       }
     }
+    if (lanes > 1) {
+      sums[item] = sum;
+      compressed_tree(sums, item, lanes, task.b_ld);
+      sum = sums[item];
+    }
+    if (used && lane == 0) compressed_write(c, pieces, tile, row, j, sum, task);
   }
 }
 
@@ -83,7 +132,7 @@ __kernel void compressed_join(__global const int *cuts, __global const real *pie
     sum += pieces[t + j * task.pieces];
   }
   sums[item] = sum;
-  compressed_tree(sums, item, COMPRESSED_ITEMS);
+  compressed_tree(sums, item, COMPRESSED_ITEMS, 1);
   if (item == 0) c[task.c_offset + row + j * task.c_ld] = sums[0];
 }
 

@@ -15,8 +15,9 @@ static void declare(scl_cl_op *op, const struct scl_compressed_rows *a) {
   scl_cl_op_reads(op, a->cuts.buffer);
 }
 
-static scl_status multiply_in(scl_cl_op *op, const struct scl_compressed_rows *a, scl_block b,
-                              scl_block dst) {
+/* The product with one column, or with several of which b is the transpose. */
+static scl_status columns_in(scl_cl_op *op, const struct scl_compressed_rows *a, scl_block b,
+                             scl_block pieces, scl_block dst) {
   const compressed_task task = {.b_offset = b.offset,
                                 .c_offset = dst.offset,
                                 .b_ld = (int)b.ld,
@@ -24,26 +25,47 @@ static scl_status multiply_in(scl_cl_op *op, const struct scl_compressed_rows *a
                                 .columns = (int)dst.ncol,
                                 .pieces = (int)a->pieces};
   const scl_cl_range range = scl_cl_range_1(a->tile_count * COMPRESSED_ITEMS, COMPRESSED_ITEMS);
-  scl_block pieces = {0};
-  if (a->pieces > 0) SCL_TRY(scl_cl_temporary(op, a->pieces, dst.ncol, &pieces));
-  scl_status status = scl_launch_compressed_multiply(
+  SCL_TRY((dst.ncol == 1 ? scl_launch_compressed_multiply : scl_launch_compressed_multiply_wide)(
       op, range, scl_in_buffer(a->tiles.buffer), scl_in_buffer(a->start.buffer),
       scl_in_buffer(a->column.buffer), scl_in_buffer(a->value.buffer), scl_in_buffer(b.buffer),
-      scl_out_buffer(dst.buffer), scl_out_buffer(pieces.buffer), &task);
-  if (status == SCL_OK && a->pieces > 0) {
-    const size_t global[2] = {a->cut_count * COMPRESSED_ITEMS, dst.ncol};
-    const size_t local[2] = {COMPRESSED_ITEMS, 1};
-    status =
-        scl_launch_compressed_join(op, scl_cl_range_2(global, local), scl_in_buffer(a->cuts.buffer),
-                                   scl_in_buffer(pieces.buffer), scl_out_buffer(dst.buffer), &task);
+      scl_out_buffer(dst.buffer), scl_out_buffer(pieces.buffer), &task));
+  if (a->pieces == 0) return SCL_OK;
+  const size_t global[2] = {a->cut_count * COMPRESSED_ITEMS, dst.ncol};
+  const size_t local[2] = {COMPRESSED_ITEMS, 1};
+  return scl_launch_compressed_join(op, scl_cl_range_2(global, local),
+                                    scl_in_buffer(a->cuts.buffer), scl_in_buffer(pieces.buffer),
+                                    scl_out_buffer(dst.buffer), &task);
+}
+
+static scl_status multiply_in(scl_cl_op *op, const struct scl_compressed_rows *a, scl_block b,
+                              scl_block dst) {
+  const size_t most = scl_min(dst.ncol, COMPRESSED_WIDTH);
+  size_t width = 1;
+  while (width < most) width *= 2;
+  scl_block pieces = {0}, rows = {0};
+  scl_status status = SCL_OK;
+  if (a->pieces > 0) SCL_GO(scl_cl_temporary(op, a->pieces, most, &pieces));
+  if (width > 1) SCL_GO(scl_cl_temporary(op, width, b.nrow, &rows));
+  for (size_t j = 0; j < dst.ncol; j += width) {
+    const size_t count = scl_min(width, dst.ncol - j);
+    scl_block x = scl_block_part(b, 0, j, b.nrow, count);
+    if (count > 1) {
+      const scl_block from = x;
+      x = scl_block_part(rows, 0, 0, count, b.nrow);
+      SCL_GO(scl_cl_copy_in(op, SCL_COPY_TRANSPOSED, from, x));
+    }
+    SCL_GO(columns_in(op, a, x, pieces, scl_block_part(dst, 0, j, dst.nrow, count)));
   }
+done:
   scl_buffer_release(pieces.buffer);
+  scl_buffer_release(rows.buffer);
   return status;
 }
 
 scl_status scl_cl_compressed_multiply(scl_context *ctx, const struct scl_compressed_rows *a,
                                       scl_block b, scl_block dst) {
   if (dst.nrow == 0 || dst.ncol == 0) return SCL_OK;
+  if (a->count == 0) return scl_cl_fill(ctx, 0.0, dst);
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
   declare(&op, a);
