@@ -1,5 +1,6 @@
 # Whole Stan programs on the device: value and gradient at new parameters, from the R prompt to the
 # result there, next to the package's own likelihoods of the same data ("built in"), timed in turn.
+# Peer: NumPyro (peers_stan.py), the same models and sizes with other random data.
 
 # Value and gradient of a bound program, for its unconstrained parameters, near `start`.
 program_at <- function(code, data, start) {
@@ -33,7 +34,7 @@ for (shape in sizes(gpu = list(c(1e6, 100)), cpu = list(c(2e4, 10)))) {
     own(start[1L] + 1e-6 * (at %% 7), start[-1L])
   }
   measure_in_turn(runs, sprintf("%.0fx%d", n, p), bytes = 8 * n * (p + 1), by = "wall",
-                  times = 11L)
+                  times = 11L, peers = rep("stan_logistic", 4))
   rm(data, runs, own)
   gc()
 }
@@ -58,8 +59,35 @@ runs <- lapply(c(
   stan_radon = "y ~ normal(a[county] + beta * floor, sigma);",
   "stan_radon, loop" = "for (n in 1:N) y[n] ~ normal(a[county[n]] + beta * floor[n], sigma);"
 ), function(statement) program_at(radon(statement), data, start))
-measure_in_turn(runs, sprintf("%.0f", n), bytes = 8 * 3 * n, by = "wall", times = 11L)
+measure_in_turn(runs, sprintf("%.0f", n), bytes = 8 * 3 * n, by = "wall", times = 11L,
+                peers = rep("stan_radon", 2))
 rm(data, runs)
+
+# ---- loops over the rows: a mixture, and answers of persons to items ---------------------------
+one_run <- function(name, code, data, start, bytes) {
+  measure_in_turn(setNames(list(program_at(code, data, start)), name), sprintf("%.0f", data$N),
+                  bytes = bytes, by = "wall", times = 11L)
+}
+one_run("stan_mixture", "
+  data { int N; vector[N] y; }
+  parameters { ordered[2] mu; array[2] real<lower=0> sigma; real<lower=0, upper=1> theta; }
+  model {
+    sigma ~ normal(0, 2); mu ~ normal(0, 2); theta ~ beta(5, 5);
+    for (n in 1:N)
+      target += log_mix(theta, normal_lpdf(y[n] | mu[1], sigma[1]),
+                               normal_lpdf(y[n] | mu[2], sigma[2]));
+  }", list(N = n, y = rnorm(n, 2 * (runif(n) < 0.5))), c(-0.1, 0.2, 0.1, -0.1, 0.1), 8 * n)
+one_run("stan_items", "
+  data {
+    int N; int J; array[N] int person; array[N] int item; array[N] int<lower=0, upper=1> y;
+  }
+  parameters { real mu; vector[J] ability; vector<lower=0>[100] a; vector[100] b; }
+  model {
+    mu ~ normal(0, 5); ability ~ normal(0, 1); a ~ lognormal(0, 1); b ~ normal(mu, 1);
+    for (n in 1:N) y[n] ~ bernoulli_logit(a[item[n]] * (ability[person[n]] - b[item[n]]));
+  }", list(N = n, J = counties, person = rep_len(seq_len(counties), n),
+           item = rep(1:100, each = counties), y = as.integer(runif(n) < 0.5)),
+  rnorm(counties + 201) / 10, 8 * 3 * n)
 
 # ---- a Gaussian process ------------------------------------------------------------------------
 for (n in sizes(gpu = 4000, cpu = 100)) {
