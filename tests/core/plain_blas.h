@@ -117,15 +117,21 @@ static void lauum(char uplo, int n, double *a, int lda) {
   }
 }
 
+/* Each column of the inverse from those to its right, for 'U' from those to its left: X T is near
+ * the identity, as LAPACK has it. */
 static int trtri(char uplo, int n, double *a, int lda) {
+  const bool lower = uplo == 'L';
   for (int j = 0; j < n; j++)
-    if (LOW(j, j) == 0) return j + 1;
-  for (int j = n - 1; j >= 0; j--) {
-    LOW(j, j) = 1 / LOW(j, j);
-    for (int i = n - 1; i > j; i--) {
+    if (AT(a, lda, j, j) == 0) return j + 1;
+  for (int s = 0; s < n; s++) {
+    const int j = lower ? n - 1 - s : s;
+    AT(a, lda, j, j) = 1 / AT(a, lda, j, j);
+    for (int r = 0; r < s; r++) {
+      const int i = lower ? n - 1 - r : r;
       double sum = 0;
-      for (int k = j + 1; k <= i; k++) sum += LOW(i, k) * LOW(k, j);
-      LOW(i, j) = -sum * LOW(j, j);
+      for (int k = lower ? j + 1 : i; k <= (lower ? i : j - 1); k++)
+        sum += AT(a, lda, i, k) * AT(a, lda, k, j);
+      AT(a, lda, i, j) = -sum * AT(a, lda, j, j);
     }
   }
   return 0;
