@@ -1,6 +1,6 @@
 /* Products in double precision by 8-bit integers (src/engine/cl/linalg/integers.c) on the first
- * GPU: the error against that of the native product, the time of each step, and with "variants" as
- * a second argument the time of the products of residues with other sizes of stages and tiles.
+ * GPU: the error against that of the native product, the time of each step, the constants of
+ * expected_time() that follow from these, and what other cards would take.
  *
  * A program of its own, over the core without R: `make -C bench ../build/bench/integers`, then
  * `build/bench/integers inst/kernels`. Output: the name of the device, then tables. */
@@ -65,8 +65,6 @@ static double measure(const scl_cl_product *p, const scl_cl_integers_form *form)
   return times[REPEATS / 2];
 }
 
-static const char *const layouts[] = {"apart", "staggered", "together"};
-
 /* `form`: all but its last step. time: milliseconds up to each step. */
 static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b,
                         scl_cl_integers_form form, double time[4]) {
@@ -82,11 +80,10 @@ static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b
     form.last = (scl_cl_integers_step)step;
     time[step] = measure(&p, &form);
   }
-  printf("%6zu %6zu %6zu %s%s %2d  %8.3f %6.1f  %8.3f %6.1f  %7.3f %7.3f %8.3f %7.3f  %7.0f %s%s\n",
-         m, n, k, trans_a ? "T" : "N", trans_b ? "T" : "N", form.moduli, native, flops / native,
+  printf("%6zu %6zu %6zu %s%s %2d  %8.3f %6.1f  %8.3f %6.1f  %7.3f %7.3f %8.3f %7.3f  %7.0f\n", m,
+         n, k, trans_a ? "T" : "N", trans_b ? "T" : "N", form.moduli, native, flops / native,
          time[3], flops / time[3], time[0], time[1] - time[0], time[2] - time[1], time[3] - time[2],
-         flops * form.moduli / (time[2] - time[1]), layouts[form.layout],
-         form.along ? ", along" : "");
+         flops * form.moduli / (time[2] - time[1]));
   fflush(stdout);
   scl_buffer_release(p.a.buffer), scl_buffer_release(p.b.buffer), scl_buffer_release(p.c.buffer);
 }
@@ -167,132 +164,39 @@ static void print_errors(size_t n, size_t k) {
   free(a), free(b), free(c);
 }
 
-/* ---- other sizes of stages and tiles --------------------------------------------------------- */
+/* ---- what expected_time() has ---------------------------------------------------------------- */
 
-typedef struct {
-  int m, n, warp_n;         /* tile; columns of a warp */
-  int depth, stages, order; /* terms of a stage; in the ring; tile rows taken together */
-} variant;
-
-enum { FILES = 8 }; /* the definitions and seven files */
-
-static void read_sources(const variant *v, char head[500], const char *text[FILES]) {
-  static const char *const files[FILES - 1] = {
-      "include/port.h", "include/gemm.h",       "include/integers.h",    "nvidia/mma_ptx.h",
-      "nvidia/mma.h",   "portable/integers.cl", "nvidia/integers_mma.cl"};
-  snprintf(head, 500,
-           "#define INTEGERS_TILE_M %d\n#define INTEGERS_TILE_N %d\n#define INTEGERS_WARP_N %d\n"
-           "#define INTEGERS_DEPTH %d\n#define INTEGERS_STAGES %d\n#define INTEGERS_ORDER %d\n"
-           "#define INTEGERS_MMA 1\n#define INTEGERS_SPLIT integers_split\n"
-           "#define INTEGERS_MULTIPLY integers_multiply\n#define INTEGERS_JOIN integers_join\n",
-           v->m, v->n, v->warp_n, v->depth, v->stages, v->order);
-  text[0] = head;
-  for (int f = 0; f < FILES - 1; f++) {
-    char *read;
-    check(scl_cl_source_read(files[f], &read));
-    text[f + 1] = read;
+/* The constants of expected_time() (src/engine/cl/linalg/integers.c), from the milliseconds up to
+ * each step at some orders. Of the steps but the product of residues
+ *
+ *   microseconds = steps + element 3 n^2 / units
+ *
+ * by least squares of relative errors; of that product the rate at the order of which the
+ * projections are made. */
+static void print_constants(double units, int count, const size_t *orders, double (*time)[4],
+                            int chosen) {
+  double a[2][3] = {{0}}, worst = 0.0;
+  for (int i = 0; i < count; i++) {
+    const double n = (double)orders[i], took = 1e3 * (time[i][3] - time[i][2] + time[i][1]);
+    const double x[3] = {1.0 / took, 3.0 * n * n / units / took, 1.0};
+    for (int row = 0; row < 2; row++)
+      for (int column = 0; column < 3; column++) a[row][column] += x[row] * x[column];
   }
-}
-
-/* What NVIDIA's compiler says of registers and what it spills. */
-static void print_resources(const variant *v) {
-  scl_cl_context *cl = (scl_cl_context *)ctx;
-  char head[500], log[20000] = "";
-  const char *text[FILES];
-  read_sources(v, head, text);
-  cl_program program = scl_cl.clCreateProgramWithSource(cl->context, FILES, text, NULL, NULL);
-  scl_cl.clBuildProgram(program, 1, &cl->device, "-cl-std=CL1.2 -cl-nv-verbose", NULL, NULL);
-  scl_cl.clGetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, sizeof log, log, NULL);
-  printf("tile %d x %d, warp 64 x %d:\n%s\n", v->m, v->n, v->warp_n, log);
-  scl_cl.clReleaseProgram(program);
-  for (int f = 1; f < FILES; f++) free((char *)text[f]);
-}
-
-static void print_variant(const variant *v, scl_cl_integers_layout layout, size_t size) {
-  scl_cl_context *cl = (scl_cl_context *)ctx;
-  char head[500];
-  const char *text[FILES];
-  const size_t items = (size_t)(v->m / 64 * (v->n / v->warp_n)) * 32;
-  cl_program program;
-  scl_cl_launchable kernel;
-  double times[REPEATS];
-  read_sources(v, head, text);
-  printf("tile %3d x %3d, warp 64 x %2d, depth %2d, %d stages, order %2d, size %5zu, %9s:", v->m,
-         v->n, v->warp_n, v->depth, v->stages, v->order, size, layouts[layout]);
-  if (scl_cl_program_build(cl, FILES, text, "a variant", &program) != SCL_OK) {
-    printf(" not built: %s\n", scl_fault_last()->message);
-    return;
+  const double det = a[0][0] * a[1][1] - a[0][1] * a[1][0];
+  const double steps = (a[0][2] * a[1][1] - a[1][2] * a[0][1]) / det;
+  const double element = (a[1][2] * a[0][0] - a[0][2] * a[1][0]) / det;
+  for (int i = 0; i < count; i++) {
+    const double n = (double)orders[i], took = 1e3 * (time[i][3] - time[i][2] + time[i][1]);
+    worst = fmax(worst, fabs((steps + element * 3.0 * n * n / units) / took - 1.0));
   }
-  check(scl_cl_kernel_make(cl, program, "integers_multiply", &kernel));
-  const size_t gap = layout == SCL_CL_INTEGERS_STAGGERED ? INTEGERS_PANEL * (size_t)v->depth : 0;
-  const size_t words = (size * size + gap) / 8 * INTEGERS_FEWEST;
-  scl_block a = uploaded(words, 1, 1), b = uploaded(words, 1, 2), c = uploaded(words, 1, 3);
-  const scl_long stage = INTEGERS_PANEL * v->depth, all = (scl_long)(size * size);
-  const scl_long panel = (scl_long)size / v->depth * stage;
-  const bool together = layout == SCL_CL_INTEGERS_TOGETHER;
-  const scl_long step = together ? stage : all + (scl_long)gap;
-  const integers_product product = {.a_step = step,
-                                    .b_step = step,
-                                    .c_step = all,
-                                    .panel_step = together ? INTEGERS_FEWEST * panel : panel,
-                                    .stage_step = together ? INTEGERS_FEWEST * stage : stage,
-                                    .m = (int)size,
-                                    .n = (int)size,
-                                    .stages = (int)size / v->depth,
-                                    .moduli = INTEGERS_FEWEST,
-                                    .rows = (int)size};
-  const cl_mem memory[3] = {((scl_cl_buffer *)a.buffer)->memory,
-                            ((scl_cl_buffer *)b.buffer)->memory,
-                            ((scl_cl_buffer *)c.buffer)->memory};
-  for (cl_uint i = 0; i < 3; i++)
-    scl_cl.clSetKernelArg(kernel.kernel, i, sizeof(cl_mem), &memory[i]);
-  scl_cl.clSetKernelArg(kernel.kernel, 3, sizeof product, &product);
-  const size_t across = (size + (size_t)v->m - 1) / (size_t)v->m;
-  const size_t groups = across * ((size + (size_t)v->n - 1) / (size_t)v->n) * INTEGERS_FEWEST;
-  const scl_cl_range range = scl_cl_range_1(groups * items, items);
-  for (int run = -1; run < REPEATS; run++) {
-    scl_cl_op op;
-    check(scl_device_profile_begin(ctx));
-    scl_cl_op_begin(&op, ctx);
-    scl_cl_op_reads(&op, a.buffer), scl_cl_op_reads(&op, b.buffer);
-    scl_cl_op_writes(&op, c.buffer);
-    check(scl_cl_op_order(&op, -1));
-    check(scl_cl_op_end(&op, scl_cl_enqueue(&op, &kernel, &range, 0)));
-    check(ctx->engine->finish(ctx));
-    check(scl_device_profile_end(ctx, &times[run < 0 ? 0 : run]));
-  }
-  qsort(times, REPEATS, sizeof *times, ascending);
-  printf(" %8.3f ms, %6.0f TOP/s\n", times[REPEATS / 2],
-         2e-9 * INTEGERS_FEWEST * (double)size * (double)size * (double)size / times[REPEATS / 2]);
-  fflush(stdout);
-  scl_cl.clReleaseKernel(kernel.kernel);
-  scl_buffer_release(a.buffer), scl_buffer_release(b.buffer), scl_buffer_release(c.buffer);
-  for (int f = 1; f < FILES; f++) free((char *)text[f]);
-}
-
-/* Local memory is 48 KB: the stages of a ring. */
-static void print_variants(void) {
-  static const variant list[] = {
-      {256, 128, 64, 32, 4, 8},  {256, 128, 64, 32, 4, 4}, {256, 128, 64, 32, 4, 16},
-      {256, 128, 64, 32, 3, 8},  {256, 160, 80, 32, 3, 8}, {256, 160, 80, 32, 3, 4},
-      {256, 160, 80, 32, 3, 16}, {256, 192, 96, 32, 3, 8}, {128, 320, 80, 32, 3, 16},
-      {256, 128, 64, 64, 2, 8},  {128, 256, 64, 32, 4, 8}, {128, 128, 64, 32, 4, 16}};
-  print_resources(&list[0]);
-  print_resources(&list[4]);
-  print_resources(&list[7]);
-  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-    print_variant(&list[i], SCL_CL_INTEGERS_APART, 8192);
-    if (i == 0 || i == 4) {
-      print_variant(&list[i], SCL_CL_INTEGERS_STAGGERED, 8192);
-      print_variant(&list[i], SCL_CL_INTEGERS_TOGETHER, 8192);
-      print_variant(&list[i], SCL_CL_INTEGERS_APART, 4096);
-    }
-  }
+  const double n = (double)orders[chosen], product = 1e3 * (time[chosen][2] - time[chosen][1]);
+  printf("expected_time(): steps %.0f, element %.4f (error at most %.0f%%), rate %.2fe6\n", steps,
+         element, 100.0 * worst, 2e-6 * INTEGERS_FEWEST * n * n * n / product / units);
 }
 
 int main(int count, char **words) {
   if (count < 2) {
-    fprintf(stderr, "usage: integers KERNELS [variants]\n");
+    fprintf(stderr, "usage: integers KERNELS\n");
     return 2;
   }
   const scl_device_info *device = open_device(words[1], SCL_DEVICE_GPU, "no GPU");
@@ -319,16 +223,9 @@ int main(int count, char **words) {
   print_steps(8192, 8192, 2048, false, true, form, other);
   form.moduli = 15;
   print_steps(8192, 8192, 8192, false, false, form, other);
-  form.moduli = 14;
-  for (int v = 1; v < 6 && count > 2; v++) {
-    form.layout = (scl_cl_integers_layout)(v / 2);
-    form.along = v % 2;
-    print_steps(8192, 8192, 8192, false, true, form, other);
-    print_steps(8192, 8192, 8192, true, false, form, other);
-  }
+  print_constants((double)device->units, 5, orders, times, 3);
   print_projections(device->name, 4096, times[2]);
   print_projections(device->name, 8192, times[3]);
-  if (count > 2) print_variants();
   scl_context_release(ctx);
   return 0;
 }

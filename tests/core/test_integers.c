@@ -142,8 +142,6 @@ static void check_shapes(scl_context *ctx, scl_cl_integers_form form) {
     if (form.kind == SCL_CL_INTEGERS_MMA && !test_turn(ctx, s, 2)) continue;
     integers_case t = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .alpha = 1};
     form.moduli = INTEGERS_FEWEST + (int)s % 3;
-    form.layout = (scl_cl_integers_layout)(s / 2 % 3);
-    form.along = s / 3 % 2;
     t.trans_a = s & 1;
     t.trans_b = s & 2;
     check_case(ctx, &t, form);

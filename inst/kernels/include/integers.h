@@ -11,20 +11,11 @@
 #define INTEGERS_CHUNK 16 /* terms of a sum that lie together */
 #define INTEGERS_PANEL 128 /* rows of a packed panel */
 #define INTEGERS_BLOCK 64 /* of these, that integers_mma.cl takes in another order */
-/* Rows and columns of C that a group computes, and its work-items. */
-#ifndef INTEGERS_TILE_M
-#define INTEGERS_TILE_M 256
-#endif
-#ifndef INTEGERS_TILE_N
-#define INTEGERS_TILE_N 128
-#endif
-#ifndef INTEGERS_WARP_N
-#define INTEGERS_WARP_N 64 /* columns of a warp, which has 64 rows */
-#endif
-#define INTEGERS_ITEMS (INTEGERS_TILE_M / 64 * (INTEGERS_TILE_N / INTEGERS_WARP_N) * 32)
-#ifndef INTEGERS_DEPTH
+#define INTEGERS_TILE_M 256 /* rows of C that a group computes */
+#define INTEGERS_TILE_N 128 /* columns */
+#define INTEGERS_ITEMS (INTEGERS_TILE_M / 64 * (INTEGERS_TILE_N / 64) * 32)
 #define INTEGERS_DEPTH 32 /* terms of a stage: packed operands have a multiple of it */
-#endif
+#define INTEGERS_PACKED (INTEGERS_PANEL * INTEGERS_DEPTH) /* bytes of a stage of a panel */
 #define INTEGERS_ROWS 16 /* of C, of a work-item of the plain product */
 #define INTEGERS_JOINED 4 /* of C, of a work-item that joins residues */
 #define INTEGERS_JOINERS 64 /* work-items of its group */
@@ -37,13 +28,13 @@
 #define INTEGERS_TERMS 65536 /* most terms of a sum of 8-bit products */
 
 /* An operand as the sum sees it: element (row, k) lies row * row_step + k * depth_step from the
- * first. It is packed as residues in stages: INTEGERS_DEPTH terms of a panel by one modulus, as
- * chunks of 16 terms, of each row of the panel in turn the 16 residues. `left`: op(A), whose rows
- * are in the order of integers_position(), and whose residues have been multiplied by the inverses
- * below. */
+ * first. It is packed as residues, by one modulus after the other, of each one panel after the
+ * other, in stages: INTEGERS_DEPTH terms of a panel, as chunks of 16 terms, of each row of the
+ * panel in turn the 16 residues. `left`: op(A), whose rows are in the order of
+ * integers_position(), and whose residues have been multiplied by the inverses below. */
 typedef struct {
   scl_long offset, row_step, depth_step;
-  scl_long modulus_step, panel_step, stage_step; /* bytes from residues to the next ones */
+  scl_long modulus_step; /* bytes from the residues by one modulus to those by the next */
   real limit; /* logarithm of the most that a row's norm becomes; base 2 */
   int rows, depth;
   int stages; /* of a packed row */
@@ -53,15 +44,12 @@ typedef struct {
   int lanes;       /* work-items of integers_measure that share a part */
   int first, term; /* row and term of op(X) that the first ones are */
   int triangle;    /* 1: elements of terms after their row are zero; 2: before */
-  int along;       /* groups of integers_split that follow each other take a panel's stages */
-  int unused;
 } integers_operand;
-SCL_SAME_LAYOUT(integers_operand, 104)
+SCL_SAME_LAYOUT(integers_operand, 80)
 
 /* C = alpha op(A) op(B) + beta F. */
 typedef struct {
   scl_long a_step, b_step, c_step; /* from one modulus to the next, bytes */
-  scl_long panel_step, stage_step; /* as those of the operands */
   scl_long c_offset, from_offset, mirror_offset;
   real alpha, beta, limit;
   int m, n, stages, moduli, views, region;
@@ -70,7 +58,7 @@ typedef struct {
   int c_ld, from_ld;
   int unused;
 } integers_product;
-SCL_SAME_LAYOUT(integers_product, 136)
+SCL_SAME_LAYOUT(integers_product, 120)
 
 /* The moduli: large numbers up to 253 of which no two have a common factor, and 256. 255 would need
  * more care in single precision (integers_residue_of()). */

@@ -2,7 +2,7 @@
  * INTEGERS_TILE_M x INTEGERS_TILE_N elements and one modulus.
  *
  *                    op(A)', k x 256            The instruction's rows are columns of C, its
- *                  +----+----+----+----+        columns are rows of C. A warp has 64 x WARP_N of
+ *                  +----+----+----+----+        columns are rows of C. A warp has 64 x 64 of
  *                  |    |    |    |    |        them, as blocks of 16 columns and 8 rows. A stage
  *                  +----+----+----+----+        of local memory is DEPTH terms of the rows of
  *   +---------+    +----+----+----+----+        op(A) and the columns of op(B), by chunks of 16
@@ -16,25 +16,18 @@
  * Packed operands have whole tiles of rows, panels of columns and stages, with zeros past the
  * ends. */
 
-#ifndef INTEGERS_STAGES
 #define INTEGERS_STAGES 4
-#endif
-#ifndef INTEGERS_ORDER
 #define INTEGERS_ORDER 8 /* tile rows taken together, for reuse in the second-level cache */
-#endif
 
 #define INTEGERS_WARPS_M (INTEGERS_TILE_M / 64)
-#define INTEGERS_BLOCKS (INTEGERS_WARP_N / 16) /* of columns of C, of a warp */
+#define INTEGERS_BLOCKS 4 /* of 16 columns of C, of a warp */
 #define INTEGERS_STAGE_BYTES ((INTEGERS_TILE_M + INTEGERS_TILE_N) * INTEGERS_DEPTH)
 #define INTEGERS_STAGE (INTEGERS_STAGE_BYTES / 8) /* reals */
-#define INTEGERS_ALL_COPIES (INTEGERS_STAGE_BYTES / 16) /* of 16 bytes */
-#define INTEGERS_COPIES ((INTEGERS_ALL_COPIES + INTEGERS_ITEMS - 1) / INTEGERS_ITEMS)
-#define INTEGERS_STEPS (INTEGERS_DEPTH / 32) /* of the instruction, in a stage: 1 or 2 */
+#define INTEGERS_COPIES (INTEGERS_STAGE_BYTES / 16 / INTEGERS_ITEMS) /* of 16 bytes, of an item */
 
-/* Where a work-item's copies start, and how many reals on those of the next stage. */
+/* Where a work-item's copies start. */
 typedef struct {
   __global const real *from[INTEGERS_COPIES];
-  long step;
 } integers_source;
 
 /* Starts the copies of stage number `at` of `end`; after the last one of zeros. */
@@ -43,29 +36,24 @@ MMA_INLINE void integers_fill(mma_copies *copies, __local real *stage,
                               const int item) {
   SCL_UNROLL
   for (int i = 0; i < INTEGERS_COPIES; i++) {
-    const int copy = item + i * INTEGERS_ITEMS;
-    if (INTEGERS_ALL_COPIES % INTEGERS_ITEMS == 0 || copy < INTEGERS_ALL_COPIES)
-      mma_copy_16(copies, stage + 2 * copy, source->from[i] + at * source->step,
-                  at < end ? 16 : 0);
+    mma_copy_16(copies, stage + 2 * (item + i * INTEGERS_ITEMS),
+                source->from[i] + at * (long)(INTEGERS_PACKED / 8), at < end ? 16 : 0);
   }
   mma_commit(copies);
 }
 
-/* `a` and `b`: the residues by one modulus. Columns past the last panel are those of its last one;
- * their results are not written. */
+/* `a` and `b`: the residues by one modulus. */
 MMA_INLINE void integers_aim(integers_source *source, __global const real *a,
                              __global const real *b, const integers_product *product,
                              const int row0, const int column0, const int item) {
-  const int columns = (product->n + INTEGERS_PANEL - 1) / INTEGERS_PANEL * INTEGERS_PANEL;
-  source->step = product->stage_step / 8;
+  const long panel = product->stages * (long)(INTEGERS_PACKED / 8);
   SCL_UNROLL
   for (int i = 0; i < INTEGERS_COPIES; i++) {
     const int copy = item + i * INTEGERS_ITEMS;
     const int of_b = copy - INTEGERS_TILE_M * INTEGERS_DEPTH / 16;
     const int chunk = of_b < 0 ? copy / INTEGERS_TILE_M : of_b / INTEGERS_TILE_N;
-    const int row = of_b < 0 ? row0 + copy % INTEGERS_TILE_M
-                             : min(column0 + of_b % INTEGERS_TILE_N, columns - 1);
-    source->from[i] = (of_b < 0 ? a : b) + row / INTEGERS_PANEL * (product->panel_step / 8) +
+    const int row = of_b < 0 ? row0 + copy % INTEGERS_TILE_M : column0 + of_b % INTEGERS_TILE_N;
+    source->from[i] = (of_b < 0 ? a : b) + row / INTEGERS_PANEL * panel +
                       (chunk * INTEGERS_PANEL + row % INTEGERS_PANEL) * (INTEGERS_CHUNK / 8);
   }
 }
@@ -102,7 +90,7 @@ MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLO
   const int rows = ((block & 1) * INTEGERS_TILE_M + warp % INTEGERS_WARPS_M * 64 +
                     (block >> 1) * 8 + row) * INTEGERS_CHUNK;
   const int columns = INTEGERS_TILE_M * INTEGERS_DEPTH +
-                      ((block >> 1) * INTEGERS_TILE_N + warp / INTEGERS_WARPS_M * INTEGERS_WARP_N +
+                      ((block >> 1) * INTEGERS_TILE_N + warp / INTEGERS_WARPS_M * 64 +
                        (block & 1) * 8 + row) * INTEGERS_CHUNK;
   mma_copies copies = MMA_NO_COPIES;
   uint of_rows[2][8][2], of_columns[INTEGERS_BLOCKS][4];
@@ -115,36 +103,30 @@ MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLO
   SCL_UNROLL
   for (int i = 0; i < INTEGERS_BLOCKS; i++)
     integers_load_columns(lane, of_columns[i], stage, columns, i);
-  for (int s = first; s < end; s += 2 / INTEGERS_STEPS) {
+  for (int s = first; s < end; s += 2) {
     SCL_UNROLL
     for (int u = 0; u < 2; u++) {
-      const int step = INTEGERS_STEPS == 2 ? 1 - u : 0; /* the next one, of its stage */
-      if (step == 0) {
-        __local real *next = stage == stages + (INTEGERS_STAGES - 1) * INTEGERS_STAGE
-                                 ? stages
-                                 : stage + INTEGERS_STAGE;
-        MMA_WAIT(&copies, INTEGERS_STAGES - 2);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        integers_fill(&copies, stage, source,
-                      s + INTEGERS_STAGES + (INTEGERS_STEPS == 2 ? 0 : u), end, item);
-        stage = next;
-      }
-      integers_load_rows(lane, of_rows[1 - u], stage,
-                         rows + 2 * step * INTEGERS_TILE_M * INTEGERS_CHUNK);
+      __local real *next = stage == stages + (INTEGERS_STAGES - 1) * INTEGERS_STAGE
+                               ? stages
+                               : stage + INTEGERS_STAGE;
+      MMA_WAIT(&copies, INTEGERS_STAGES - 2);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      integers_fill(&copies, stage, source, s + INTEGERS_STAGES + u, end, item);
+      stage = next;
+      integers_load_rows(lane, of_rows[1 - u], stage, rows);
       SCL_UNROLL
       for (int i = 0; i < INTEGERS_BLOCKS; i++) {
         SCL_UNROLL
         for (int j = 0; j < 8; j++) mma_bytes(lane, sums[i][j], of_columns[i], of_rows[u][j]);
-        integers_load_columns(lane, of_columns[i], stage,
-                              columns + 2 * step * INTEGERS_TILE_N * INTEGERS_CHUNK, i);
+        integers_load_columns(lane, of_columns[i], stage, columns, i);
       }
     }
   }
 }
 
-/* The residues of a lane: c is where those of its first column, number `column`, and row are. */
+/* The residues of a lane: c is where those of its first column and row are. */
 MMA_INLINE void integers_write(int sums[INTEGERS_BLOCKS][8][4], __global char *c, const long rows,
-                               const int column, const int columns, const int modulus) {
+                               const int modulus) {
   const int reciprocal = integers_reciprocal(modulus);
   SCL_UNROLL
   for (int i = 0; i < INTEGERS_BLOCKS; i++) {
@@ -160,9 +142,8 @@ MMA_INLINE void integers_write(int sums[INTEGERS_BLOCKS][8][4], __global char *c
                                                 modulus, reciprocal);
         words[word] = mma_pack(residues[0], residues[1], residues[2], residues[3]);
       }
-      if (INTEGERS_TILE_N % INTEGERS_PANEL == 0 || column + 16 * i + 8 * upper < columns)
-        *(__global uint4 *)(c + (16 * i + 8 * upper) * rows) =
-            (uint4)(words[0], words[1], words[2], words[3]);
+      *(__global uint4 *)(c + (16 * i + 8 * upper) * rows) =
+          (uint4)(words[0], words[1], words[2], words[3]);
     }
   }
 }
@@ -208,9 +189,7 @@ INTEGERS_MULTIPLY(__global const real *a, __global const real *b, __global real 
   }
   integers_sum_tile(lane, sums, stages, &source, first, last, item);
   const int row = row0 + warp % INTEGERS_WARPS_M * 64 + 16 * lane.member;
-  const int column = column0 + warp / INTEGERS_WARPS_M * INTEGERS_WARP_N + lane.quad;
+  const int column = column0 + warp / INTEGERS_WARPS_M * 64 + lane.quad;
   integers_write(sums, (__global char *)c + i * product.c_step + row + column * (long)product.rows,
-                 product.rows, column,
-                 (product.n + INTEGERS_PANEL - 1) / INTEGERS_PANEL * INTEGERS_PANEL,
-                 integers_modulus[i]);
+                 product.rows, integers_modulus[i]);
 }

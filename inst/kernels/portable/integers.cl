@@ -131,12 +131,12 @@ INTEGERS_SPLIT(__global const real *x, __global const real *norms, __global real
   __local real terms[INTEGERS_PANEL * (INTEGERS_CHUNK + 1)];
   const int item = (int)get_local_id(0), group = (int)get_group_id(0);
   const int panels = (int)get_num_groups(0) / operand.stages;
-  const int panel = operand.along ? group / operand.stages : group % panels;
-  const int stage = operand.along ? group % operand.stages : group / panels;
+  const int panel = group % panels, stage = group / panels;
   const int row = panel * INTEGERS_PANEL + item;
   const int position = operand.left ? integers_position(item) : item;
-  __global char *to = (__global char *)residues + panel * operand.panel_step +
-                      stage * operand.stage_step + position * INTEGERS_CHUNK;
+  __global char *to = (__global char *)residues +
+                      (panel * (long)operand.stages + stage) * INTEGERS_PACKED +
+                      position * INTEGERS_CHUNK;
   const bool inside = row < operand.rows;
   const int scale = inside ? integers_scale(((__global const float *)norms)[operand.first + row],
                                             operand.limit)

@@ -35,19 +35,19 @@ __kernel void INTEGERS_MULTIPLY(__global const real *a, __global const real *b, 
   const int row = (int)get_global_id(0) * INTEGERS_ROWS, column = (int)get_global_id(1);
   const int i = (int)get_global_id(2), modulus = integers_modulus[i];
   const int reciprocal = integers_reciprocal(modulus);
+  const long panel = product.stages * (long)INTEGERS_PACKED;
   __global const char *rows = (__global const char *)a + i * product.a_step +
-                              row / INTEGERS_PANEL * product.panel_step +
+                              row / INTEGERS_PANEL * panel +
                               integers_position(row % INTEGERS_PANEL) * INTEGERS_CHUNK;
   __global const char *columns = (__global const char *)b + i * product.b_step +
-                                 column / INTEGERS_PANEL * product.panel_step +
+                                 column / INTEGERS_PANEL * panel +
                                  column % INTEGERS_PANEL * INTEGERS_CHUNK;
   INTEGERS_SUM sums[INTEGERS_ROWS];
   char packed[INTEGERS_ROWS];
   SCL_UNROLL
   for (int r = 0; r < INTEGERS_ROWS; r++) sums[r] = 0;
   for (int chunk = 0; chunk < product.stages * (INTEGERS_DEPTH / INTEGERS_CHUNK); chunk++) {
-    const long at = chunk / (INTEGERS_DEPTH / INTEGERS_CHUNK) * product.stage_step +
-                    chunk % (INTEGERS_DEPTH / INTEGERS_CHUNK) * (INTEGERS_PANEL * INTEGERS_CHUNK);
+    const long at = chunk * (long)(INTEGERS_PANEL * INTEGERS_CHUNK);
     const char16 y = vload16(0, columns + at);
     SCL_UNROLL
     for (int r = 0; r < INTEGERS_ROWS; r++)

@@ -52,35 +52,18 @@ static size_t stages_of(size_t terms) {
   return scl_ceil_div(terms, INTEGERS_DEPTH);
 }
 
-/* Bytes from the residues of an operand of `padded` rows to those by the next modulus, of the next
- * panel, and of the next stage. */
-typedef struct {
-  size_t modulus, panel, stage;
-} steps;
-
-static steps steps_of(const work *w, size_t padded, size_t terms) {
-  const size_t stage = INTEGERS_PANEL * INTEGERS_DEPTH, moduli = (size_t)w->form.moduli;
-  if (w->form.layout == SCL_CL_INTEGERS_TOGETHER)
-    return (steps){stage, stages_of(terms) * moduli * stage, moduli * stage};
-  const size_t apart = w->form.layout == SCL_CL_INTEGERS_STAGGERED ? stage : 0;
-  return (steps){padded * w->terms + apart, stages_of(terms) * stage, stage};
-}
-
 /* Rows of op(A), or columns of op(B), as the sum sees them, from (row, term) on. */
 static integers_operand operand_of(const work *w, bool left, size_t row, size_t rows, size_t term,
                                    size_t terms) {
   const scl_block x = left ? w->p->a : w->p->b;
   const bool down = left ? w->p->trans_a == SCL_TRANS : w->p->trans_b == SCL_NO_TRANS;
   const size_t row_step = down ? x.ld : 1, depth_step = down ? 1 : x.ld;
-  const steps step = steps_of(w, left ? w->rows : w->columns, terms);
   const int triangle = left ? scl_cl_view_flag(w->p->view_a, w->p->trans_a, 1, 2)
                             : scl_cl_view_flag(w->p->view_b, w->p->trans_b, 2, 1);
   return (integers_operand){.offset = (scl_long)(x.offset + row * row_step + term * depth_step),
                             .row_step = (scl_long)row_step,
                             .depth_step = (scl_long)depth_step,
-                            .modulus_step = (scl_long)step.modulus,
-                            .panel_step = (scl_long)step.panel,
-                            .stage_step = (scl_long)step.stage,
+                            .modulus_step = (scl_long)((left ? w->rows : w->columns) * w->terms),
                             .rows = (int)rows,
                             .depth = (int)terms,
                             .stages = (int)stages_of(terms),
@@ -88,7 +71,6 @@ static integers_operand operand_of(const work *w, bool left, size_t row, size_t 
                             .left = left,
                             .part = PART,
                             .lanes = down ? LANES : 1,
-                            .along = w->form.along,
                             .first = (int)row,
                             .term = (int)term,
                             .triangle = triangle,
@@ -236,16 +218,13 @@ static scl_block read_from(const work *w, size_t term) {
 static integers_product product_of(const work *w, const range *r) {
   const scl_cl_product *p = w->p;
   const scl_block from = read_from(w, r->term);
-  const steps step = steps_of(w, w->columns, r->k);
   const bool whole = r->m == w->m && r->n == w->n && r->k == w->k;
   const int views = scl_cl_view_flag(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
                     scl_cl_view_flag(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
   return (integers_product){
-      .a_step = (scl_long)steps_of(w, w->rows, r->k).modulus,
-      .b_step = (scl_long)step.modulus,
+      .a_step = (scl_long)(w->rows * w->terms),
+      .b_step = (scl_long)(w->columns * w->terms),
       .c_step = (scl_long)(w->rows * w->columns),
-      .panel_step = (scl_long)step.panel,
-      .stage_step = (scl_long)step.stage,
       .c_offset = (scl_long)(p->c.offset + r->row + r->column * p->c.ld),
       .from_offset = (scl_long)(from.offset + r->row + r->column * from.ld),
       .mirror_offset = (scl_long)(p->c.offset + r->column + r->row * p->c.ld),
@@ -338,10 +317,9 @@ static void choose_blocks(work *w) {
   }
 }
 
-/* `bytes` bytes a modulus, and a gap. */
+/* `bytes` bytes a modulus. */
 static scl_status create_residues(work *w, size_t bytes, scl_block *out) {
-  const size_t gap = INTEGERS_PANEL * INTEGERS_DEPTH;
-  return scl_cl_temporary(w->op, (bytes + gap) / sizeof(double), (size_t)w->form.moduli, out);
+  return scl_cl_temporary(w->op, bytes / sizeof(double), (size_t)w->form.moduli, out);
 }
 
 static scl_status run_steps(work *w, bool *done) {
@@ -387,13 +365,13 @@ void scl_device_emulate(int mode) {
 }
 
 /* Estimated microseconds: the launches and the look at the norms; what the steps but the product
- * of residues take by element of an operand or the result; and that product. Fitted to an H200, of
- * 132 units (bench/results.md, section integers): the first two to the sums of measure, split and
- * join at orders 1024 to 16384, the last to 991 TOP/s at 8192. Within 11% of these times. Without
- * matrix instructions: four products a lane and clock, with 128 lanes a unit and 1.8 GHz. */
+ * of residues take by element of an operand or the result; and that product. As bench/integers.c
+ * fits them to an H200, of 132 units, at orders 1024 to 16384 (bench/results.md, section integers),
+ * within 14%. Without matrix instructions: four products a lane and clock, with 128 lanes a unit
+ * and 1.8 GHz. */
 static double expected_time(const scl_cl_op *op, const double size[3], double share, bool tiles) {
   const double units = (double)op->cl->info.units, m = size[0], n = size[1], k = size[2];
-  const double steps = 500.0, element = 0.0033, rate = tiles ? 7.5e6 : 2.0 * 4 * 128 * 1800;
+  const double steps = 413.0, element = 0.002, rate = tiles ? 7.06e6 : 2.0 * 4 * 128 * 1800;
   const double work = 2.0 * INTEGERS_FEWEST / rate;
   return steps + (element * (m * k + n * k + share * m * n) + share * work * m * n * k) / units;
 }

@@ -111,18 +111,10 @@ typedef enum {
   SCL_CL_INTEGERS_DOT, /* products of four bytes */
   SCL_CL_INTEGERS_MMA  /* matrix instructions */
 } scl_cl_integers_kind;
-typedef enum {
-  SCL_CL_INTEGERS_APART = 0, /* the residues by a modulus are one piece of memory */
-  SCL_CL_INTEGERS_STAGGERED, /* with a gap of a stage, so that they do not start at multiples of a
-                                high power of two */
-  SCL_CL_INTEGERS_TOGETHER   /* those of a stage are */
-} scl_cl_integers_layout;
 typedef struct {
   int moduli; /* 0: as many as the operands need */
   scl_cl_integers_kind kind;
   scl_cl_integers_step last;
-  scl_cl_integers_layout layout;
-  bool along; /* groups that follow each other split the stages of a panel, not the panels */
 } scl_cl_integers_form;
 scl_status scl_cl_integers_steps_in(scl_cl_op *op, const scl_cl_product *product,
                                     scl_cl_integers_form form, bool *done);
