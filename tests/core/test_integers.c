@@ -1,9 +1,12 @@
 /* Products by 8-bit integers (engine/cl/linalg/integers.c) against sums in long double: every
  * element within a bound by the norms of its row and column, for plain arithmetic and, where there
  * are any, matrix instructions. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
+#include <string.h>
 
 #include "base/device.h"
+#include "driver.h"
 #include "linalg.h"
 #include "engine/cl/linalg/linalg.h"
 
@@ -258,6 +261,57 @@ static void check_pairs(scl_context *ctx, size_t others) {
   free(x[0]), free(x[1]), free(c);
 }
 
+/* ---- OpenCL's function for products of four bytes -------------------------------------------- */
+#define CALL "dot_4x8packed_ss_int(x, y)"
+#define SIGNED(x, byte) "((int)((" #x ") << 8 * (3 - " #byte ")) >> 24)"
+#define UNSIGNED(x, byte) "(int)((" #x ") >> 8 * " #byte " & 255)"
+#define PART(TYPE, byte) TYPE(x, byte) " * " TYPE(y, byte)
+#define SUM(TYPE) "(" PART(TYPE, 0) " + " PART(TYPE, 1) " + " PART(TYPE, 2) " + " PART(TYPE, 3) ")"
+
+/* What stands for the call, as few drivers have it: what OpenCL says of it; or something else, and
+ * then the reason against the program has these words. */
+static const struct {
+  const char *to, *refusal;
+} readings[] = {{SUM(SIGNED), ""},
+                {SUM(UNSIGNED), "wrong result"},
+                {"clamp(" SUM(SIGNED) ", -32768, 32767)", "wrong result"}, /* sums of 16 bits */
+                {"(" SUM(SIGNED) " & ~1)", "wrong result"},
+                {"dot_4x8packed_ss_int(x)", "could not be compiled"}}; /* listed, not there */
+
+/* Another context of the device, whose driver lists the extension. */
+static void check_reading(size_t index, const char *to, const char *refusal) {
+  scl_context *ctx = NULL;
+  bool usable, refused = *refusal != '\0';
+  driver_rewrite(CALL, to);
+  REQUIRE_OK(scl_device_open(index, &ctx));
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  cl->info.integer_dot = true;
+  CHECK_OK(scl_cl_try_program(cl, SCL_CL_PROGRAM_integers_dot, &usable));
+  CHECK(usable == !refused && driver_rewritten() > 0);
+  const char *reason = cl->trial[SCL_CL_PROGRAM_integers_dot].reason;
+  CHECK(!refused || (reason != NULL && strstr(reason, refusal) != NULL));
+  if (usable)
+    check_shapes(ctx,
+                 (scl_cl_integers_form){.kind = SCL_CL_INTEGERS_DOT, .last = SCL_CL_INTEGERS_JOIN});
+  check_operation(ctx, 0.5);
+  CHECK(scl_context_memory(ctx).live == 0);
+  scl_context_release(ctx);
+}
+
+static void check_readings(const scl_context *ctx) {
+  const scl_device_info *list = NULL;
+  size_t count = 0, index = 0;
+  CHECK_OK(scl_device_list(&list, &count));
+  while (index + 1 < count && strcmp(list[index].id, scl_device_of(ctx)->id) != 0) index++;
+  driver_install();
+  const driver_counts before = driver_counted();
+  for (size_t k = 0; k < LENGTH(readings); k++)
+    check_reading(index, readings[k].to, readings[k].refusal);
+  driver_rewrite(NULL, NULL);
+  CHECK(driver_is_clean(before));
+  driver_remove();
+}
+
 /* The tables of integers.h, by remainders of their numbers: P has each modulus as a factor, the
  * weights are P / modulus. */
 static void check_tables(void) {
@@ -304,6 +358,7 @@ void test_integers(scl_context *ctx) {
     check_opposite(ctx, 500);
     check_pairs(ctx, 1);
     check_pairs(ctx, 30);
+    check_readings(ctx);
   }
   if (!emulated && test_turn(ctx, 0, 2)) {
     scl_device_emulate(1);
