@@ -216,7 +216,7 @@ static scl_status add_source(const scl_plan *plan, char **text) {
 static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, char **text,
                            bool *fits) {
   scl_plan plan;
-  scl_block made[SCL_PLAN_OUTPUTS] = {{NULL}};
+  scl_block made[SCL_PLAN_OUTPUTS] = {{0}};
   scl_status status;
   *fits = count <= SCL_PLAN_OUTPUTS && scl_plan_make(ctx, count, nodes, &plan);
   if (!*fits) return SCL_OK;

@@ -13,7 +13,7 @@
 #define MANY OPERANDS(SCL_MANY_OPERANDS, NULL)
 #define ATTRIBUTES(...)                                                                            \
   { __VA_ARGS__ }
-#define NO_ATTRIBUTES ATTRIBUTES({NULL})
+#define NO_ATTRIBUTES ATTRIBUTES({0})
 #define SIZE(name)                                                                                 \
   { #name, SCL_COUNT, true, false }
 #define COUNT(name)                                                                                \
@@ -141,7 +141,7 @@ scl_status scl_operation_check(unsigned operation, int operands, int attributes,
 
 scl_status scl_call_compute(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
   const scl_operation *row = &scl_operations[call->operation];
-  scl_block block[SCL_CALL_OPERANDS] = {{NULL}};
+  scl_block block[SCL_CALL_OPERANDS] = {{0}};
   scl_shape shape;
   scl_mat *r;
   SCL_TRY(row->rule(call, &shape));
