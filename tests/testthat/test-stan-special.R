@@ -150,7 +150,7 @@ test_that("densities of matrices", {
   jacobian <- function(l) 3 * log(2) + sum((3:1) * log(diag(l)))
   check_sum(c("wishart_cholesky_lpdf(l | nu, s) + inv_wishart_cholesky_lpdf(l | nu, s)",
               "multi_gp_cholesky_lpdf(l | s, w) + lkj_cov_lpdf(l * l' | w, w + 1, nu)"),
-            function(p) with(p, {
+            structure(function(p) with(p, {
               x <- tcrossprod(l)
               v <- tcrossprod(s)
               d <- sqrt(diag(x))
@@ -162,7 +162,7 @@ test_that("densities of matrices", {
                   sum(log(diag(s))), dlnorm(d, w, w + 1, log = TRUE),
                 (nu - 1) * log(det(x / outer(d, d))) - 1.5 * log(pi) +
                   sum(lgamma(nu + 1) - lgamma(nu + 1 - j / 2)))
-            }), list(l = l, s = s, nu = 4.5, w = c(0.5, 1, 2)),
+            }), moves = "lower"), list(l = l, s = s, nu = 4.5, w = c(0.5, 1, 2)),
             "matrix[3, 3] l; matrix[3, 3] s; real nu; vector[3] w;")
 })
 
