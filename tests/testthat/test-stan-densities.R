@@ -1,117 +1,26 @@
 # Distributions of Stan programs: `y ~ name(arguments)` with values of data and parameters, against
 # R's functions or formulas of the Stan functions reference.
 
-real <- "real y;"
-positive <- "real<lower=0> y;"
-
-# name, arguments with their types, the point, and the log density of the point.
-continuous <- list(
-  normal = list("real y; real m; real<lower=0> s;", "m, s", list(y = 0.3, m = 1, s = 2),
-                function(y, m, s) dnorm(y, m, s, log = TRUE)),
-  std_normal = list("real y;", "", list(y = 0.7), function(y) dnorm(y, log = TRUE)),
-  cauchy = list("real y; real m; real<lower=0> s;", "m, s", list(y = 0.3, m = 1, s = 2),
-                function(y, m, s) dcauchy(y, m, s, log = TRUE)),
-  student_t = list("real y; real<lower=0> n; real m; real<lower=0> s;", "n, m, s",
-                   list(y = 0.3, n = 4.5, m = 1, s = 2),
-                   function(y, n, m, s) dt((y - m) / s, n, log = TRUE) - log(s)),
-  double_exponential = list("real y; real m; real<lower=0> s;", "m, s",
-                            list(y = 0.3, m = 1, s = 2),
-                            function(y, m, s) -log(2 * s) - abs(y - m) / s),
-  logistic = list("real y; real m; real<lower=0> s;", "m, s", list(y = 0.3, m = 1, s = 2),
-                  function(y, m, s) dlogis(y, m, s, log = TRUE)),
-  gumbel = list("real y; real m; real<lower=0> s;", "m, s", list(y = 0.3, m = 1, s = 2),
-                function(y, m, s) -log(s) - (y - m) / s - exp(-(y - m) / s)),
-  lognormal = list("real<lower=0> y; real m; real<lower=0> s;", "m, s",
-                   list(y = 0.3, m = 1, s = 2), function(y, m, s) dlnorm(y, m, s, log = TRUE)),
-  chi_square = list("real<lower=0> y; real<lower=0> n;", "n", list(y = 0.8, n = 3.5),
-                    function(y, n) dchisq(y, n, log = TRUE)),
-  inv_chi_square = list("real<lower=0> y; real<lower=0> n;", "n", list(y = 0.8, n = 3.5),
-                        function(y, n) dchisq(1 / y, n, log = TRUE) - 2 * log(y)),
-  scaled_inv_chi_square = list("real<lower=0> y; real<lower=0> n; real<lower=0> s;", "n, s",
-                               list(y = 0.8, n = 3.5, s = 1.3), function(y, n, s) {
-                                 dgamma(1 / y, n / 2, n * s^2 / 2, log = TRUE) - 2 * log(y)
-                               }),
-  exponential = list("real<lower=0> y; real<lower=0> b;", "b", list(y = 0.8, b = 1.7),
-                     function(y, b) dexp(y, b, log = TRUE)),
-  gamma = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
-               list(y = 0.8, a = 2.2, b = 1.7), function(y, a, b) dgamma(y, a, b, log = TRUE)),
-  inv_gamma = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
-                   list(y = 0.8, a = 2.2, b = 1.7),
-                   function(y, a, b) dgamma(1 / y, a, b, log = TRUE) - 2 * log(y)),
-  weibull = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
-                 list(y = 0.8, a = 2.2, b = 1.7), function(y, a, b) dweibull(y, a, b, log = TRUE)),
-  frechet = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
-                 list(y = 0.8, a = 2.2, b = 1.7),
-                 function(y, a, b) dweibull(1 / y, a, 1 / b, log = TRUE) - 2 * log(y)),
-  rayleigh = list("real<lower=0> y; real<lower=0> s;", "s", list(y = 0.8, s = 1.7),
-                  function(y, s) dweibull(y, 2, s * sqrt(2), log = TRUE)),
-  loglogistic = list("real<lower=0> y; real<lower=0> a; real<lower=0> b;", "a, b",
-                     list(y = 0.8, a = 2.2, b = 1.7),
-                     function(y, a, b) dlogis(log(y), log(a), 1 / b, log = TRUE) - log(y)),
-  pareto = list("real<lower=0> y; real<lower=0> m; real<lower=0> a;", "m, a",
-                list(y = 2.5, m = 1.2, a = 1.7),
-                function(y, m, a) dexp(log(y / m), a, log = TRUE) - log(y)),
-  pareto_type_2 = list("real<lower=0> y; real m; real<lower=0> l; real<lower=0> a;", "m, l, a",
-                       list(y = 2.5, m = 0.3, l = 1.2, a = 1.7),
-                       function(y, m, l, a) log(a / l) - (a + 1) * log(1 + (y - m) / l)),
-  beta = list("real<lower=0, upper=1> y; real<lower=0> a; real<lower=0> b;", "a, b",
-              list(y = 0.3, a = 2.2, b = 1.7), function(y, a, b) dbeta(y, a, b, log = TRUE)),
-  beta_proportion = list("real<lower=0, upper=1> y; real<lower=0, upper=1> m; real<lower=0> k;",
-                         "m, k", list(y = 0.3, m = 0.4, k = 5),
-                         function(y, m, k) dbeta(y, m * k, (1 - m) * k, log = TRUE)),
-  uniform = list("real y; real a; real b;", "a, b", list(y = 0.3, a = -1, b = 2),
-                 function(y, a, b) dunif(y, a, b, log = TRUE)),
-  von_mises = list("real y; real m; real<lower=0> k;", "m, k", list(y = 0.3, m = 0.5, k = 2),
-                   function(y, m, k) k * cos(y - m) - log(2 * pi * besselI(k, 0))),
-  skew_normal = list("real y; real m; real<lower=0> s; real a;", "m, s, a",
-                     list(y = 0.3, m = 1, s = 2, a = -0.7), function(y, m, s, a) {
-                       log(2) + dnorm(y, m, s, log = TRUE) + pnorm(a * (y - m) / s, log.p = TRUE)
-                     }),
-  skew_double_exponential = list("real y; real m; real<lower=0> s; real<lower=0, upper=1> t;",
-                                 "m, s, t", list(y = 0.3, m = 1, s = 2, t = 0.3),
-                                 function(y, m, s, t) {
-                                   log(2 * t * (1 - t) / s) -
-                                     2 / s * ((1 - t) * (y < m) * (m - y) + t * (y > m) * (y - m))
-                                 }),
-  exp_mod_normal = list("real y; real m; real<lower=0> s; real<lower=0> l;", "m, s, l",
-                        list(y = 0.3, m = 1, s = 2, l = 0.7), function(y, m, s, l) {
-                          log(integrate(function(z) dnorm(y - z, m, s) * dexp(z, l), 0, Inf,
-                                        rel.tol = 1e-12)$value)
-                        }))
-
-# The series for long times, with more terms than any time here needs.
-wiener_density <- function(y, a, t, b, d) {
-  k <- 1:400
-  series <- vapply((y - t) / a^2, function(s) {
-    sum(k * exp(-0.5 * k^2 * pi^2 * s) * sin(k * pi * (1 - b)))
-  }, 0)
-  log(pi * series) - 2 * log(a) + d * a * (1 - b) - 0.5 * d^2 * (y - t)
-}
-continuous$wiener <- list(paste("real<lower=0> y; real<lower=0> a; real<lower=0> t;",
-                                "real<lower=0, upper=1> b; real d;"),
-                          "a, t, b, d", list(y = 0.8, a = 1.5, t = 0.2, b = 0.4, d = 0.5),
-                          wiener_density)
-
 test_that("densities of numbers and vectors", {
   each_case <- function(name) {
-    row <- continuous[[name]]
+    row <- stan_continuous[[name]]
     model <- sprintf("y ~ %s(%s);", name, row[[2]])
     check_stan_case(stan_case(row[[1]], model, row[[3]],
                               function(p) do.call(row[[4]], p)), name)
   }
-  for (name in names(continuous)) each_case(name)
+  for (name in names(stan_continuous)) each_case(name)
   # both series, and a time before the process begins
   y <- c(0.3, 0.5, 0.86, 0.89, 2.5)
   check_stan_case(stan_case("real<lower=0> a; real<lower=0, upper=1> b; real d;",
                             "y ~ wiener(a, 0.2, b, d);", list(a = 1.5, b = 0.9, d = -0.5),
-                            function(p) sum(wiener_density(y, p$a, 0.2, p$b, p$d)),
+                            function(p) sum(stan_wiener_density(y, p$a, 0.2, p$b, p$d)),
                             "vector[5] y;", list(y = y)), "wiener")
   early <- cl_stan(code = "parameters { real t; } model { 0.3 ~ wiener(1, t, 0.5, 0); }")
   expect_identical(as.vector(early()(t = 0.4)), -Inf)
   # a vector of data, with one parameter as a vector
   y <- c(0.2, 1.1, 2.3)
   for (name in c("normal", "cauchy", "gamma", "student_t")) {
-    row <- continuous[[name]]
+    row <- stan_continuous[[name]]
     point <- row[[3]][-1]
     first <- names(point)[1]
     point[[first]] <- point[[first]] + c(0, 0.5, 1)
@@ -123,43 +32,9 @@ test_that("densities of numbers and vectors", {
   }
 })
 
-discrete <- list(
-  bernoulli = list("real<lower=0, upper=1> p;", "p", list(p = 0.3), c(0, 1, 1),
-                   function(y, p) dbinom(y, 1, p, log = TRUE)),
-  bernoulli_logit = list("real a;", "a", list(a = 0.3), c(0, 1, 1),
-                         function(y, a) dbinom(y, 1, plogis(a), log = TRUE)),
-  binomial = list("real<lower=0, upper=1> p;", "9, p", list(p = 0.3), c(0, 4, 9),
-                  function(y, p) dbinom(y, 9, p, log = TRUE)),
-  binomial_logit = list("real a;", "9, a", list(a = 0.3), c(0, 4, 9),
-                        function(y, a) dbinom(y, 9, plogis(a), log = TRUE)),
-  beta_binomial = list("real<lower=0> a; real<lower=0> b;", "9, a, b", list(a = 1.5, b = 2.5),
-                       c(0, 4, 9),
-                       function(y, a, b) lchoose(9, y) + lbeta(y + a, 9 - y + b) - lbeta(a, b)),
-  poisson = list("real<lower=0> l;", "l", list(l = 2.5), c(0, 4, 9),
-                 function(y, l) dpois(y, l, log = TRUE)),
-  poisson_log = list("real a;", "a", list(a = 0.9), c(0, 4, 9),
-                     function(y, a) dpois(y, exp(a), log = TRUE)),
-  neg_binomial = list("real<lower=0> a; real<lower=0> b;", "a, b", list(a = 1.5, b = 0.5),
-                      c(0, 4, 9), function(y, a, b) dnbinom(y, a, b / (1 + b), log = TRUE)),
-  neg_binomial_2 = list("real<lower=0> m; real<lower=0> f;", "m, f", list(m = 2.5, f = 0.5),
-                        c(0, 4, 9), function(y, m, f) dnbinom(y, f, mu = m, log = TRUE)),
-  neg_binomial_2_log = list("real e; real<lower=0> f;", "e, f", list(e = 0.8, f = 0.5),
-                            c(0, 4, 9),
-                            function(y, e, f) dnbinom(y, f, mu = exp(e), log = TRUE)),
-  categorical = list("vector[3] t;", "softmax(t)", list(t = c(0.2, 0.3, 0.5)), c(1, 3, 2),
-                     function(y, t) (t - log(sum(exp(t))))[y]),
-  categorical_logit = list("vector[3] b;", "b", list(b = c(0.2, -0.3, 0.5)), c(1, 3, 2),
-                           function(y, b) b[y] - log(sum(exp(b)))),
-  ordered_logistic = list("real e; ordered[2] c;", "e, c", list(e = 0.2, c = c(-0.3, 0.5)),
-                          c(1, 3, 2), function(y, e, c) {
-                            log(diff(c(0, plogis(c - e), 1))[y])
-                          }),
-  ordered_probit = list("real e; ordered[2] c;", "e, c", list(e = 0.2, c = c(-0.3, 0.5)),
-                        c(1, 3, 2), function(y, e, c) log(diff(c(0, pnorm(c - e), 1))[y])))
-
 test_that("probabilities of counts and categories", {
-  for (name in names(discrete)) {
-    row <- discrete[[name]]
+  for (name in names(stan_discrete)) {
+    row <- stan_discrete[[name]]
     density <- function(p) sum(do.call(row[[5]], c(list(row[[4]]), p)))
     values <- list(N = 3, y = row[[4]])
     check_stan_case(stan_case(row[[1]], sprintf("y ~ %s(%s);", name, row[[2]]), row[[3]], density,
@@ -223,7 +98,7 @@ test_that("distribution functions", {
 })
 
 test_that("distribution functions that R lacks are integrals and sums", {
-  rows <- continuous[c("exp_mod_normal", "skew_normal", "loglogistic", "pareto_type_2",
+  rows <- stan_continuous[c("exp_mod_normal", "skew_normal", "loglogistic", "pareto_type_2",
                        "inv_chi_square", "scaled_inv_chi_square")]
   for (name in names(rows)) {
     row <- rows[[name]]
@@ -258,6 +133,42 @@ test_that("distribution functions that R lacks are integrals and sums", {
                   "beta_binomial")
 })
 
+# From `from` to y, as integrals and sums of the densities above.
+below <- list(
+  normal = -Inf, std_normal = -Inf, cauchy = -Inf, student_t = -Inf, double_exponential = -Inf,
+  logistic = -Inf, gumbel = -Inf, lognormal = 0, chi_square = 0, inv_chi_square = 0,
+  scaled_inv_chi_square = 0, exponential = 0, gamma = 0, inv_gamma = 0, weibull = 0, frechet = 0,
+  rayleigh = 0, loglogistic = 0, pareto = 1.2, pareto_type_2 = 0.3, beta = 0, beta_proportion = 0,
+  uniform = -1, skew_normal = -Inf, skew_double_exponential = -Inf)
+
+test_that("each distribution has its three distribution functions", {
+  check <- function(name, row, at, area) {
+    call <- sprintf("%s_%s(%s | %s)", name, c("cdf", "lcdf", "lccdf"), at, row[[2]])
+    model <- sprintf("target += %s + 2 * %s + 3 * %s;", call[1], call[2], call[3])
+    check_stan_case(stan_case(row[[1]], model, row[[3]], function(p) {
+      F <- area(p)
+      prod(F) + 2 * sum(log(F)) + 3 * sum(log1p(-F))
+    }), paste(name, "distribution functions"), digits = 1e-9)
+  }
+  for (name in names(below)) {
+    row <- stan_continuous[[name]]
+    check(name, row, "y", function(p) {
+      # the lower end of three distributions is a parameter
+      from <- switch(name, pareto = p$m, pareto_type_2 = p$m, uniform = p$a, below[[name]])
+      f <- function(y) exp(do.call(row[[4]], c(list(y), p[-1])))
+      integrate(f, from, p$y, rel.tol = 1e-12, stop.on.error = FALSE)$value
+    })
+  }
+  for (name in c("bernoulli", "binomial", "beta_binomial", "poisson", "neg_binomial",
+                 "neg_binomial_2")) {
+    row <- stan_discrete[[name]]
+    y <- if (name == "bernoulli") c(0, 0) else c(4, 1)
+    check(name, row, sprintf("{%d, %d}", y[1], y[2]), function(p) {
+      vapply(y, function(y) sum(exp(do.call(row[[5]], c(list(0:y), p)))), 0)
+    })
+  }
+})
+
 test_that("Owen's function is the integral", {
   at <- expand.grid(h = c(-3, -0.4, 0, 1.2, 2), a = c(-8, -1, -0.3, 0.9, 4))
   want <- function(h) {
@@ -280,7 +191,7 @@ varied_at_nodes <- function(y, a, t, b, d, v, w, s) {
   inside <- vapply(b + w * rule$values / 2, function(b) {
     up <- a * (1 - b)
     mean <- (2 * d * up - d^2 * (y - delay) + v^2 * up^2) / (2 * (1 + v^2 * (y - delay)))
-    sum(weight * exp(wiener_density(y, a, delay, b, 0) + mean) / sqrt(1 + v^2 * (y - delay)))
+    sum(weight * exp(stan_wiener_density(y, a, delay, b, 0) + mean) / sqrt(1 + v^2 * (y - delay)))
   }, 0)
   log(sum(weight * inside))
 }
@@ -290,8 +201,8 @@ test_that("Wiener processes whose drift, start and delay vary", {
     over <- function(f, from, to) integrate(Vectorize(f), from, to, rel.tol = 1e-9)$value
     drift <- function(t, b) {
       if (y - t < 0.01) return(0)
-      if (sv == 0) return(exp(wiener_density(y, a, t, b, d)))
-      over(function(d) exp(wiener_density(y, a, t, b, d)) * dnorm(d, p_d, sv), p_d - 9 * sv,
+      if (sv == 0) return(exp(stan_wiener_density(y, a, t, b, d)))
+      over(function(d) exp(stan_wiener_density(y, a, t, b, d)) * dnorm(d, p_d, sv), p_d - 9 * sv,
            p_d + 9 * sv)
     }
     p_d <- d
