@@ -228,12 +228,16 @@ topics <- list(
     }
     run(cl_likelihood("bernoulli_logit", c(0, 1, 1), x), list(alpha = 0, beta = c(0, 0)))
     run(cl_gradient(function(b) -sum((x %*% b)^2) - sum(b^2)), list(b = c(0.1, 0.2)))
-    # both ends of the trajectories of two chains, in one request
-    fit <- suppressWarnings(cl_sample(cl_likelihood("bernoulli_logit", c(0, 1, 1), x),
-                                      list(alpha = 0, beta = c(0, 0)), chains = 2, warmup = 0,
-                                      iter = 4, seed = 1, step_size = 0.3, max_depth = 3,
-                                      batch = TRUE, check_gradient = FALSE, refresh = 0))
-    same(as.vector(fit$draws))
+    # both ends of the trajectories of two chains, in one request, by each kind of metric
+    low <- list(diagonal = c(2, 1, 1), values = 4, vectors = matrix(c(0.6, 0.8, 0)))
+    for (given in list(list(), list(metric = "dense", inverse_metric = diag(3) + 0.3),
+                       list(metric = "low-rank", inverse_metric = low))) {
+      fit <- suppressWarnings(do.call(cl_sample, c(
+        list(cl_likelihood("bernoulli_logit", c(0, 1, 1), x), list(alpha = 0, beta = c(0, 0)),
+             chains = 2, warmup = 0, iter = 4, seed = 1, step_size = 0.3, max_depth = 3,
+             batch = TRUE, check_gradient = FALSE, refresh = 0), given)))
+      same(as.vector(fit$draws))
+    }
   },
   scan = function() {
     everything <- function(value) c(as.numeric(value), unlist(attributes(value)))

@@ -98,13 +98,27 @@ double scl_glm_walk_wait(const scl_glm *glm);
  *
  * A prior of each parameter x may change the steps, if its derivative is (m - x) / (a + b (x -
  * m)^2), as of a normal (b = 0) or Student's t density. Then it is in all gradients but the last
- * point's, and in no density. */
+ * point's, and in no density.
+ *
+ * A step moves along L p, and the momentum along L' gradient. L of each chain is D (I + A w A'); if
+ * it is dense, the lower triangle of A, which has L' in the upper one. Rows are in the order of the
+ * chain's own parameters, as its sums over them: beta, with alpha before it, behind it, or without
+ * alpha. */
+typedef struct {
+  bool dense;
+  size_t columns;      /* of A */
+  const double *scale; /* D; NULL: the identity, and all there is to do is in the steps */
+  const double *weight, *matrix;
+} scl_glm_walk_metric;
+typedef enum { SCL_GLM_ALPHA_FIRST, SCL_GLM_ALPHA_LAST, SCL_GLM_ALPHA_ABSENT } scl_glm_walk_order;
 typedef struct {
   size_t points, vectors; /* points: 2 to scl_glm_walk_most() */
   const double *start;    /* d x vectors: position, momentum, step; and those of the second start */
   const size_t *turn;     /* of each chain: the point of the second start; `points`: none */
   const double *priors;   /* d x 3: m, a (infinite: a flat prior) and b; NULL: all are flat */
   double *record;
+  const scl_glm_walk_metric *metric; /* of each chain; NULL: L = I of all */
+  scl_glm_walk_order order;          /* of the metrics' rows */
 } scl_glm_walk_task;
 /* Waits. valid[v]: of how many points of chain v, from the first on, value and gradient are what
  * scl_glm_evaluate() gives; at the next one it would fail. */

@@ -1,6 +1,8 @@
 /* Leapfrog trajectories of several chains, each evaluated with one request to a device. */
 #include <math.h>
+#include <string.h>
 
+#include "base/sizes.h"
 #include "ops/glm_private.h"
 #include "ops/operation.h"
 
@@ -51,15 +53,42 @@ static void read_record(size_t d, size_t vectors, const double *from, bool last,
 
 /* ---- the request --------------------------------------------------------------------------- */
 
+/* Columns of the largest metric, or one. A dense one has one for each parameter. */
+static size_t directions_of(size_t d, const scl_glm_walk_task *w) {
+  size_t most = w->metric != NULL;
+  for (size_t v = 0; v < w->vectors && w->metric != NULL; v++)
+    most = scl_max(most, w->metric[v].dense ? d : w->metric[v].columns);
+  return most;
+}
+
+/* An alpha that the chain does not have stays where it is: its row is zero. */
+static void write_metric(size_t d, size_t directions, const scl_glm_walk_metric *m,
+                         scl_glm_walk_order order, double *to) {
+  const size_t absent = order == SCL_GLM_ALPHA_ABSENT, rows = d - absent;
+  const size_t first = m->dense ? absent : 0;
+  *to++ = (double)(first + m->columns);
+  *to++ = m->dense;
+  *to++ = order == SCL_GLM_ALPHA_LAST ? (double)(d - 1) : 0.0;
+  memset(to, 0, (d + directions * (1 + d)) * sizeof *to);
+  for (size_t j = 0; j < rows; j++) to[absent + j] = m->scale != NULL ? m->scale[j] : 1.0;
+  to += d;
+  if (!m->dense && m->columns > 0) memcpy(to, m->weight, m->columns * sizeof *to);
+  to += directions + first * d + absent;
+  for (size_t k = 0; k < m->columns; k++)
+    memcpy(to + k * d, m->matrix + k * rows, rows * sizeof *to);
+}
+
 /* Parameters of the pass and the numbers of the walk, in the order of leapfrog.h. */
-static void write_walk(size_t d, const scl_glm_walk_task *w, double *to) {
-  const size_t numbers = w->vectors * d;
+static void write_walk(const scl_glm_pass *pass, const scl_glm_walk_task *w, double *to) {
+  const size_t d = 1 + pass->x.ncol, numbers = w->vectors * d;
   *to++ = 0.0;
   for (size_t k = 0; k < 6; k++, to += numbers)
     to_device(d, w->vectors, w->start + k * numbers, to);
   for (size_t v = 0; v < w->vectors; v++) *to++ = (double)w->turn[v];
   for (size_t k = 0; k < 3 * d; k++)
-    to[k] = w->priors != NULL ? w->priors[k] : k / d == 1 ? INFINITY : 0.0;
+    *to++ = w->priors != NULL ? w->priors[k] : k / d == 1 ? INFINITY : 0.0;
+  for (size_t v = 0; v < w->vectors && pass->directions > 0; v++, to += scl_glm_metric_size(pass))
+    write_metric(d, pass->directions, &w->metric[v], w->order, to);
 }
 
 /* -infinity is a density, with any gradient. */
@@ -102,10 +131,11 @@ scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid)
                        .weighted = glm->weighted,
                        .gradient = true,
                        .points = w->points,
+                       .directions = directions_of(d, w),
                        .state = &o->state};
   const size_t given = 1 + numbers + scl_glm_walk_numbers(&pass);
   SCL_TRY(scl_glm_reserve(o, given + w->vectors * (1 + d) + scl_glm_record_numbers(&pass)));
-  write_walk(d, w, o->memory);
+  write_walk(&pass, w, o->memory);
   pass.parameters = o->memory;
   pass.results = o->memory + given;
   const scl_status status = ctx->engine->glm(ctx, &pass);

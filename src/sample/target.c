@@ -194,6 +194,11 @@ static scl_status read_points(const scl_likelihood_target *l, const scl_walk *w,
   return SCL_OK;
 }
 
+static scl_glm_walk_order order_of(const scl_likelihood_target *l) {
+  if (l->count[SCL_TARGET_ALPHA] == 0) return SCL_GLM_ALPHA_ABSENT;
+  return l->at[SCL_TARGET_ALPHA] == 0 ? SCL_GLM_ALPHA_FIRST : SCL_GLM_ALPHA_LAST;
+}
+
 static scl_status walk_likelihood(void *self, const scl_walk *w, size_t *valid) {
   const scl_likelihood_target *l = self;
   const size_t d = 1 + l->count[SCL_TARGET_BETA], start = START_PARTS * d * w->vectors;
@@ -207,7 +212,9 @@ static scl_status walk_likelihood(void *self, const scl_walk *w, size_t *valid) 
                                   memory,
                                   w->turn,
                                   l->priors != NULL ? memory + start : NULL,
-                                  memory + start + PRIOR_PARTS * d};
+                                  memory + start + PRIOR_PARTS * d,
+                                  w->metric,
+                                  order_of(l)};
   scl_status status = scl_glm_walk(l->glm, &task, valid);
   for (size_t v = 0; status == SCL_OK && v < w->vectors; v++)
     status = read_points(l, w, v, task.record, task.record + records, &valid[v]);

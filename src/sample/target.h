@@ -7,12 +7,14 @@
 
 /* Points of leapfrog trajectories, one of each of `vectors` chains: the first is given with the
  * momentum half a step before it, the others are steps apart, but from number `turn` on they
- * continue from a second start. `record` gets for each point, and in it for each chain, 2 d + 1
- * numbers: log density, gradient, and the next point, except for the last. */
+ * continue from a second start. Steps are those of `metric` (ops/glm.h), whose rows are in the
+ * order of the vector. `record` gets for each point, and in it for each chain, 2 d + 1 numbers: log
+ * density, gradient, and the next point, except for the last. */
 typedef struct {
   size_t points, vectors;
   const double *start; /* d x vectors: position, momentum, step; and those of the second start */
   const size_t *turn;  /* of each chain; `points`: there is no second start */
+  const scl_glm_walk_metric *metric; /* of each chain; NULL: L = I of all */
   double *record;
 } scl_walk;
 

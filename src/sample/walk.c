@@ -36,6 +36,7 @@ struct scl_ahead {
   lane *lane;
   double *start, *record; /* as in scl_walk */
   size_t *turn, *valid;
+  scl_glm_walk_metric *metric;
   scl_random stream; /* the future numbers of a chain's stream */
   bool filled;
 };
@@ -53,6 +54,7 @@ void scl_ahead_end(scl_ahead *a) {
   free(a->lane);
   free(a->start);
   free(a->turn);
+  free(a->metric);
   free(a);
 }
 
@@ -60,8 +62,7 @@ void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *ta
                      scl_ahead **out) {
   const size_t d = like->options.dimension, most = most_points(target);
   *out = NULL;
-  const bool never = like->options.rank > 0 && !like->options.chooses;
-  if (most == 1 || like->options.dense || like->options.sparse != NULL || never) return;
+  if (most == 1 || like->options.sparse != NULL) return;
   scl_ahead *a = calloc(1, sizeof *a);
   if (a == NULL) return;
   a->target = target;
@@ -71,7 +72,8 @@ void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *ta
   a->lane = calloc(vectors, sizeof *a->lane);
   a->start = calloc(vectors * (6 * d + most * (2 * d + 1)), sizeof *a->start);
   a->turn = calloc(2 * vectors, sizeof *a->turn);
-  if (a->lane == NULL || a->start == NULL || a->turn == NULL) {
+  a->metric = calloc(vectors, sizeof *a->metric);
+  if (a->lane == NULL || a->start == NULL || a->turn == NULL || a->metric == NULL) {
     scl_ahead_end(a);
     return;
   }
@@ -145,24 +147,54 @@ static scl_status count_this_side(scl_ahead *a, const scl_chain *c, size_t point
   return SCL_OK;
 }
 
-/* Where the chain's trajectory begins, and where it continues on the other side. The operations are
- * those of sample/state.h, for equal bits. */
-static void write_starts(scl_ahead *a, const scl_chain *c, size_t lane) {
+/* p <- p + half a step along g;  at <- from + step * p. The operations are those of sample/state.h,
+ * for equal bits; a step is a number for each parameter. */
+static void begin_step(scl_chain *c, const double *step, const scl_phase_point *from, double *p,
+                       double *at) {
+  const double *way = scl_multiply(c, true, from->g) ? c->product : from->g;
+  for (size_t k = 0; k < c->options.dimension; k++) p[k] = from->p[k] + 0.5 * step[k] * way[k];
+  way = scl_multiply(c, false, p) ? c->product : p;
+  for (size_t k = 0; k < c->options.dimension; k++) at[k] = from->q[k] + step[k] * way[k];
+}
+
+/* Where the chain's trajectory begins, and where it continues on the other side. */
+static void write_starts(scl_ahead *a, scl_chain *c, size_t lane) {
   const size_t part = a->vectors * a->d;
+  const bool diagonal = scl_is_diagonal(c);
   double *to = a->start + lane * a->d;
-  const scl_phase_point *end = &c->end[!side_of(c)];
   for (size_t k = 0; k < a->d; k++) {
-    const double size = c->step_size * c->scale[k];
+    const double step = c->direction * (diagonal ? c->step_size * c->scale[k] : c->step_size);
     to[k] = c->at[k];
     to[part + k] = c->p[k];
-    to[2 * part + k] = c->direction * size;
-    if (c->stage != SCL_STAGE_LEAF) continue;
-    const double step = -c->direction * size;
-    const double p = end->p[k] + 0.5 * step * end->g[k];
-    to[3 * part + k] = end->q[k] + step * p;
-    to[4 * part + k] = p;
-    to[5 * part + k] = step;
+    to[2 * part + k] = step;
+    to[5 * part + k] = -step;
   }
+  if (c->stage == SCL_STAGE_LEAF)
+    begin_step(c, to + 5 * part, &c->end[!side_of(c)], to + 4 * part, to + 3 * part);
+}
+
+static scl_glm_walk_metric metric_of(const scl_chain *c) {
+  const scl_lowrank *l = &c->lowrank;
+  if (c->factor != NULL)
+    return (scl_glm_walk_metric){
+        .dense = true, .columns = c->options.dimension, .matrix = c->factor};
+  if (scl_is_diagonal(c)) return (scl_glm_walk_metric){.dense = false};
+  return (scl_glm_walk_metric){false, (size_t)*l->rank, l->scale, l->weight, l->vector};
+}
+
+enum { METRIC_NUMBERS = 1 << 15 }; /* more take longer than the requests that they save */
+
+/* The lanes' metrics. False: they are too large. */
+static bool write_metrics(scl_ahead *a, scl_chain *const *chain, size_t count, bool *diagonal) {
+  size_t columns = 0;
+  *diagonal = true;
+  for (size_t k = 0; k < a->vectors; k++) {
+    const scl_chain *c = chain[scl_min(k, count - 1)];
+    a->metric[k] = metric_of(c);
+    columns = scl_max(columns, a->metric[k].columns);
+    *diagonal = *diagonal && scl_is_diagonal(c);
+  }
+  return columns * a->d * a->vectors <= METRIC_NUMBERS;
 }
 
 static void keep(lane *l, const scl_chain *c, size_t points, size_t turn, size_t valid) {
@@ -174,15 +206,15 @@ static void keep(lane *l, const scl_chain *c, size_t points, size_t turn, size_t
 }
 
 scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count, bool *done) {
-  bool off = false;
+  bool off = false, diagonal;
   *done = false;
   if (a == NULL) return SCL_OK;
   a->filled = false;
   for (size_t k = 0; k < count; k++) {
     a->lane[k].wanted = points_wanted(chain[k]);
-    off = off || a->lane[k].off || !scl_is_diagonal(chain[k]);
+    off = off || a->lane[k].off;
   }
-  if (off) return SCL_OK;
+  if (off || !write_metrics(a, chain, count, &diagonal)) return SCL_OK;
   const size_t points = points_together(a, count);
   if (points < 2) return SCL_OK;
   for (size_t k = 0; k < a->vectors; k++) {
@@ -190,7 +222,8 @@ scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count, b
     SCL_TRY(count_this_side(a, chain[from], points, &a->turn[k]));
     write_starts(a, chain[from], k);
   }
-  const scl_walk w = {points, a->vectors, a->start, a->turn, a->record};
+  const scl_walk w = {points,   a->vectors, a->start, a->turn, diagonal ? NULL : a->metric,
+                      a->record};
   SCL_TRY(a->target->walk(a->target->self, &w, a->valid));
   a->filled = true;
   for (size_t k = 0; k < count; k++) {

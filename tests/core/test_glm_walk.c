@@ -30,15 +30,89 @@ static scl_glm_parameters at_vectors(const double *alpha, const double *beta, si
       .vectors = vectors, .alpha = alpha, .beta = beta, .n_alpha = vectors, .n_beta = vectors * p};
 }
 
-/* The next position of a chain by the steps of leapfrog.h, each operation rounded by itself. */
-static void step_on(const double *slope, const double *step, size_t d, double *at,
-                    double *momentum) {
+/* A walk: `metric` is -1 of one whose chains have none, else the kind of the first chain's. */
+typedef struct {
+  size_t p, vectors;
+  bool priors;
+  int metric;
+  scl_glm_walk_order order;
+} walk;
+enum { DENSE, LOW_RANK, SCALED, KINDS };
+
+enum { RANK = 3 };
+typedef struct {
+  scl_glm_walk_metric as_given;
+  double numbers[MOST + RANK + MOST * MOST];
+} metric;
+
+static size_t rows_of(const walk *w) {
+  return 1 + w->p - (w->order == SCL_GLM_ALPHA_ABSENT);
+}
+
+/* The parameter, alpha being 0, of a row of the metric. */
+static size_t parameter_of(const walk *w, size_t j) {
+  if (w->order == SCL_GLM_ALPHA_LAST) return j == w->p ? 0 : j + 1;
+  return j + (w->order == SCL_GLM_ALPHA_ABSENT);
+}
+
+static void make_metric(const walk *w, size_t vector, metric *m) {
+  const size_t rows = rows_of(w), kind = ((size_t)w->metric + vector) % KINDS;
+  double *scale = m->numbers, *weight = scale + MOST, *matrix = weight + RANK;
+  test_fill(m->numbers, sizeof m->numbers / sizeof *m->numbers);
+  m->as_given = (scl_glm_walk_metric){.scale = scale, .weight = weight, .matrix = matrix};
+  if (kind == LOW_RANK) m->as_given.columns = 1 + vector % RANK;
+  if (kind != DENSE) return;
+  m->as_given = (scl_glm_walk_metric){.dense = true, .columns = rows, .matrix = matrix};
+  for (size_t j = 0; j < rows; j++) { /* L' is in the upper triangle */
+    for (size_t i = 0; i < j; i++) matrix[j * rows + i] = matrix[i * rows + j];
+  }
+}
+
+/* to <- L' x or L x, where they are not the identity, by the sums of ops/glm.h, each operation
+ * rounded by itself. */
+static void multiply(const walk *w, const metric *m, bool transposed, const double *x, double *to) {
+  const scl_glm_walk_metric *g = &m->as_given;
+  const size_t rows = rows_of(w);
+  for (size_t j = 0; j < rows; j++) {
+    const size_t i = parameter_of(w, j);
+    to[i] = g->dense ? 0.0 : transposed ? g->scale[j] * x[i] : x[i];
+  }
+  double given[MOST];
+  memcpy(given, to, sizeof given);
+  for (size_t r = 0; r < g->columns; r++) {
+    volatile double share = 0.0;
+    for (size_t j = 0; j < rows && !g->dense; j++) {
+      const volatile double term = g->matrix[r * rows + j] * given[parameter_of(w, j)];
+      share += term;
+    }
+    share = g->dense ? x[parameter_of(w, r)] : g->weight[r] * share;
+    for (size_t j = 0; j < rows; j++) {
+      if (g->dense && (transposed ? j > r : j < r)) continue;
+      const volatile double term = g->matrix[r * rows + j] * share;
+      to[parameter_of(w, j)] += term;
+    }
+  }
+  for (size_t j = 0; j < rows && !g->dense && !transposed; j++)
+    to[parameter_of(w, j)] *= g->scale[j];
+}
+
+/* The next position of a chain by the steps of leapfrog.h. */
+static void step_on(const walk *w, const metric *m, const double *slope, const double *step,
+                    double *at, double *momentum) {
+  const size_t d = 1 + w->p;
+  double way[MOST] = {0.0};
+  memcpy(way, slope, d * sizeof *way);
+  if (w->metric >= 0) multiply(w, m, true, slope, way);
   for (size_t i = 0; i < d; i++) {
     for (int half = 0; half < 2; half++) {
-      const volatile double kick = 0.5 * step[i] * slope[i];
+      const volatile double kick = 0.5 * step[i] * way[i];
       momentum[i] += kick;
     }
-    const volatile double move = step[i] * momentum[i];
+  }
+  memcpy(way, momentum, d * sizeof *way);
+  if (w->metric >= 0) multiply(w, m, false, momentum, way);
+  for (size_t i = 0; i < d; i++) {
+    const volatile double move = step[i] * way[i];
     at[i] += move;
   }
 }
@@ -71,22 +145,37 @@ static void check_point(scl_glm *glm, size_t p, const double *at, const double *
   }
 }
 
-/* Points of several chains, a leapfrog step apart but where a chain turns, evaluated together by
- * this layout: positions are those of the same steps made here, bit for bit. */
-static void check_walk(scl_context *ctx, size_t p, size_t vectors, bool priors) {
-  const size_t d = 1 + p, row = 2 * d + 1, part = vectors * d;
-  double start[6 * VECTORS * MOST], prior[3 * MOST], record[POINTS * VECTORS * (2 * MOST + 1)];
-  size_t valid[VECTORS], turn[VECTORS];
-  scl_glm *glm = make_glm(ctx, p);
-  if (glm == NULL) return;
+/* Steps of both signs; an alpha that is no parameter has none. */
+static void fill_starts(const walk *w, double *start) {
+  const size_t d = 1 + w->p, part = w->vectors * d;
   test_fill(start, 6 * part);
   for (size_t k = 0; k < part; k++) {
-    start[2 * part + k] = k % 2 == 0 ? 0.01 : -0.02;
+    const bool still = w->order == SCL_GLM_ALPHA_ABSENT && k % d == 0;
+    start[2 * part + k] = still ? 0.0 : k % 2 == 0 ? 0.01 : -0.02;
     start[5 * part + k] = -start[2 * part + k];
   }
-  for (size_t v = 0; v < vectors; v++) turn[v] = vectors == 1 ? POINTS : 1 + v % POINTS;
+}
+
+/* Points of several chains, a leapfrog step apart but where a chain turns, evaluated together by
+ * this layout: positions are those of the same steps made here, bit for bit. */
+static void check_walk(scl_context *ctx, walk w) {
+  const size_t p = w.p, vectors = w.vectors, d = 1 + p, row = 2 * d + 1, part = vectors * d;
+  double start[6 * VECTORS * MOST], prior[3 * MOST], record[POINTS * VECTORS * (2 * MOST + 1)];
+  size_t valid[VECTORS], turn[VECTORS];
+  metric m[VECTORS];
+  scl_glm_walk_metric given[VECTORS];
+  scl_glm *glm = make_glm(ctx, p);
+  if (glm == NULL) return;
+  fill_starts(&w, start);
+  for (size_t v = 0; v < vectors; v++) {
+    turn[v] = vectors == 1 ? POINTS : 1 + v % POINTS;
+    if (w.metric >= 0) make_metric(&w, v, &m[v]);
+    if (w.metric >= 0) given[v] = m[v].as_given;
+  }
   write_priors(d, prior);
-  const scl_glm_walk_task task = {POINTS, vectors, start, turn, priors ? prior : NULL, record};
+  const scl_glm_walk_task task = {
+      POINTS, vectors, start, turn, w.priors ? prior : NULL, record, w.metric < 0 ? NULL : given,
+      w.order};
   CHECK_OK(scl_glm_walk(glm, &task, valid));
   for (size_t v = 0; v < vectors; v++) {
     double at[MOST], momentum[MOST], step[MOST];
@@ -99,10 +188,10 @@ static void check_walk(scl_context *ctx, size_t p, size_t vectors, bool priors) 
         memcpy(momentum, from + part, d * sizeof *at);
         memcpy(step, from + 2 * part, d * sizeof *at);
       } else {
-        step_on(got - vectors * row + 1, step, d, at, momentum);
+        step_on(&w, &m[v], got - vectors * row + 1, step, at, momentum);
       }
       if (k > 0) CHECK(memcmp(at, got - vectors * row + 1 + d, d * sizeof *at) == 0);
-      check_point(glm, p, at, got, priors && k + 1 < POINTS);
+      check_point(glm, p, at, got, w.priors && k + 1 < POINTS);
     }
   }
   scl_glm_release(glm);
@@ -150,13 +239,19 @@ void test_glm_walk(scl_context *ctx) {
   for (size_t i = 0; i < sizeof names / sizeof *names && !scl_context_is_host(ctx); i++) {
     scl_cl_glm_force(names[i]);
     for (int priors = 0; priors < 2; priors++) {
-      check_walk(ctx, 9, 1, priors);
-      check_walk(ctx, 0, 1, priors);
-      check_walk(ctx, 30, 1, priors);
-      check_walk(ctx, 9, 4, priors);
-      check_walk(ctx, 0, 2, priors);
-      check_walk(ctx, 9, VECTORS, priors);
+      check_walk(ctx, (walk){9, 1, priors, -1, 0});
+      check_walk(ctx, (walk){0, 1, priors, -1, 0});
+      check_walk(ctx, (walk){30, 1, priors, -1, 0});
+      check_walk(ctx, (walk){9, 4, priors, -1, 0});
+      check_walk(ctx, (walk){0, 2, priors, -1, 0});
+      check_walk(ctx, (walk){9, VECTORS, priors, -1, 0});
     }
+    check_walk(ctx, (walk){9, 1, true, LOW_RANK, SCL_GLM_ALPHA_FIRST});
+    check_walk(ctx, (walk){9, 1, false, DENSE, SCL_GLM_ALPHA_ABSENT});
+    check_walk(ctx, (walk){30, 1, false, DENSE, SCL_GLM_ALPHA_LAST});
+    check_walk(ctx, (walk){0, 1, true, SCALED, SCL_GLM_ALPHA_FIRST});
+    check_walk(ctx, (walk){9, 4, true, LOW_RANK, SCL_GLM_ALPHA_LAST});
+    check_walk(ctx, (walk){9, VECTORS, true, DENSE, SCL_GLM_ALPHA_ABSENT});
   }
   scl_cl_glm_force(NULL);
   check_slots(ctx, 3);

@@ -18,25 +18,45 @@ static scl_status run_device(void *self, const double *x, size_t vectors, double
   return SCL_OK;
 }
 
+/* to <- L' x or L x, as ops/glm.h says. */
+static void multiply(const scl_glm_walk_metric *m, bool transposed, const double *x, double *to) {
+  double given[D];
+  const bool plain = m == NULL || m->scale == NULL;
+  for (size_t k = 0; k < D; k++) {
+    given[k] = !plain && transposed ? m->scale[k] * x[k] : x[k];
+    to[k] = m != NULL && m->dense ? 0.0 : given[k];
+  }
+  for (size_t r = 0; m != NULL && r < m->columns; r++) {
+    const double *column = m->matrix + r * D;
+    double share = 0.0;
+    for (size_t k = 0; k < D; k++) share += column[k] * given[k];
+    share = m->dense ? x[r] : m->weight[r] * share;
+    for (size_t k = 0; k < D; k++) {
+      if (!m->dense || (transposed ? k <= r : k >= r)) to[k] += column[k] * share;
+    }
+  }
+  for (size_t k = 0; k < D && !plain && !transposed; k++) to[k] *= m->scale[k];
+}
+
 static void walk_chain(device *d, const scl_walk *w, size_t v) {
   const size_t part = w->vectors * D;
   const double *from = w->start + v * D;
-  double q[D], p[D], step[D];
+  const scl_glm_walk_metric *metric = w->metric != NULL ? &w->metric[v] : NULL;
+  double q[D], p[D], step[D], way[D];
   for (size_t k = 0; k < w->points; k++) {
     double *row = w->record + (k * w->vectors + v) * (2 * D + 1);
     const double *start = k == 0 ? from : k == w->turn[v] ? from + 3 * part : NULL;
-    for (size_t i = 0; i < D; i++) {
-      if (start != NULL) {
-        q[i] = start[i];
-        p[i] = start[part + i];
-        step[i] = start[2 * part + i];
-      } else {
-        const double *slope = row - w->vectors * (2 * D + 1) + 1;
-        for (int half = 0; half < 2; half++) p[i] += 0.5 * step[i] * slope[i];
-        q[i] = (q[i] + step[i] * p[i]) * (1.0 + d->nudge);
-      }
-      if (k > 0) (row - w->vectors * (2 * D + 1))[1 + D + i] = q[i];
+    if (start != NULL) {
+      memcpy(q, start, sizeof q);
+      memcpy(p, start + part, sizeof p);
+      memcpy(step, start + 2 * part, sizeof step);
+    } else {
+      multiply(metric, true, row - w->vectors * (2 * D + 1) + 1, way);
+      for (size_t i = 0; i < 2 * D; i++) p[i % D] += 0.5 * step[i % D] * way[i % D];
+      multiply(metric, false, p, way);
+      for (size_t i = 0; i < D; i++) q[i] = (q[i] + step[i] * way[i]) * (1.0 + d->nudge);
     }
+    if (k > 0) memcpy(row - w->vectors * (2 * D + 1) + 1 + D, q, sizeof q);
     row[0] = density(&d->g, q, row + 1);
     d->points++;
   }
@@ -69,10 +89,26 @@ static const struct {
   size_t valid;
 } ways[] = {{0.0, 99}, {1e-15, 99}, {0.0, 3}, {0.0, 0}};
 
-static void check_alone(bool static_steps) {
+/* A metric of low rank that is estimated has no direction here, and is no diagonal one; the one
+ * that is given keeps its direction. */
+typedef enum { DIAGONAL, DENSE, SCALED, LOW_RANK, METRICS } kind;
+static scl_chain_options options_of(kind metric) {
+  static const double square[D * D] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
+  static const double direction[2 * D + 1] = {1.5, 3.0, 8.0, 3.0, 0.6, 0.8, 0.0};
+  scl_chain_options o = options(ITERATIONS, ITERATIONS);
+  o.dense = metric == DENSE;
+  o.rank = metric >= SCALED ? 2 : 0;
+  o.directions = metric == LOW_RANK;
+  o.adapts_metric = metric != LOW_RANK;
+  if (metric == DENSE) o.inverse_metric = square;
+  if (metric == LOW_RANK) o.inverse_metric = direction;
+  return o;
+}
+
+static void check_alone(kind metric, bool static_steps) {
   device d = make_device(0.0, 0);
   const scl_target plain = target_of(&d, false);
-  scl_chain_options o = options(ITERATIONS, ITERATIONS);
+  scl_chain_options o = options_of(metric);
   scl_chain *a, *b;
   scl_chain_stop stop;
   o.static_steps = static_steps;
@@ -129,8 +165,8 @@ static void run_together(scl_chain *const *all, const scl_target *target, size_t
 }
 
 /* In lockstep, all at once or in parts, each chain draws as alone. */
-static void check_together(size_t vectors) {
-  const scl_chain_options o = options(ITERATIONS, ITERATIONS);
+static void check_together(kind metric, size_t vectors) {
+  const scl_chain_options o = options_of(metric);
   scl_chain *alone[CHAINS], *chain[CHAINS];
   device d = make_device(0.0, 0);
   const scl_target plain = target_of(&d, false);
@@ -155,8 +191,10 @@ static void check_together(size_t vectors) {
 
 void test_sample_walk(scl_context *ctx) {
   (void)ctx;
-  check_alone(false);
-  check_alone(true);
-  check_together(CHAINS);
-  check_together(2);
+  for (kind metric = 0; metric < METRICS; metric++) {
+    check_alone(metric, false);
+    check_alone(metric, true);
+    check_together(metric, CHAINS);
+    check_together(metric, 2);
+  }
 }

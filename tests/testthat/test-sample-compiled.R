@@ -353,7 +353,13 @@ test_that("points evaluated in advance on a device change no draw", {
     f <- cl_likelihood("bernoulli_logit", y, x)
     expect_equal_ways(f, list(beta = numeric(3), alpha = 0)) # another order than the likelihood's
     expect_equal_ways(f, list(alpha = 0, beta = numeric(3)), method = "hmc", leapfrogs = 7)
-    expect_equal_ways(f, list(alpha = 0, beta = numeric(3)), metric = "dense")
+    # metrics that are not diagonal, also of an alpha that comes last or is none
+    for (metric in c("dense", "low-rank", "auto")) {
+      g <- cl_likelihood("bernoulli_logit", y, x[, c(1, 1, 2)] + 0.1 * x)
+      expect_equal_ways(g, list(beta = numeric(3), alpha = 0), metric = metric)
+      expect_equal_ways(g, list(alpha = 0, beta = numeric(3)), metric = metric)
+      expect_equal_ways(g, list(beta = numeric(3)), metric = metric)
+    }
     # no intercept, and a step so large that trajectories diverge
     g <- cl_likelihood("poisson_log", counts, x)
     expect_equal_ways(g, list(beta = numeric(3)))

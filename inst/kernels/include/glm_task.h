@@ -53,7 +53,7 @@ typedef struct {
   int family;  /* scl_glm_family, of glm_rows and glm_split */
   int has_eta; /* of glm_split: the predictors start from X beta, else from 0 */
   int point;   /* of the leapfrog steps: its number, the first being 0 */
-  int unused;
+  int directions; /* of their metrics, at most; 0: all are diagonal */
 } glm_task;
 SCL_SAME_LAYOUT(glm_task, 176)
 

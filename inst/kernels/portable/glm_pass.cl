@@ -300,8 +300,7 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
 SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last, int item,
                                         __global real *work, __global const real *partials,
                                         __global real *results, int rows, int groups,
-                                        int vectors, int p, __global real *alpha, long record,
-                                        int point) {
+                                        const leapfrog_walk *walk) {
   volatile __global int *done = (volatile __global int *)work;
   GLM_FENCE();
   barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
@@ -310,11 +309,8 @@ SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last
   if (!*is_last) return;
   GLM_FENCE();
   glm_finish(pool, item, partials, results, rows, groups);
-  const int numbers = record >= 0 ? vectors * (1 + p) : 0;
   barrier(CLK_GLOBAL_MEM_FENCE);
-  for (int i = item; i < numbers; i += GLM_ITEMS) {
-    leapfrog(vectors, p, i, point, results, alpha, work + record);
-  }
+  leapfrog(walk, 0, walk->vectors, item, GLM_ITEMS);
   if (item == 0) *done = 0;
 }
 #endif
@@ -392,8 +388,9 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
 
   glm_write_sums(&t, total, sum, &at, pool, work + task.partials + group, groups);
 #if GLM_FINISH
+  const leapfrog_walk walk = {task.record >= 0 ? predictors : 0, p, task.point, task.directions,
+                              work + task.results, work + task.at.alpha, work + task.record};
   glm_finish_last(pool, &is_last, at.item, work, work + task.partials, work + task.results,
-                  (int)task.at.results, groups, predictors, p, work + task.at.alpha, task.record,
-                  task.point);
+                  (int)task.at.results, groups, &walk);
 #endif
 }

@@ -37,8 +37,9 @@ typedef struct scl_glm_pass {
   /* 0; or, for vectors with one alpha each and no auxiliary parameter, the number of evaluations,
    * each but the first a leapfrog step after the previous one (kernels/include/leapfrog.h). Alpha
    * and beta are the positions, behind them are the other numbers of the walk. The results are
-   * those of the last evaluation, and behind them are the records of the others. */
-  size_t points;
+   * those of the last evaluation, and behind them are the records of the others. With `directions`
+   * each vector has a metric of as many columns at most, else all metrics are diagonal. */
+  size_t points, directions;
   const double *parameters; /* in host memory, laid out as scl_glm_layout says */
   double *results;          /* likewise; d_beta undefined unless wanted */
   double *d_alpha_rows;     /* NULL, or n P */
@@ -67,11 +68,19 @@ static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {
   return at;
 }
 
-/* Numbers of a walk behind the parameters, of one of its records, and of all of them behind the
- * results. */
+/* Of a walk, in numbers: one metric; all that is given behind the parameters; room behind that, on
+ * a device; a record; all records, behind the results. */
+static inline size_t scl_glm_metric_size(const scl_glm_pass *pass) {
+  const size_t d = 1 + pass->x.ncol;
+  return pass->directions > 0 ? 3 + d + pass->directions * (1 + d) : 0;
+}
 static inline size_t scl_glm_walk_numbers(const scl_glm_pass *pass) {
   const size_t d = 1 + pass->x.ncol;
-  return pass->points > 0 ? pass->vectors * (5 * d + 1) + 3 * d : 0;
+  if (pass->points == 0) return 0;
+  return pass->vectors * (5 * d + 1 + scl_glm_metric_size(pass)) + 3 * d;
+}
+static inline size_t scl_glm_walk_room(const scl_glm_pass *pass) {
+  return pass->directions > 0 ? pass->vectors * (1 + pass->x.ncol + pass->directions) : 0;
 }
 static inline size_t scl_glm_record_size(const scl_glm_pass *pass) {
   return pass->vectors * (2 * (1 + pass->x.ncol) + 1);

@@ -13,7 +13,7 @@
 /* A pass by tiles, by rows (a work-item a core), or in three steps between two products. */
 typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
 
-enum { SPLIT_ITEMS = 64 };
+enum { SPLIT_ITEMS = 64, LEAPFROG_ITEMS = 64 };
 enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors: 64 MiB, 20 us at 3 TB/s */
 
 /* The layout of the workspace, in doubles: a counter and the parameters at 0, the results, the
@@ -90,7 +90,7 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
   s.quick = !cl->cpu && s.n * (s.p + 1) * s.predictors * points <= QUICK_ELEMENTS;
   size_t all = at.results;
   s.keeps_residuals = pass->d_alpha_rows != NULL || pass->d_x.buffer != NULL || s.route == SPLIT;
-  s.results = at.parameters + scl_glm_walk_numbers(pass);
+  s.results = at.parameters + scl_glm_walk_numbers(pass) + scl_glm_walk_room(pass);
   s.residuals = s.results + all + scl_glm_record_numbers(pass);
   s.slopes = s.residuals + (s.keeps_residuals ? s.n * s.predictors : 0);
   s.partials = s.slopes + (pass->d_aux_rows != NULL ? s.n * s.vectors : 0);
@@ -158,7 +158,8 @@ static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
                     .flags = flags_of(pass) | (s->few ? GLM_FEW : 0),
                     .family = (int)pass->family,
                     .has_eta = s->p > 0,
-                    .point = s->point};
+                    .point = s->point,
+                    .directions = (int)pass->directions};
 }
 
 static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
@@ -236,12 +237,11 @@ static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass 
 
 /* The step from one evaluation to the next, unless the pass has made it. */
 static scl_status launch_leapfrog(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  const size_t numbers = s->vectors * (1 + s->p);
   if (s->finish || s->record < 0) return SCL_OK;
-  return scl_launch_leapfrog_step(
-      op, scl_cl_range_1(scl_round_up(numbers, SPLIT_ITEMS), SPLIT_ITEMS), (int)s->vectors,
-      (int)s->p, s->point, scl_inout_buffer(pass->state->work.buffer), (int64_t)s->results,
-      scl_glm_layout_of(pass).alpha, s->record);
+  return scl_launch_leapfrog_step(op, scl_cl_range_1(s->vectors * LEAPFROG_ITEMS, LEAPFROG_ITEMS),
+                                  (int)s->vectors, (int)s->p, s->point, (int)pass->directions,
+                                  scl_inout_buffer(pass->state->work.buffer), (int64_t)s->results,
+                                  scl_glm_layout_of(pass).alpha, s->record);
 }
 
 /* ---- results ------------------------------------------------------------------------------ */
