@@ -2,6 +2,8 @@
  * intermediate results nothing else reads. Terms keep the operations within them. */
 #include "program/roll_parts.h"
 
+#include <stdlib.h>
+
 static bool adds(const scl_roll *r, int v) {
   const scl_value *w = scl_roll_value(r, v);
   return w->kind == SCL_VALUE_APPLY && (w->op == SCL_OP_ADD || w->op == SCL_OP_SUB);
@@ -82,10 +84,64 @@ static void take_terms(scl_roll *r, const int *chain, int v) {
   }
 }
 
+/* ---- short sums -------------------------------------------------------------------------------
+ */
+
+/* Chains with few terms, in the order of their hashes. */
+typedef struct {
+  uint64_t hash;
+  int top;
+} short_sum;
+
+enum { LEAST_ALIKE = 3 };
+
+static int by_hash(const void *a, const void *b) {
+  const short_sum *x = a, *y = b;
+  return x->hash != y->hash ? (x->hash < y->hash ? -1 : 1) : x->top - y->top;
+}
+
+/* A hash of the terms of the chain at v, whichever values these are; 0 if fewer than LEAST_ALIKE of
+ * them are alike. */
+static uint64_t hash_terms(const scl_roll *r, const int *chain, int v) {
+  const uint64_t usual = usual_shape(r, chain, v);
+  uint64_t hash = 1;
+  int alike = 0, k;
+  for (int next; v != SCL_ROLL_NONE; v = next) {
+    next = longer(r, chain, v, &k);
+    for (int j = 0; j < 2; j++) {
+      if (j == k && next != SCL_ROLL_NONE) continue;
+      const uint64_t shape = shape_of(r, scl_tape_operand(r->from, v, j));
+      hash = scl_tape_mix(hash, shape);
+      alike += shape == usual;
+    }
+    hash = scl_tape_mix(hash, r->local[v]);
+  }
+  return alike < LEAST_ALIKE ? 0 : hash;
+}
+
+/* Where at most half of many sums differ, as those of rows of a table of few patterns, the
+ * different ones are rows of one small matrix. Sums of other numbers are computed in one pass as
+ * they are. */
+static void take_short(scl_roll *r, const int *chain, short_sum *s, int count) {
+  qsort(s, (size_t)count, sizeof *s, by_hash);
+  for (int k = 0, n; k < count && !scl_roll_failed(r); k += n) {
+    int different = 0;
+    for (n = 0; k + n < count && s[k + n].hash == s[k].hash; n++) {
+      different += r->number[s[k + n].top] == s[k + n].top;
+    }
+    if (n < SCL_ROLL_FEWEST || 2 * different > n) continue;
+    for (int i = k; i < k + n; i++) take_terms(r, chain, s[i].top);
+  }
+}
+
+/* ---- all --------------------------------------------------------------------------------------
+ */
+
 void scl_roll_find_sums(scl_roll *r) {
-  int *chain = scl_roll_room(r, (size_t)r->nodes, sizeof *chain);
+  int *chain = scl_roll_room(r, (size_t)r->nodes, sizeof *chain), few = 0;
   bool *on = scl_roll_room(r, (size_t)r->nodes, sizeof *on); /* a longer chain */
-  if (chain == NULL || on == NULL) return;
+  short_sum *s = scl_roll_room(r, (size_t)r->nodes, sizeof *s);
+  if (chain == NULL || on == NULL || s == NULL) return;
   for (int v = 0; v < r->nodes; v++) {
     r->top[v] = SCL_ROLL_NONE;
     if (!r->live[v] || !adds(r, v) || !is_even(r, v)) continue;
@@ -95,6 +151,13 @@ void scl_roll_find_sums(scl_roll *r) {
     if (next != SCL_ROLL_NONE) on[next] = true;
   }
   for (int v = 0; v < r->nodes && !scl_roll_failed(r); v++) {
-    if (chain[v] + 1 >= SCL_ROLL_FEWEST && !on[v]) take_terms(r, chain, v);
+    if (!on[v] && chain[v] + 1 >= SCL_ROLL_FEWEST) take_terms(r, chain, v);
   }
+  for (int v = 0; v < r->nodes; v++) {
+    const bool is_term = on[v] && r->top[r->user[v]] != SCL_ROLL_NONE; /* the first one */
+    if (r->top[v] != SCL_ROLL_NONE || chain[v] + 1 < LEAST_ALIKE || (on[v] && !is_term)) continue;
+    s[few] = (short_sum){hash_terms(r, chain, v), v};
+    few += s[few].hash != 0;
+  }
+  take_short(r, chain, s, few);
 }

@@ -108,6 +108,8 @@ static int add_group(scl_roll *r, int total, const scl_roll_term *term, const gr
   bool numbers = length == 1;
   for (size_t k = 0; k < width && numbers; k++) numbers = s[k].value == NONE;
   if (numbers) return plus(r, total, add_numbers(r, s, width), g->minus);
+  if (length == 1 && scl_roll_all_same(s, width))
+    return plus(r, total, total_of(r, s, width), g->minus);
   if (width < SCL_ROLL_FEWEST || scl_roll_gather_cost(r, s, width * length) >= SCL_ROLL_TOO_MUCH) {
     return one_by_one(r, total, term, g->width);
   }
@@ -187,7 +189,37 @@ static bool put_together(scl_roll *r, const int *member, int count) {
   return true;
 }
 
-void scl_roll_put_sums(scl_roll *r, const int *member, int count) {
+static void put_all(scl_roll *r, const int *member, int count) {
   if (put_together(r, member, count)) return;
   for (int i = 0; i < count && !scl_roll_failed(r); i++) put_alone(r, member[i]);
+}
+
+typedef struct {
+  int number, node;
+} numbered;
+
+static int by_number(const void *a, const void *b) {
+  const numbered *x = a, *y = b;
+  return x->number != y->number ? (x->number < y->number ? -1 : 1) : x->node - y->node;
+}
+
+/* Equal sums are computed once if these are many. */
+void scl_roll_put_sums(scl_roll *r, const int *member, int count) {
+  numbered *n = scl_roll_room(r, (size_t)count, sizeof *n);
+  int *once = scl_roll_room(r, (size_t)count, sizeof *once), some = 0;
+  if (n == NULL || once == NULL) return;
+  for (int i = 0; i < count; i++) n[i] = (numbered){r->number[member[i]], member[i]};
+  qsort(n, (size_t)count, sizeof *n, by_number);
+  for (int i = 0; i < count; i++) {
+    if (i == 0 || n[i].number != n[i - 1].number) once[some++] = n[i].node;
+  }
+  if (2 * some > count) {
+    put_all(r, member, count);
+    return;
+  }
+  put_all(r, once, some);
+  for (int i = 0, k = -1; i < count && !scl_roll_failed(r); i++) {
+    k += i == 0 || n[i].number != n[i - 1].number;
+    r->place[n[i].node] = r->place[once[k]];
+  }
 }
