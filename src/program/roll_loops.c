@@ -40,13 +40,13 @@ typedef struct {
 } search;
 
 static int node_at(const search *s, int iteration, int position) {
-  return s->r->seq[s->l->start + iteration * s->l->period + position];
+  return scl_roll_node_at(s->r, s->l, iteration, position);
 }
 
 /* The position of a root and its iteration; false outside of the loop. */
 static bool find_position(const search *s, int root, int *position, int *iteration) {
   const int at = s->r->seq_at[root] - s->l->start;
-  if (s->r->seq_at[root] < 0 || at < 0 || at >= s->l->period * s->l->count) return false;
+  if (s->r->seq_at[root] < 0 || at < 0 || at >= s->l->length) return false;
   *position = at % s->l->period;
   *iteration = at / s->l->period;
   return true;
@@ -71,10 +71,9 @@ static bool is_total(const search *s, int node, int iteration) {
 }
 
 static void find_totals(search *s) {
-  for (int i = 0; i < s->l->count; i++) {
-    for (int p = 0; p < s->l->period; p++) {
-      if (is_total(s, node_at(s, i, p), i)) s->kept[p] = false;
-    }
+  for (int k = 0; k < s->l->length; k++) {
+    const int i = k / s->l->period, p = k % s->l->period;
+    if (is_total(s, node_at(s, i, p), i)) s->kept[p] = false;
   }
 }
 
@@ -92,12 +91,10 @@ static bool add_edges(search *s, int p, int x) {
 }
 
 static bool find_edges(search *s) {
-  for (int i = 0; i < s->l->count; i++) {
-    for (int p = 0; p < s->l->period; p++) {
-      const int node = node_at(s, i, p);
-      for (int k = 0; k < scl_roll_value(s->r, node)->operands; k++) {
-        if (!add_edges(s, p, operand(s, node, k))) return false;
-      }
+  for (int n = 0; n < s->l->length; n++) {
+    const int p = n % s->l->period, node = node_at(s, n / s->l->period, p);
+    for (int k = 0; k < scl_roll_value(s->r, node)->operands; k++) {
+      if (!add_edges(s, p, operand(s, node, k))) return false;
     }
   }
   return true;
@@ -165,13 +162,18 @@ static int state_of(search *s, scl_roll_state wanted) {
   return l->states++;
 }
 
+/* How many windows have the position. */
+static int recorded(const search *s, int p) {
+  return (s->l->length - p + s->l->period - 1) / s->l->period;
+}
+
 /* Element e of operand k at position p in iteration i. */
 static scl_roll_element element(const search *s, int p, int k, size_t e, int i) {
   return scl_roll_at(s->r, operand(s, node_at(s, i, p), k), e);
 }
 
 static bool carried(search *s, int p, int k, size_t e, scl_roll_input *to) {
-  const int count = s->l->count;
+  const int count = recorded(s, p);
   const scl_roll_element last = element(s, p, k, e, count - 1);
   int q, j;
   in_body(s, last.root, &q, &j);
@@ -204,27 +206,28 @@ static int fixed_of(search *s, scl_roll_element x) {
   return l->fixeds++;
 }
 
-/* The number of an input with an element for each iteration. */
+/* The number of an input with an element for each iteration; what nothing reads repeats another. */
 static int x_of(search *s, int p, int k, size_t e) {
   scl_roll_loop *l = s->l;
   const size_t count = (size_t)l->count;
+  const int known = recorded(s, p);
   for (int c = 0; c < l->xs; c++) {
     const scl_roll_element *x = l->x + (size_t)c * count;
     int i = 0;
-    while (i < l->count && same_element(s->r, x[i], element(s, p, k, e, i))) i++;
-    if (i == l->count) return c;
+    while (i < known && same_element(s->r, x[i], element(s, p, k, e, i))) i++;
+    if (i == known) return c;
   }
   l->x = longer(s->r, l->x, l->xs, &l->x_room, count * sizeof *l->x);
   if (l->x == NULL) return NONE;
   scl_roll_element *x = l->x + (size_t)l->xs * count;
-  for (int i = 0; i < l->count; i++) x[i] = element(s, p, k, e, i);
+  for (int i = 0; i < l->count; i++) x[i] = i < known ? element(s, p, k, e, i) : x[i - 1];
   return l->xs++;
 }
 
 static bool given(search *s, int p, int k, size_t e, scl_roll_input *to) {
   const scl_roll_element first = element(s, p, k, e, 0);
   bool same = true;
-  for (int i = 0; i < s->l->count; i++) {
+  for (int i = 0; i < recorded(s, p); i++) {
     int q, j;
     const scl_roll_element x = element(s, p, k, e, i);
     if (in_body(s, x.root, &q, &j)) return false;
@@ -242,7 +245,7 @@ static bool given(search *s, int p, int k, size_t e, scl_roll_input *to) {
 /* All elements of the operands at a position, which is number b of the step. */
 static bool find_inputs(search *s, int b) {
   scl_roll_loop *l = s->l;
-  const int p = l->body[b], count = l->count;
+  const int p = l->body[b], count = recorded(s, l->body[b]);
   const int node = node_at(s, count - 1, p);
   size_t elements = 0;
   for (int k = 0; k < scl_roll_value(s->r, node)->operands; k++) {
@@ -277,6 +280,19 @@ static bool is_small(const search *s) {
     products += v->kind == SCL_VALUE_APPLY ? v->length : v->length * (v->at[0] + v->at[1]);
   }
   return numbers <= MOST_NUMBERS && products <= MOST_PRODUCTS;
+}
+
+/* Whether the last window has something of the step, and lacks only operations that cannot fail. */
+static bool ends_well(const search *s) {
+  bool some = false;
+  for (int p = 0; p < s->l->period; p++) {
+    const int kind = scl_roll_value(s->r, node_at(s, 0, p))->kind;
+    const bool is_there = recorded(s, p) == s->l->count;
+    some = some || (s->kept[p] && is_there);
+    if (s->kept[p] && !is_there && kind != SCL_VALUE_APPLY && kind != SCL_VALUE_REDUCE)
+      return false;
+  }
+  return some;
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -350,7 +366,7 @@ static verdict examine(search *s) {
     l->place[p] = s->kept[p] ? b : NONE;
     if (s->kept[p]) l->body[b++] = p;
   }
-  if (!is_small(s)) return REFUSED;
+  if (!ends_well(s) || !is_small(s)) return REFUSED;
   for (b = 0; b < l->bodies; b++) {
     if (!find_inputs(s, b)) return REFUSED;
   }
@@ -360,12 +376,10 @@ static verdict examine(search *s) {
 }
 
 static void take_loop(scl_roll *r, const scl_roll_loop *l) {
-  for (int i = 0; i < l->count; i++) {
-    for (int b = 0; b < l->bodies; b++) {
-      const int node = r->seq[l->start + i * l->period + l->body[b]];
-      r->role[node] = SCL_ROLL_SCANNED;
-      r->loop_of[node] = r->loops;
-    }
+  for (int k = 0; k < l->length; k++) {
+    if (l->place[k % l->period] == NONE) continue;
+    r->role[r->seq[l->start + k]] = SCL_ROLL_SCANNED;
+    r->loop_of[r->seq[l->start + k]] = r->loops;
   }
   r->loop[r->loops++] = *l;
 }
@@ -403,22 +417,30 @@ static int repeated(const sequence *q, int start, int period) {
   return n;
 }
 
-/* The same operations repeat wherever a window begins: at the first place, at one from which all
- * windows are whole, or one iteration later, since the first one is often special. */
+/* The same operations repeat wherever a window begins: at the first place, where the last window
+ * may end early; at one from which all windows are whole; or one iteration later, since the first
+ * one is often special. Of steps with as few numbers, one that begins earlier. */
 static verdict examine_starts(scl_roll *r, int start, int period, int repeats) {
-  const int shift[] = {repeats % period, 0, period};
+  const int shift[] = {repeats % period, 0, period, 0};
   scl_roll_loop best = {.count = 0};
   bool refused = false;
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < 4; k++) {
     scl_roll_loop loop = {.start = start + shift[k], .period = period};
     loop.count = (repeats - shift[k]) / period;
-    if ((k == 1 && shift[0] == 0) || loop.count < SCL_ROLL_FEWEST) continue;
+    loop.length = loop.count * period;
+    if ((k % 2 == 1 && shift[0] == 0) || loop.count < SCL_ROLL_FEWEST) continue;
+    if (k == 3) {
+      loop.count++;
+      loop.length = repeats;
+    }
     search s = {.r = r, .l = &loop};
     const verdict found = examine(&s);
     if (found == INDEPENDENT) return INDEPENDENT;
-    refused = refused || found == REFUSED;
+    refused = refused || (found == REFUSED && k < 3);
     if (found != CARRIED) continue;
-    if (best.count == 0 || loop.xs + loop.states < best.xs + best.states) best = loop;
+    const int numbers = loop.xs + loop.states, fewest = best.xs + best.states;
+    const bool longer = numbers == fewest && loop.outs <= best.outs && loop.count > best.count;
+    if (best.count == 0 || numbers < fewest || (k == 3 && longer)) best = loop;
   }
   if (best.count == 0) return refused ? REFUSED : INDEPENDENT;
   take_loop(r, &best);

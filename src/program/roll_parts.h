@@ -63,9 +63,11 @@ typedef struct {
   int number;       /* which state, fixed input or input; NUMBER: the recorded value */
 } scl_roll_input;
 
-/* Iterations that become a scan: `count` windows of `period` operations of the list `seq`. */
+/* Iterations that become a scan: `count` windows of `period` operations of the list `seq`. The last
+ * one may end early: the step computes what it lacks, and nothing reads that. */
 typedef struct {
   int start, period, count;
+  int length; /* operations of all windows */
   int *body; /* the positions within the step, in order */
   int bodies;
   int *place; /* of each position in `body`, or NONE */
@@ -159,6 +161,12 @@ void scl_roll_find_sums(scl_roll *r);
 
 /* ---- roll_loops.c --------------------------------------------------------------------------- */
 void scl_roll_find_loops(scl_roll *r);
+
+/* The operation at a position, or SCL_ROLL_NONE behind the end of the last window. */
+static inline int scl_roll_node_at(const scl_roll *r, const scl_roll_loop *l, int i, int position) {
+  const int at = i * l->period + position;
+  return at < l->length ? r->seq[l->start + at] : SCL_ROLL_NONE;
+}
 
 /* ---- roll_scan.c ---------------------------------------------------------------------------- */
 void scl_roll_put_loop(scl_roll *r, scl_roll_loop *loop);

@@ -24,7 +24,7 @@ typedef struct {
 } writer;
 
 static int node_at(const writer *w, int iteration, int position) {
-  return w->r->seq[w->l->start + iteration * w->l->period + position];
+  return scl_roll_node_at(w->r, w->l, iteration, position);
 }
 
 /* ---- ports ------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ static int operand(writer *w, const scl_roll_input *in, size_t n) {
 
 static void write_positions(writer *w) {
   for (int b = 0; b < w->l->bodies && w->body->tape.status == SCL_OK; b++) {
-    const int node = node_at(w, w->l->count - 1, w->l->body[b]);
+    const int node = node_at(w, 0, w->l->body[b]);
     const scl_value *v = scl_roll_value(w->r, node);
     const scl_roll_input *in = w->l->input[b];
     int *x = scl_roll_room(w->r, (size_t)v->operands, sizeof *x);
@@ -220,6 +220,11 @@ static int init(writer *w) {
   return scl_tape_fill(w->r->to, scl_roll_gather(w->r, s, n), n);
 }
 
+static void place(const writer *w, int iteration, int position, scl_roll_place to) {
+  const int node = node_at(w, iteration, position);
+  if (node != NONE) w->r->place[node] = to;
+}
+
 static void place_results(writer *w, int scan) {
   const scl_roll_loop *l = w->l;
   const scl_value *v = &w->r->to->value[scan];
@@ -228,14 +233,13 @@ static void place_results(writer *w, int scan) {
   const size_t outs = scl_scan_begin(shape, count, 1, SCL_SCAN_OUT, false);
   for (int b = 0; b < l->bodies; b++) {
     for (size_t i = 0; i < count && l->out[b] != NONE; i++) {
-      w->r->place[node_at(w, (int)i, l->body[b])] =
-          (scl_roll_place){scan, outs + (size_t)l->out[b] * count + i, count};
+      place(w, (int)i, l->body[b],
+            (scl_roll_place){scan, outs + (size_t)l->out[b] * count + i, count});
     }
     for (int k = 0; k < l->states && l->out[b] == NONE; k++) {
       const scl_roll_state *s = &l->state[k];
       if (s->position != l->body[b] || s->lag != 1 || s->at != 0) continue;
-      w->r->place[node_at(w, l->count - 1, l->body[b])] =
-          (scl_roll_place){scan, (size_t)w->rank[k], 1};
+      place(w, l->count - 1, l->body[b], (scl_roll_place){scan, (size_t)w->rank[k], 1});
     }
   }
 }
