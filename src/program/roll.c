@@ -31,6 +31,7 @@ static void raise(int *height, int other) {
 static int height_of_root(const scl_roll *r, int v) {
   int height = 0;
   if (r->role[v] == SCL_ROLL_SCANNED) return r->loop[r->loop_of[v]].height;
+  if (r->after[v] != NONE) raise(&height, r->loop[r->after[v]].height);
   if (r->role[v] == SCL_ROLL_SUM) {
     for (int k = 0; k < r->terms[v]; k++) raise(&height, height_of(r, r->term[v][k].node));
     return height;
@@ -93,6 +94,14 @@ static uint64_t use_of(const scl_roll *r, int v) {
   return 2;
 }
 
+/* A value before the first iteration counts as what the iteration computes, for what waits. */
+static uint64_t sig_of_operand(const scl_roll *r, int v, int k) {
+  const int x = scl_tape_operand(r->from, v, k);
+  if (r->after[v] == NONE || scl_tape_length(r->from, x) != 1) return scl_roll_operand_sig(r, x);
+  const int result = scl_roll_result_of(r, r->after[v], scl_roll_at(r, x, 0));
+  return result == NONE ? scl_roll_operand_sig(r, x) : scl_tape_mix(r->sig[result], 1);
+}
+
 static uint64_t sig_of(const scl_roll *r, int v) {
   const scl_value *value = scl_roll_value(r, v);
   uint64_t hash = r->local[v];
@@ -115,7 +124,7 @@ static uint64_t sig_of(const scl_roll *r, int v) {
   }
   if (value->operands == 0) return hash;
   for (int k = 0; k < value->operands; k++) {
-    hash = scl_tape_mix(hash, scl_roll_operand_sig(r, scl_tape_operand(r->from, v, k)));
+    hash = scl_tape_mix(hash, sig_of_operand(r, v, k));
   }
   return scl_tape_mix(hash, use_of(r, v));
 }
@@ -273,6 +282,7 @@ static bool begin(scl_roll *r) {
   r->terms = scl_roll_room(r, n, sizeof *r->terms);
   r->top = scl_roll_room(r, n, sizeof *r->top);
   r->loop_of = scl_roll_room(r, n, sizeof *r->loop_of);
+  r->after = scl_roll_room(r, n, sizeof *r->after);
   r->seq = scl_roll_room(r, n, sizeof *r->seq);
   r->seq_at = scl_roll_room(r, n, sizeof *r->seq_at);
   bool countable = true; /* elements have numbers of type int */
@@ -295,6 +305,7 @@ static int roll(scl_roll *r) {
   scl_roll_find_sums(r);
   if (scl_roll_failed(r)) return NONE;
   scl_roll_find_loops(r);
+  scl_roll_find_inits(r);
   if (scl_roll_failed(r) || !find_heights(r)) return NONE;
   const entry *e = sort_roots(r, &count);
   if (e == NULL || !is_worth(r, e, count)) return NONE;

@@ -101,6 +101,7 @@ typedef struct {
   int *terms;
   int *top; /* of what is in a sum: the sum */
   int *loop_of;
+  int *after; /* the loop for which an operation waits (roll_inits.c), or NONE */
   int *seq; /* operations, in order */
   int *seq_at;
   int operations;
@@ -167,6 +168,11 @@ static inline int scl_roll_node_at(const scl_roll *r, const scl_roll_loop *l, in
   const int at = i * l->period + position;
   return at < l->length ? r->seq[l->start + at] : SCL_ROLL_NONE;
 }
+
+/* ---- roll_inits.c --------------------------------------------------------------------------- */
+void scl_roll_find_inits(scl_roll *r);
+/* What computes, in the first iteration, the number that had this value before it; or NONE. */
+int scl_roll_result_of(const scl_roll *r, int loop, scl_roll_element first);
 
 /* ---- roll_scan.c ---------------------------------------------------------------------------- */
 void scl_roll_put_loop(scl_roll *r, scl_roll_loop *loop);

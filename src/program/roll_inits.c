@@ -1,0 +1,126 @@
+/* Operations on the values before a scan's first iteration that are like those on its results wait
+ * for the scan, if it does not need them: all of them then become one operation on vectors. */
+#include "program/roll_parts.h"
+
+enum { NONE = SCL_ROLL_NONE, MOST_KEYS = 64 };
+
+typedef struct {
+  scl_roll *r;
+  int loop;
+  int *needed; /* of each root: 1 + the last loop that needs it */
+  int *stack;  /* roots whose operands are still to be seen */
+  int used;
+  bool *entered; /* loops whose inputs were seen */
+  int *reads;    /* of each root: 1 + the last loop that has elements of it as first values */
+  uint64_t key[MOST_KEYS];
+  int keys;
+} search;
+
+/* ---- what a scan needs ------------------------------------------------------------------------
+ */
+
+static void see(search *s, int root) {
+  if (s->needed[root] == 1 + s->loop) return;
+  s->needed[root] = 1 + s->loop;
+  s->stack[s->used++] = root;
+}
+
+static void see_inputs(search *s, int loop) {
+  const scl_roll_loop *l = &s->r->loop[loop];
+  const size_t numbers = (size_t)l->xs * (size_t)l->count;
+  if (s->entered[loop]) return;
+  s->entered[loop] = true;
+  for (int k = 0; k < l->states; k++) see(s, l->state[k].init.root);
+  for (int k = 0; k < l->fixeds; k++) see(s, l->fixed[k].root);
+  for (size_t k = 0; k < numbers; k++) see(s, l->x[k].root);
+}
+
+static void see_operand(search *s, int x) {
+  const scl_roll_view *v = &s->r->view[x];
+  const size_t n = v->root != NONE ? 1 : scl_tape_length(s->r->from, x);
+  for (size_t k = 0; k < n; k++) see(s, v->root != NONE ? v->root : v->list[k].root);
+}
+
+/* Also what waits for other scans, with all that these need. */
+static void find_needed(search *s) {
+  const scl_roll *r = s->r;
+  for (int k = 0; k < r->loops; k++) s->entered[k] = false;
+  see_inputs(s, s->loop);
+  while (s->used > 0) {
+    const int v = s->stack[--s->used];
+    if (r->role[v] == SCL_ROLL_SCANNED) see_inputs(s, r->loop_of[v]);
+    if (r->after[v] != NONE) see_inputs(s, r->after[v]);
+    for (int k = 0; k < scl_roll_value(r, v)->operands; k++) {
+      see_operand(s, scl_tape_operand(r->from, v, k));
+    }
+  }
+}
+
+/* ---- what is alike ----------------------------------------------------------------------------
+ */
+
+int scl_roll_result_of(const scl_roll *r, int loop, scl_roll_element first) {
+  const scl_roll_loop *l = &r->loop[loop];
+  for (int k = 0; k < l->states; k++) {
+    const scl_roll_element init = l->state[k].init;
+    if (init.root == first.root && init.at == first.at) {
+      return scl_roll_node_at(r, l, 0, l->state[k].position);
+    }
+  }
+  return NONE;
+}
+
+static uint64_t key_of(const scl_roll *r, int v, int k, int result) {
+  return scl_tape_mix(scl_tape_mix(r->local[v], (uint64_t)k), (uint64_t)result);
+}
+
+/* Notes v if operand k is a number that the first iteration computes; or finds whether it is a
+ * value before that, and the same operation was noted. */
+static bool examine(search *s, int v, int k, bool note) {
+  const scl_roll *r = s->r;
+  const int x = scl_tape_operand(r->from, v, k);
+  if (scl_tape_length(r->from, x) != 1) return false;
+  const scl_roll_element e = scl_roll_at(r, x, 0);
+  if (note) {
+    const scl_roll_loop *l = &r->loop[s->loop];
+    const bool first = r->role[e.root] == SCL_ROLL_SCANNED && r->loop_of[e.root] == s->loop &&
+                       r->seq_at[e.root] - l->start < l->period;
+    if (first && s->keys < MOST_KEYS) s->key[s->keys++] = key_of(r, v, k, e.root);
+    return false;
+  }
+  if (s->reads[e.root] != 1 + s->loop) return false;
+  const uint64_t key = key_of(r, v, k, scl_roll_result_of(r, s->loop, e));
+  for (int i = 0; i < s->keys; i++) {
+    if (s->key[i] == key) return true;
+  }
+  return false;
+}
+
+static void examine_all(search *s, bool note) {
+  scl_roll *r = s->r;
+  for (int v = 0; v < r->nodes; v++) {
+    if (!r->live[v] || r->role[v] == SCL_ROLL_SCANNED || s->needed[v] == 1 + s->loop) continue;
+    for (int k = 0; k < scl_roll_value(r, v)->operands && r->after[v] == NONE; k++) {
+      if (examine(s, v, k, note)) r->after[v] = s->loop;
+    }
+  }
+}
+
+void scl_roll_find_inits(scl_roll *r) {
+  const size_t n = (size_t)r->nodes;
+  search s = {.r = r};
+  s.needed = scl_roll_room(r, n, sizeof *s.needed);
+  s.stack = scl_roll_room(r, n, sizeof *s.stack);
+  s.reads = scl_roll_room(r, n, sizeof *s.reads);
+  s.entered = scl_roll_room(r, (size_t)r->loops, sizeof *s.entered);
+  for (int v = 0; v < r->nodes; v++) r->after[v] = NONE;
+  if (scl_roll_failed(r)) return;
+  for (; s.loop < r->loops; s.loop++) {
+    const scl_roll_loop *l = &r->loop[s.loop];
+    for (int k = 0; k < l->states; k++) s.reads[l->state[k].init.root] = 1 + s.loop;
+    find_needed(&s);
+    s.keys = 0;
+    examine_all(&s, true);
+    if (s.keys > 0) examine_all(&s, false);
+  }
+}
