@@ -50,6 +50,25 @@ static void place_fixed(writer *w, scl_roll_source s, port *to) {
   w->of_kept[w->kept++] = s;
 }
 
+/* Sorts what is the same at all steps, so that elements of one value may be a part of it; their
+ * ranks.
+ */
+static int *sort_kept(writer *w) {
+  const size_t kept = (size_t)w->kept;
+  int *rank = scl_roll_room(w->r, kept, sizeof *rank);
+  scl_roll_source *sorted = scl_roll_room(w->r, kept, sizeof *sorted);
+  if (rank == NULL || sorted == NULL) return NULL;
+  for (size_t a = 0; a < kept; a++) {
+    for (size_t b = 0; b < kept; b++) {
+      const int order = scl_roll_by_source(&w->of_kept[b], &w->of_kept[a]);
+      rank[a] += order < 0 || (order == 0 && b < a);
+    }
+    sorted[rank[a]] = w->of_kept[a];
+  }
+  w->of_kept = sorted;
+  return rank;
+}
+
 /* Inputs: numbers first, then others; those that do not vary are found only now. */
 static void place_inputs(writer *w) {
   const scl_roll_loop *l = w->l;
@@ -75,13 +94,15 @@ static void place_inputs(writer *w) {
     }
   }
   const int states = l->states, fixed = states + w->data + w->active;
+  const int *rank = sort_kept(w);
+  if (rank == NULL) return;
   for (int k = 0; k < l->fixeds; k++) {
-    if (w->fixed[k].at != NONE) w->fixed[k].at += fixed;
+    if (w->fixed[k].at != NONE) w->fixed[k].at = fixed + rank[w->fixed[k].at];
   }
   for (int c = 0; c < l->xs; c++) {
     const int at = w->x[c].at;
     if (at == NONE) continue;
-    w->x[c].at = at < NONE     ? fixed - 2 - at
+    w->x[c].at = at < NONE     ? fixed + rank[-2 - at]
                  : at % 2 == 0 ? states + at / 2
                                : states + w->data + at / 2;
   }
