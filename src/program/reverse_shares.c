@@ -73,11 +73,14 @@ static int join_partials(scl_reverse *r, int value, int count) {
     joined = r->partials[p].data == NONE;
   }
   if (joined) qsort(part, (size_t)count, sizeof *part, compare_starts);
+  for (k = 0; joined && k < count; at = part[k]->from + part[k]->length, k++) {
+    joined = part[k]->from >= at;
+  }
+  at = 0;
   for (k = 0; joined && k <= count; k++) {
     const size_t from = k < count ? part[k]->from : scl_tape_length(t, value);
-    joined = from >= at;
-    if (joined && from > at) piece[pieces++] = scl_tape_fill(t, scl_tape_number(t, 0.0), from - at);
-    if (!joined || k == count) break;
+    if (from > at) piece[pieces++] = scl_tape_fill(t, scl_tape_number(t, 0.0), from - at);
+    if (k == count) break;
     piece[pieces++] = scl_tape_fill(t, part[k]->share, part[k]->length);
     at = from + part[k]->length;
   }
@@ -97,7 +100,8 @@ int scl_share_sum(scl_reverse *r, int value) {
     total += r->partials[k].length;
   }
   const size_t length = scl_tape_length(t, value);
-  if (t->value[value].kind == SCL_VALUE_SCAN) { /* last state, sums and outs are parts of it */
+  /* Last state, sums and outs of a scan are parts of it. */
+  if (t->value[value].kind == SCL_VALUE_SCAN || total == length) {
     const int joined = join_partials(r, value, count);
     if (joined != NONE || t->status != SCL_OK) return joined != NONE ? joined : 0;
   }
