@@ -88,7 +88,15 @@ special_loops <- list(
   "h <- 0; for (i in 1:n) { b <- tanh(s * b + a[k[i]]); h <- h + b }; h",
   "h <- 0; for (i in 1:n) h <- h + y[i] * max(c(b - 0.3, s + 0.2, a[k[i]] + y[i] - 9)); h",
   "h <- 0; for (i in 1:n) h <- h + cl_log_sum_exp(c(b * y[i], a[k[i]], s)); h",
-  "w <- numeric(n); for (i in 1:n) w[i] <- tanh(s + a[k[i]] * y[p[i]]); sum(w[p] * y) + w[2]")
+  "w <- numeric(n); for (i in 1:n) w[i] <- tanh(s + a[k[i]] * y[p[i]]); sum(w[p] * y) + w[2]",
+  paste("h <- 0; for (i in 1:n) { l <- 0; for (j in 1:4)",
+        "l <- l - (if ((i * j) %% 3 == 0) s else exp(b)); h <- h + l * y[i] - tanh(l) }; h"),
+  paste("w <- numeric(n); w[1] <- 1.3; for (i in 2:n)",
+        "w[i] <- sqrt(0.1 + exp(b) * y[i]^2 + s^2 * w[i - 1]^2); sum(w * y) + w[n]"),
+  paste("w <- c(exp(b), numeric(n - 1)); for (i in 2:n)",
+        "w[i] <- 1.5 + tanh(w[i - 1] * a[4] + a[2] * a[3]^i); sum(log(w[1:3])) + sum(log(w) * y)"),
+  paste("w <- c(exp(b), numeric(n - 1)); v <- log(w[1]); for (i in 2:n)",
+        "w[i] <- 1.5 + tanh(w[i - 1] * v); h <- v; for (i in 2:n) h <- h + log(w[i]) * y[i]; h"))
 
 loop_function <- function(lines, data) {
   f <- function(a, b, s) NULL

@@ -113,6 +113,61 @@ test_that("iterations that need those before them become scans", {
   })
 })
 
+test_that("what is special about the first iteration leaves no operations of its own", {
+  with_cl(engine = "host", {
+    expect_rolled(function(b, m) { # a first state that is a number
+      s <- numeric(n)
+      s[1] <- 1.2
+      for (t in 2:n) s[t] <- sqrt(0.1 + b * (y[t - 1] - m)^2 + b * s[t - 1]^2)
+      sum(s * y)
+    }, b = 0.4, m = 0.1, most = 5)
+    # the step computes log(0) behind the last iteration
+    w <- c(y[-n], 0)
+    expect_rolled(function(b) {
+      s <- numeric(n)
+      s[1] <- 1.2
+      for (t in 2:n) s[t] <- w[t]^2 * (b + log(s[t - 1])^2)
+      sum(s)
+    }, b = 0.4, most = 1)
+    # the likelihood of the first state
+    expect_rolled(function(b, z) {
+      u <- exp(z)
+      total <- 0
+      for (t in 1:n) {
+        total <- total + dnorm(y[t], log(u), exp(b), log = TRUE)
+        u <- u + 0.1 * (b - u)
+      }
+      total
+    }, b = 0.4, z = 0.3, most = 9)
+    # it cannot wait if the loop needs it
+    expect_rolled(function(b, z) {
+      u <- exp(z)
+      v <- log(u)
+      total <- v
+      for (t in 1:n) {
+        u <- 1.5 + tanh(u * v + b)
+        total <- total + y[t] * log(u)
+      }
+      total
+    }, b = 0.4, z = 0.3, most = 5)
+  })
+})
+
+test_that("short sums of few patterns are computed once", {
+  with_cl(engine = "host", {
+    seen <- matrix(sample(c(FALSE, TRUE), 5 * n, replace = TRUE, prob = c(0.8, 0.2)), n)
+    expect_rolled(function(p) {
+      total <- 0
+      for (i in 1:n) {
+        l <- 0
+        for (k in 1:5) l <- l + if (seen[i, k]) log(p[1]) else log(p[2])
+        total <- total + tanh(l) * y[i]
+      }
+      total
+    }, p = c(0.3, 0.6), most = 4)
+  })
+})
+
 test_that("what differs is left alone", {
   q <- c(1L, vapply(2:n, function(i) sample(i - 1L, 1L), 0L))
   operations <- function(f, ...) {
