@@ -298,7 +298,7 @@ fit_normal <- function(work) {
                         function(par, at) normal_slope(problem, at),
                         moment_theta(problem$model, problem$y, rest = 1), work$control$search,
                         leave_zero(problem$model))
-  f <- found$at$f
+  f <- normal_factor(problem, found$par)
   effects <- normal_effects(problem, f)
   df <- glm$n - problem$reml * problem$p
   sigma <- problem$unit * sqrt(found$at$pwrss / df)

@@ -156,7 +156,7 @@ mixed_surface <- function(object, work, first = NULL, beta = NULL, joint = FALSE
     theta <- theta_of(psi)
     if (!normal) return(laplace_at(problem, c(theta, psi[-seq_len(many)])))
     found <- normal_deviance(problem, theta)
-    if (is.null(found$f)) return(found)
+    if (!is.finite(found$value)) return(found)
     df <- model$n - problem$reml * problem$p
     ratio <- found$pwrss * (problem$unit / exp(psi[many + 1L]))^2
     # at sigma, not at its estimate
@@ -172,7 +172,7 @@ mixed_surface <- function(object, work, first = NULL, beta = NULL, joint = FALSE
       return(c(crossprod(slope, g[k]), g[-k]))
     }
     df <- model$n - problem$reml * problem$p
-    g <- normal_slope(problem, found, -found$ratio / found$pwrss) / 2
+    g <- normal_slope(problem, found, found$ratio) / 2
     as.vector(crossprod(slope, g)) + c(numeric(many), df - found$ratio)
   }
   value <- function(psi) at(psi)$value

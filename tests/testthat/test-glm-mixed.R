@@ -138,6 +138,50 @@ test_that("variances of 0 are reported, and dependent columns have the coefficie
   expect_output(print(a), "singular")
 })
 
+test_that("small models have the deviance and gradient of the dense marginal likelihood", {
+  set.seed(7)
+  n <- 90
+  d <- data.frame(a = factor(sample(9, n, TRUE)), b = factor(sample(5, n, TRUE)), x = rnorm(n),
+                  z = runif(n))
+  y <- 3 + d$x + rnorm(9)[d$a] + rnorm(5)[d$b] * d$x + rnorm(n)
+  w <- runif(n, 0.5, 2)
+  x <- cbind(1, d$x)
+  for (bars in list(quote((x | a)), quote((x + z | a) + (x | b)), quote((1 | b) + (0 + x | b)),
+                    quote((z | a) + (1 | b) + (0 + z | b)))) {
+    designs <- random_designs(random_terms(random_bars(bars)), model.frame(y ~ x + z + a + b, d))
+    for (reml in c(FALSE, TRUE)) {
+      problem <- normal_problem(designs, x, y, w, reml)
+      expect_false(is.null(problem$small))
+      model <- problem$model
+      deviance <- function(theta) {
+        v <- diag(1 / w)
+        lambda <- theta_lambda(model, theta)
+        for (k in seq_along(model$blocks)) {
+          block <- model$blocks[[k]]
+          zl <- (block$x / sqrt(w)) %*% lambda[[k]]
+          v <- v + tcrossprod(zl) * outer(block$g, block$g, "==")
+        }
+        inverse <- solve(v)
+        gram <- t(x) %*% inverse %*% x
+        left <- y - x %*% solve(gram, t(x) %*% inverse %*% y)
+        df <- n - reml * 2
+        as.numeric(determinant(v)$modulus) + reml * log(det(gram)) +
+          df * (1 + log(2 * pi) + log(sum(left * (inverse %*% left)) / df))
+      }
+      theta <- rnorm(nrow(model$at), 0.3)
+      for (theta in list(theta, theta * (model$at[, 3L] > 1L), replace(theta, 1L, -0.6))) {
+        at <- normal_deviance(problem, theta)
+        expect_close(at$value, deviance(theta), 1e-10)
+        slope <- vapply(seq_along(theta), function(j) {
+          step <- function(h) deviance(replace(theta, j, theta[j] + h))
+          (8 * (step(1e-3) - step(-1e-3)) - step(2e-3) + step(-2e-3)) / 12e-3
+        }, 0)
+        expect_close(normal_slope(problem, at), slope, 1e-6, scale = max(abs(slope), 1))
+      }
+    }
+  }
+})
+
 test_that("sparse and dense parts of a crossed design give the same fit", {
   skip_if_not_installed("Matrix")
   set.seed(2)
