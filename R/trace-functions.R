@@ -100,16 +100,6 @@ square_order <- function(x, name) {
   d[1L]
 }
 
-#' @export
-chol.cl_traced <- function(x, ...) {
-  n <- square_order(x, "a")
-  x <- trace_operand(x)
-  if (n == 1L) return(matrix_of(sqrt(x), 1L, 1L))
-  # The lower factor of the upper triangle, which is what base R reads.
-  lower <- record("chol", "", node_of(if (known_symmetric(x)) x else t(x)), n, n * n, c(n, n))
-  named(t(lower), labels_of(x))
-}
-
 matrix_of <- function(x, m, n) {
   dim(x) <- c(m, n)
   x

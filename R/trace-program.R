@@ -27,8 +27,9 @@
 #'   faster);
 #' - sparse matrices of the package Matrix, which stay sparse in products, sums, multiples,
 #'   `kronecker`, `t`, `x[i, j]`, `diag`, `Diagonal`, `sparseMatrix`, `bdiag`, and if they are
-#'   symmetric, in `solve` and `determinant`, by a sparse Cholesky factor on the host: then they
-#'   must be positive definite, or the result is `NaN`. All other functions make them dense;
+#'   symmetric, in `solve`, `determinant` and `chol` (the upper factor, not permuted, with what
+#'   fills in), by a sparse Cholesky factor on the host: then they must be positive definite, or the
+#'   result is `NaN`. All other functions make them dense;
 #' - `x[i]`, `x[[i]]`, `x[i] <- value` in all forms, with indices that do not depend on parameters;
 #'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
 #'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`, `rowsum`, `tapply`, `var`,

@@ -122,6 +122,24 @@ determinant.cl_traced_sparse <- function(x, logarithm = TRUE, ...) {
   structure(list(modulus = if (logarithm) size else exp(size), sign = 1), class = "det")
 }
 
+# The upper factor, in the order of the matrix, with what fills in: that of a matrix of the same
+# pattern whose factor has no zeros by chance.
+sparse_root <- function(x) {
+  n <- x$dim[1L]
+  low <- lower_triangle(x)
+  degree <- tabulate(low$i + 1L, n) + tabulate(low$j + 1L, n)
+  like <- Matrix::sparseMatrix(low$i, low$j, x = ifelse(low$i == low$j, degree[low$j + 1L], -1),
+                               dims = x$dim, symmetric = TRUE, index1 = FALSE)
+  filled <- plain_sparse(Matrix::t(Matrix::chol(like)))
+  key <- function(at) at$i + as.double(n) * at$j
+  count <- length(filled$i)
+  values <- trace_operand(placed(low$values, match(key(low), key(filled)), count))
+  pattern <- tracing$tape$add_data(as.double(c(0, cumsum(tabulate(filled$j + 1L, n)), filled$i)))
+  lower <- record("sparse_root", "", node_of(values), c(pattern, n, count), count)
+  upper <- order(filled$i, filled$j)
+  new_sparse(lower[upper], filled$j[upper], filled$i[upper], x$dim)
+}
+
 has_factor <- function(a) {
   !is.null(matrix_factor(Matrix::sparseMatrix(a$i, a$j, x = a$values, dims = a$dim,
                                               index1 = FALSE)))
@@ -151,6 +169,7 @@ live_sparse <- function(kind, args, at, tape) {
   a[cbind(i, j)] <- a[cbind(j, i)] <- args[[1L]]
   factor <- tryCatch(chol.default(a), error = function(e) NULL)
   switch(kind,
+    sparse_root = if (is.null(factor)) args[[1L]] * NaN else factor[cbind(j, i)],
     sparse_log_det = if (is.null(factor)) NaN else 2 * sum(log(diag(factor))),
     sparse_solve = if (is.null(factor)) args[[2L]] * NaN else
       backsolve(factor, backsolve(factor, matrix(args[[2L]], n), transpose = TRUE)))

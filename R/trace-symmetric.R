@@ -59,3 +59,14 @@ symmetric_nodes <- function(tape, n) {
   }
   symmetric
 }
+
+#' @export
+chol.cl_traced <- function(x, ...) {
+  n <- square_order(x, "a")
+  if (is_traced_sparse(x) && has_sparse_factor(x)) return(sparse_root(x))
+  x <- trace_operand(x)
+  if (n == 1L) return(matrix_of(sqrt(x), 1L, 1L))
+  # The lower factor of the upper triangle, which is what base R reads.
+  lower <- record("chol", "", node_of(if (known_symmetric(x)) x else t(x)), n, n * n, c(n, n))
+  named(t(lower), labels_of(x))
+}

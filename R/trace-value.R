@@ -52,7 +52,7 @@ live_result <- function(node, args, tape) {
                         error = function(e) args[[2L]] * NaN),
     tri_solve = backsolve(matrix(x, at[1L], at[1L]), matrix(args[[2L]], at[1L], at[2L]),
                           upper.tri = at[3L] == 1, transpose = at[4L] == 1),
-    sparse_log_det = , sparse_solve = live_sparse(node[[1L]], args, at, tape),
+    sparse_log_det = , sparse_solve = , sparse_root = live_sparse(node[[1L]], args, at, tape),
     live_call(node[[1L]], args, at))
 }
 

@@ -6,6 +6,7 @@
 
 #include "ops/operation.h"
 #include "ops/sparse.h"
+#include "ops/sparse_root.h"
 
 struct scl_sparse_known {
   size_t n, count;
@@ -65,7 +66,6 @@ scl_status scl_sparse_known_create(const double *pattern, size_t n, size_t count
     SCL_GO(scl_fail_memory(4 * count * sizeof *known->last, 0, "a sparse matrix"));
   }
   memcpy(known->pattern, pattern, length * sizeof *pattern);
-  SCL_GO(analyse(known));
   *out = known;
 done:
   if (status != SCL_OK) scl_sparse_known_release(known);
@@ -92,6 +92,7 @@ static scl_status require_factor(scl_context *ctx, scl_sparse_known *known, scl_
   if (known->any && memcmp(known->next, known->last, known->count * sizeof *known->last) == 0) {
     return SCL_OK;
   }
+  if (known->factor == NULL) SCL_TRY(analyse(known));
   double *numbers = known->next;
   known->next = known->last;
   known->last = numbers;
@@ -144,4 +145,24 @@ scl_status scl_sparse_known_solve(scl_context *ctx, scl_sparse_known *known, scl
 done:
   free(x);
   return status;
+}
+
+static scl_sparse_columns columns_of(const scl_sparse_known *known) {
+  return (scl_sparse_columns){known->n, known->pattern, known->pattern + known->n + 1};
+}
+
+scl_status scl_sparse_known_root(scl_context *ctx, scl_sparse_known *known, scl_block a,
+                                 scl_block dst) {
+  SCL_TRY(scl_read_block(ctx, a, SCL_WAIT_WRITES, known->next));
+  SCL_TRY(scl_sparse_root(columns_of(known), known->next));
+  return ctx->engine->upload(ctx, SCL_GENERAL, known->next, known->count, dst);
+}
+
+scl_status scl_sparse_known_root_adjoint(scl_context *ctx, scl_sparse_known *known, scl_block l,
+                                         scl_block slope, scl_block dst) {
+  SCL_TRY(scl_read_block(ctx, l, SCL_WAIT_WRITES, known->next));
+  SCL_TRY(scl_read_block(ctx, slope, SCL_WAIT_WRITES, known->inverse));
+  known->has_inverse = false;
+  SCL_TRY(scl_sparse_root_adjoint(columns_of(known), known->next, known->inverse));
+  return ctx->engine->upload(ctx, SCL_GENERAL, known->inverse, known->count, dst);
 }

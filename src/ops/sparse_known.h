@@ -1,5 +1,5 @@
 /* Sparse matrices of one pattern on the host, with the last factor: calls for the same numbers
- * factorize once. For the values SPARSE_LOG_DET, SPARSE_INVERSE and SPARSE_SOLVE. */
+ * factorize once. For the values SPARSE_*. */
 #ifndef SCL_OPS_SPARSE_KNOWN_H
 #define SCL_OPS_SPARSE_KNOWN_H
 
@@ -24,5 +24,11 @@ scl_status scl_sparse_known_inverse(scl_context *ctx, scl_sparse_known *known, s
                                     scl_block dst);
 scl_status scl_sparse_known_solve(scl_context *ctx, scl_sparse_known *known, scl_block a,
                                   scl_block b, scl_block dst);
+/* The factor in the order of the pattern, which must be filled (ops/sparse_root.h); the derivatives
+ * by the matrix from those by the factor l. */
+scl_status scl_sparse_known_root(scl_context *ctx, scl_sparse_known *known, scl_block a,
+                                 scl_block dst);
+scl_status scl_sparse_known_root_adjoint(scl_context *ctx, scl_sparse_known *known, scl_block l,
+                                         scl_block slope, scl_block dst);
 
 #endif

@@ -238,6 +238,7 @@ unsigned scl_tape_zeros(scl_tape *t, const scl_value *v, const int *operand) {
   case SCL_VALUE_LU:
   case SCL_VALUE_SPARSE_LOG_DET:
   case SCL_VALUE_SPARSE_INVERSE:
+  case SCL_VALUE_SPARSE_ROOT:
     return 0;
   case SCL_VALUE_SCATTER: /* steps leave out products with these zeros */
   case SCL_VALUE_SCATTER_COLUMNS:
@@ -251,6 +252,7 @@ unsigned scl_tape_zeros(scl_tape *t, const scl_value *v, const int *operand) {
   case SCL_VALUE_TRI_SOLVE:
   case SCL_VALUE_LU_SOLVE:
   case SCL_VALUE_SPARSE_SOLVE:
+  case SCL_VALUE_SPARSE_ROOT_ADJOINT:
     return (any & SCL_ZERO_BY_CHOICE) != 0 ? both : 0;
   default: /* operations that move elements pass them on; others are not known */
     return scl_row_of(v->kind)->how == SCL_IS_CALL && scl_row_of(v->kind)->rule != NULL ? both

@@ -1,5 +1,6 @@
 /* Checks the operands and attributes of values that come from outside. */
 #include "ops/sparse_known.h"
+#include "ops/sparse_root.h"
 #include "program/facts.h"
 
 static bool index_fits(const scl_tape *t, size_t data, size_t limit) {
@@ -26,6 +27,11 @@ static bool pattern_fits(const scl_tape *t, const size_t *at) {
   if (at[0] >= (size_t)t->data_used) return false;
   const scl_tape_data *d = &t->data[at[0]];
   return scl_sparse_is_pattern(d->numbers, d->length, at[1], at[2]);
+}
+
+static bool is_filled(const scl_tape *t, const size_t *at) {
+  const double *start = t->data[at[0]].numbers;
+  return scl_sparse_is_filled((scl_sparse_columns){at[1], start, start + at[1] + 1});
 }
 
 enum { MOST_RESULTS = 2147483647 };
@@ -85,6 +91,9 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
   case SCL_VALUE_SPARSE_INVERSE:
   case SCL_VALUE_SPARSE_SOLVE:
     return pattern_fits(t, at);
+  case SCL_VALUE_SPARSE_ROOT:
+  case SCL_VALUE_SPARSE_ROOT_ADJOINT:
+    return pattern_fits(t, at) && is_filled(t, at);
   case SCL_VALUE_GATHER_COLUMNS: /* made by program/map.c and its derivative */
   case SCL_VALUE_SCATTER_COLUMNS:
     return false;

@@ -174,7 +174,7 @@ static int diagonal_data(scl_tape *t, size_t n, double diagonal, double other) {
 /* For L = chol(A): S = (M + M') / 2 with M = L'^-1 P L^-1, where P is the lower triangle of L'
  * dF/dL with its diagonal halved. Iain Murray, "Differentiation of the Cholesky decomposition",
  * 2016. */
-static int chol_adjoint_by_solves(scl_tape *t, int l, int g, size_t n) {
+int scl_chol_adjoint_by_solves(scl_tape *t, int l, int g, size_t n) {
   int p = copy_as(t, scl_tape_matmul(t, l, g, n, n, n, true, false), n, SCL_COPY_LOWER);
   p = scl_tape_binary(t, SCL_OP_MUL, p, diagonal_data(t, n, 0.5, 1.0));
   int m = tri_solve(t, l, p, n, n, false, true);
@@ -201,7 +201,7 @@ static void reverse_chol(scl_reverse *r, int value, int g) {
   const size_t n = t->value[value].at[0];
   const bool symmetric = t->value[value].at[2] != 0;
   g = scl_tape_fill(t, g, n * n);
-  int share = r->again ? chol_adjoint_by_solves(t, value, copy_as(t, g, n, SCL_COPY_LOWER), n)
+  int share = r->again ? scl_chol_adjoint_by_solves(t, value, copy_as(t, g, n, SCL_COPY_LOWER), n)
                        : scl_tape_call(t, SCL_VALUE_CHOL_ADJOINT, value, g, &n);
   if (!symmetric) share = scl_tape_binary(t, SCL_OP_MUL, share, below_twice(t, n));
   scl_share_whole(r, scl_tape_operand(t, value, 0), share);

@@ -4,9 +4,9 @@
 
 #include "program/reverse.h"
 
-/* Below this order a gradient that will be differentiated takes the whole inverse, since the
- * elements SPARSE_INVERSE have no derivative. */
-enum { MOST_WHOLE = 1000 };
+/* Up to these orders a gradient that will be differentiated takes the whole inverse or factor,
+ * since SPARSE_INVERSE and SPARSE_ROOT_ADJOINT have no derivative. */
+enum { MOST_WHOLE = 1000, MOST_DENSE = 8192 };
 
 /* For each number of the triangle, its row (which = 0) or its column (1), plus the order of the
  * matrix times the column of a right-hand side. */
@@ -38,21 +38,26 @@ static int solve(scl_tape *t, const scl_value *v, int a, int b, size_t k) {
   return scl_tape_call(t, SCL_VALUE_SPARSE_SOLVE, a, b, at);
 }
 
-/* The elements of the whole inverse that the triangle has. */
-static int from_whole(scl_tape *t, const scl_value *v, int a) {
+/* For each number of the triangle, where it is in the whole matrix. */
+static int whole_places(scl_tape *t, const scl_value *v) {
   const size_t n = v->at[1], count = v->at[2];
   const double *start = t->data[v->at[0]].numbers, *row = start + n + 1;
-  double *identity = malloc((n * n + 1) * sizeof *identity);
   double *index = malloc((count + 1) * sizeof *index);
-  for (size_t k = 0; identity != NULL && k < n * n; k++) identity[k] = k % (n + 1) == 0;
   for (size_t j = 0; index != NULL && j < n; j++) {
     for (size_t k = (size_t)start[j]; k < (size_t)start[j + 1]; k++) {
       index[k] = row[k] + (double)(j * n);
     }
   }
+  return scl_tape_own_data(t, index, count);
+}
+
+/* The elements of the whole inverse that the triangle has. */
+static int from_whole(scl_tape *t, const scl_value *v, int a) {
+  const size_t n = v->at[1];
+  double *identity = malloc((n * n + 1) * sizeof *identity);
+  for (size_t k = 0; identity != NULL && k < n * n; k++) identity[k] = k % (n + 1) == 0;
   const int unit = scl_tape_data_value(t, scl_tape_own_data(t, identity, n * n));
-  const int inverse = solve(t, v, a, unit, n);
-  return scl_tape_gather(t, inverse, scl_tape_own_data(t, index, count));
+  return scl_tape_gather(t, solve(t, v, a, unit, n), whole_places(t, v));
 }
 
 void scl_reverse_sparse_log_det(scl_reverse *r, int value, int g) {
@@ -84,4 +89,23 @@ void scl_reverse_sparse_solve(scl_reverse *r, int value, int g) {
                       scl_tape_gather(t, value, row)));
   if (k > 1) share = scl_tape_reduce(t, SCL_REDUCE_SUM, share, count, k, SCL_BY_ROW);
   scl_share_whole(r, a, scl_tape_binary(t, SCL_OP_MUL, factors(t, &v, -0.5, -1.0), share));
+}
+
+void scl_reverse_sparse_root(scl_reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const scl_value v = t->value[value];
+  const size_t n = v.at[1];
+  const int a = scl_tape_operand(t, value, 0);
+  g = scl_tape_fill(t, g, v.at[2]);
+  if (!r->again || n > MOST_DENSE) {
+    scl_share_whole(r, a, scl_tape_call(t, SCL_VALUE_SPARSE_ROOT_ADJOINT, value, g, v.at));
+    return;
+  }
+  const int places = whole_places(t, &v);
+  if (t->status != SCL_OK) return;
+  const int whole = scl_chol_adjoint_by_solves(t, scl_tape_scatter(t, value, places, n * n),
+                                               scl_tape_scatter(t, g, places, n * n), n);
+  scl_share_whole(
+      r, a,
+      scl_tape_binary(t, SCL_OP_MUL, factors(t, &v, 1.0, 2.0), scl_tape_gather(t, whole, places)));
 }

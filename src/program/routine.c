@@ -243,6 +243,10 @@ static scl_status run_call(scl_context *ctx, const scl_routine_step *s) {
     return scl_sparse_known_inverse(ctx, s->sparse, s->a, s->dst);
   case SCL_VALUE_SPARSE_SOLVE:
     return scl_sparse_known_solve(ctx, s->sparse, s->a, s->b, s->dst);
+  case SCL_VALUE_SPARSE_ROOT:
+    return scl_sparse_known_root(ctx, s->sparse, s->a, s->dst);
+  case SCL_VALUE_SPARSE_ROOT_ADJOINT:
+    return scl_sparse_known_root_adjoint(ctx, s->sparse, s->a, s->b, s->dst);
   default:
     return scl_row_of(s->kind)->run(ctx, &s->call, operand, s->dst);
   }

@@ -57,7 +57,8 @@ typedef struct {
 
 static inline bool scl_is_sparse(scl_value_kind kind) {
   return kind == SCL_VALUE_SPARSE_LOG_DET || kind == SCL_VALUE_SPARSE_INVERSE ||
-         kind == SCL_VALUE_SPARSE_SOLVE;
+         kind == SCL_VALUE_SPARSE_SOLVE || kind == SCL_VALUE_SPARSE_ROOT ||
+         kind == SCL_VALUE_SPARSE_ROOT_ADJOINT;
 }
 
 typedef struct {

@@ -106,7 +106,8 @@ static scl_status find_kind(SEXP name, SEXP of, scl_value_kind *kind, unsigned *
 static bool has_index(scl_value_kind kind) {
   return kind == SCL_VALUE_SCAN || kind == SCL_VALUE_DATA || kind == SCL_VALUE_GATHER ||
          kind == SCL_VALUE_SCATTER || kind == SCL_VALUE_SPARSE_LOG_DET ||
-         kind == SCL_VALUE_SPARSE_SOLVE || kind == SCL_VALUE_SPARSE_INVERSE;
+         kind == SCL_VALUE_SPARSE_SOLVE || kind == SCL_VALUE_SPARSE_INVERSE ||
+         kind == SCL_VALUE_SPARSE_ROOT;
 }
 
 static scl_status add_node(const node_table *t, R_xlen_t k, scl_tape *tape) {

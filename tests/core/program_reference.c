@@ -101,6 +101,16 @@ static void lu_solve(const program_node *v, const double *a, const double *b) {
   free(copy);
 }
 
+/* The lower factor of a positive definite matrix, in its place. */
+static void factorize(double *a, size_t n) {
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = j; i < n; i++) {
+      for (size_t k = 0; k < j; k++) a[i + j * n] -= a[i + k * n] * a[j + k * n];
+      a[i + j * n] = i == j ? sqrt(a[i + j * n]) : a[i + j * n] / a[j + j * n];
+    }
+  }
+}
+
 /* Of a dense copy. */
 static void sparse(const program_nodes *l, const program_node *v, const double *a,
                    const double *b) {
@@ -113,9 +123,18 @@ static void sparse(const program_nodes *l, const program_node *v, const double *
       copy[(size_t)row[i] + j * n] = copy[j + (size_t)row[i] * n] = a[i];
     }
   }
-  for (size_t i = 0; i < n * k; i++) v->value[i] = b[i];
-  eliminate(copy, n, v->value, k, det);
-  if (k == 0) v->value[0] = det[0];
+  if (v->kind == SCL_VALUE_SPARSE_ROOT) {
+    factorize(copy, n);
+    for (size_t j = 0; j < n; j++) {
+      for (size_t i = (size_t)start[j]; i < (size_t)start[j + 1]; i++) {
+        v->value[i] = copy[(size_t)row[i] + j * n];
+      }
+    }
+  } else {
+    for (size_t i = 0; i < n * k; i++) v->value[i] = b[i];
+    eliminate(copy, n, v->value, k, det);
+    if (k == 0) v->value[0] = det[0];
+  }
   free(copy);
 }
 
@@ -207,6 +226,7 @@ static void evaluate(program_nodes *l, const program_node *v) {
     lu_solve(v, a, operand(l, v, 1));
     break;
   case SCL_VALUE_SPARSE_LOG_DET:
+  case SCL_VALUE_SPARSE_ROOT:
     sparse(l, v, a, NULL);
     break;
   case SCL_VALUE_SPARSE_SOLVE:
@@ -394,13 +414,14 @@ int node_eigen(program_nodes *l, size_t m, size_t n, int variant) {
 
 int node_sparse(program_nodes *l, size_t m, size_t n, int variant) {
   if (m * n == 0) return node_parameter(l, m * n); /* an empty matrix is not recorded */
-  const size_t count = 2 * m - 1 + (m > 3);
+  const bool filled = variant == 2;
+  const size_t count = 2 * m - 1 + (m > 3 ? (filled ? m - 2 : 1) : 0);
   double *pattern = test_alloc((m + 2 + count) * sizeof *pattern);
   double *shift = test_alloc((count + 1) * sizeof *shift);
   size_t k = 0;
-  for (size_t j = 0; j < m; j++) { /* a band, and the element in the corner */
+  for (size_t j = 0; j < m; j++) { /* a band, and the element in the corner, or the last row */
     pattern[j] = (double)k;
-    const bool corner = j == 0 && m > 3;
+    const bool corner = (j == 0 || (filled && j + 2 < m)) && m > 3;
     const size_t rows[] = {j, j + 1, m - 1}, held = (j + 1 < m ? 2 : 1) + (size_t)corner;
     for (size_t i = 0; i < held; i++, k++) {
       pattern[m + 1 + k] = (double)rows[i];
@@ -415,6 +436,7 @@ int node_sparse(program_nodes *l, size_t m, size_t n, int variant) {
   free(pattern);
   free(shift);
   if (variant == 0) return node_one(l, SCL_VALUE_SPARSE_LOG_DET, a, AT(index, m, count));
+  if (filled) return node_one(l, SCL_VALUE_SPARSE_ROOT, a, AT(index, m, count));
   const int b = node_parameter(l, m * n);
   return node_two(l, SCL_VALUE_SPARSE_SOLVE, a, b, AT(index, m, count, n));
 }

@@ -259,7 +259,7 @@ static const struct {
                 {"calls", node_calls, 2, true},
                 {"lu_solve", general_solve, 4, true},
                 {"eigen", node_eigen, 1, true},
-                {"sparse", node_sparse, 2, true},
+                {"sparse", node_sparse, 3, true},
                 {"two shapes", two_shapes, 2, false}};
 
 static const size_t shapes[][2] = {{3, 5}, {0, 0}, {0, 3}, {3, 0}, {1, 1},   {1, 2},   {2, 1},

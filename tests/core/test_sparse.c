@@ -6,6 +6,7 @@
 
 #include "alloc.h"
 #include "ops/sparse.h"
+#include "ops/sparse_root.h"
 #include "program/sparse_program.h"
 #include "program_check.h"
 #include "test.h"
@@ -186,6 +187,29 @@ static void check_order(void) {
   }
 }
 
+/* What fills in, and a factor in the given order and its derivative when memory fails. */
+static void check_root(void) {
+  static const double start[] = {0, 3, 4, 5}, row[] = {0, 1, 2, 1, 2};
+  static const double filled_start[] = {0, 3, 5, 6}, filled_row[] = {0, 1, 2, 1, 2, 2};
+  static const double factor[] = {2, 1, 1, 2, 1, 2},
+                      by_last[] = {0.015625, 0.0625, -0.125, 0.0625, -0.25, 0.25};
+  const scl_sparse_columns filled = {3, filled_start, filled_row};
+  CHECK(scl_sparse_is_filled(filled));
+  CHECK(!scl_sparse_is_filled((scl_sparse_columns){3, start, row}));
+  bool fails = true;
+  for (long n = 1; fails && n < 20; n++) {
+    double x[] = {4, 2, 2, 5, 3, 6}, slope[] = {0, 0, 0, 0, 0, 1};
+    alloc_fail(n);
+    scl_status status = scl_sparse_root(filled, x);
+    if (status == SCL_OK) status = scl_sparse_root_adjoint(filled, factor, slope);
+    fails = alloc_failed();
+    alloc_fail(0);
+    CHECK(fails ? status == SCL_E_MEMORY : status == SCL_OK);
+    for (size_t k = 0; k < 6 && !fails; k++) CHECK(x[k] == factor[k] && slope[k] == by_last[k]);
+  }
+  CHECK(!fails);
+}
+
 static void check_indefinite(void) {
   static matrix m;
   for (int k = 0; k < 20; k++) {
@@ -340,6 +364,7 @@ void test_sparse(scl_context *ctx) {
   check_patterns();
   test_set_blas();
   check_order();
+  check_root();
   check_indefinite();
   check_memory();
 }

@@ -136,6 +136,51 @@ test_that("factors of sparse matrices", {
   })
 })
 
+test_that("chol() of a sparse matrix has the elements and derivatives of the dense factor", {
+  skip_if_not_installed("Matrix")
+  held <- NULL
+  check <- function(n, share, second = TRUE) {
+    set.seed(n)
+    m <- Matrix::rsparsematrix(n, n, share, symmetric = TRUE)
+    a <- Matrix::forceSymmetric(m + Matrix::Diagonal(n, Matrix::rowSums(abs(m)) + runif(n, 0.5, 2)))
+    b <- Matrix::forceSymmetric(Matrix::crossprod(Matrix::rsparsematrix(n, n, 0.1)))
+    w <- matrix(rnorm(n^2), n)
+    k <- c(1.2, 0.3)
+    sparse <- cl_gradient(function(k) {
+      r <- chol(k[1]^2 * a + exp(k[2]) * b)
+      held <<- list(.subset2(r, "i"), .subset2(r, "j"))
+      sum(w * as.matrix(r)) + sum(sin(Matrix::diag(r)))
+    })
+    dense <- cl_gradient(function(k) {
+      r <- chol(k[1]^2 * as.matrix(a) + exp(k[2]) * as.matrix(b))
+      sum(w * r) + sum(sin(diag(r)))
+    })
+    got <- sparse(k)
+    want <- dense(k)
+    root <- Matrix::chol(k[1]^2 * a + exp(k[2]) * b)
+    expect_equal(c(got), sum(w * as.matrix(root)) + sum(sin(Matrix::diag(root))), tolerance = 1e-12)
+    expect_equal(got, want, tolerance = 1e-11)
+    expect_identical(held[[1]], root@i)
+    expect_identical(held[[2]], rep(seq_len(n) - 1L, diff(root@p)))
+    if (second) expect_equal(cl_hessian(sparse)(k), cl_hessian(dense)(k), tolerance = 1e-10)
+  }
+  on_host(for (r in seq_len(full_or_quick(200L, 20L))) check(1L + r %% 37L, r / 800, r %% 5L == 0L))
+  each_engine(check(11L, 0.1, second = FALSE))
+  each_engine({ # a ring, whose last row fills in; beyond the order of dense matrices
+    n <- 9000L
+    ring <- Matrix::sparseMatrix(c(1:n, 1:(n - 1), 1), c(1:n, 2:n, n),
+                                 x = rep(c(3, -1, -1), c(n, n - 1, 1)), symmetric = TRUE)
+    z <- sin(seq_len(n))
+    f <- function(k) sum((chol(exp(k) * ring) %*% z)^2)
+    got <- cl_gradient(f)(0.4)
+    want <- exp(0.4) * sum(z * (ring %*% z)) # |R z|^2 = z' A z
+    expect_equal(c(got), want, tolerance = 1e-12)
+    expect_equal(unname(attr(got, "gradient")$k), want, tolerance = 1e-12)
+    # no factor
+    expect_identical(c(cl_gradient(function(k) sum(chol(ring - k * Matrix::Diagonal(n))))(9)), NaN)
+  })
+})
+
 test_that("the precision of a field as SPDE models have it", {
   skip_if_not_installed("Matrix")
   each_engine({
