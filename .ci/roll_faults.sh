@@ -67,8 +67,8 @@ plant "extremes whose derivatives count" roll_class.c '(extreme ? c->shifts' \
   '(extreme ? PLANTED || c->shifts'
 plant "weights of terms" roll_total.c 'weight[some - 1] += 1.0;' \
   'weight[some - 1] += !PLANTED;'
-plant "equal sums" roll_total.c 'once[some++] = n[i].node;' \
-  'once[some += !PLANTED || some == 0, some - 1] = n[i].node;'
+plant "equal sums" roll_total.c '(numbered){r->number[member[i]], member[i]}' \
+  '(numbered){PLANTED ? 0 : r->number[member[i]], member[i]}'
 plant "order of what is the same at all steps" roll_scan.c 'w->of_kept = sorted;' \
   'if (!PLANTED) w->of_kept = sorted;'
 
