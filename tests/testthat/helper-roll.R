@@ -90,7 +90,7 @@ special_loops <- list(
   "h <- 0; for (i in 1:n) h <- h + cl_log_sum_exp(c(b * y[i], a[k[i]], s)); h",
   "w <- numeric(n); for (i in 1:n) w[i] <- tanh(s + a[k[i]] * y[p[i]]); sum(w[p] * y) + w[2]",
   paste("h <- 0; for (i in 1:n) { l <- 0; for (j in 1:4)",
-        "l <- l - (if ((i * j) %% 3 == 0) s else exp(b)); h <- h + l * y[i] - tanh(l) }; h"),
+        "l <- l - exp(a[1 + (i %/% 2 * j) %% 4]); h <- h + l * y[i] - tanh(l) }; h"),
   paste("w <- numeric(n); w[1] <- 1.3; for (i in 2:n)",
         "w[i] <- sqrt(0.1 + exp(b) * y[i]^2 + s^2 * w[i - 1]^2); sum(w * y) + w[n]"),
   paste("w <- c(exp(b), numeric(n - 1)); for (i in 2:n)",
