@@ -72,10 +72,11 @@ programs <- list(
   # functions
   orders = list("vector<lower=0>[3] v;", "target += sum(falling_factorial(v, 2)) +
     sum(rising_factorial(v, {1, 2, 3})) + sum(lmgamma(3, v + 2)) +
-    sum(bessel_first_kind(1, x) .* v);",
+    sum(bessel_first_kind(1, x) .* v) + sum(beta(v, 2));",
                 list(v = c(0.3, 1, 2.2)), function(p) {
                   v <- p$v
-                  sum(v * (v - 1), v[1], v[2] * (v[2] + 1), v[3] * (v[3] + 1) * (v[3] + 2),
+                  sum(beta(v, 2), v * (v - 1), v[1],
+                      v[2] * (v[2] + 1), v[3] * (v[3] + 1) * (v[3] + 2),
                       1.5 * log(pi) * 3, lgamma(v + 2), lgamma(v + 1.5), lgamma(v + 1),
                       besselJ(c(1, 2, 0.5), 1) * v)
                 }, data = "vector[3] x;", values = list(x = c(1, 2, 0.5))),
@@ -124,10 +125,28 @@ programs <- list(
       w <- p$w
       2 * sum((rbind(c(w[1], 0, w[2]), c(0, w[3:4])) %*% p$b)^2)
     }),
+  arrays = list("vector[6] v;", "target += to_row_vector(append_array(x, {4.0, 5.0, 7.0})) * v +
+    dot_product(v[:3], to_vector(linspaced_int_array(3, 1, 5))) + segment(v, 3, 2)[1];",
+                list(v = c(0.3, -1, 2, 0.5, 1, 0.7)), function(p) {
+                  sum(p$v * c(1, 2, 9, 4, 5, 7)) + sum(p$v[1:3] * c(1, 3, 5)) + p$v[3]
+                }, data = "array[3] real x;", values = list(x = c(1, 2, 9))),
+  complex_matrices = list("real a;", "target += a * (w' * k);", list(a = 0.4), function(p) {
+    M <- matrix(c(2, 1i, -1, 3 + 1i), 2)
+    H <- M + Conj(t(M))
+    vectors <- Mod(eigen(H, symmetric = TRUE)$vectors[, 2:1])
+    p$a * sum(1:23 * c(eigen(H, symmetric = TRUE)$values[2:1], vectors, svd(M)$d, Mod(svd(M)$u),
+                       Mod(svd(M)$v), colSums(Mod(M)^2), rowSums(Mod(M)^2), Re(rowSums(M * H)), 2))
+  }, data = "vector[23] w; complex_matrix[2, 2] M; }
+    transformed data { complex_matrix[2, 2] H = M + conj(M'); vector[23] k = append_row(append_row(
+    append_row(append_row(eigenvalues_sym(H), to_vector(abs(eigenvectors_sym(H)))),
+    append_row(singular_values(M), append_row(to_vector(abs(svd_U(M))), to_vector(abs(svd_V(M)))))),
+    append_row(to_vector(get_real(columns_dot_self(M))), get_real(rows_dot_self(M)))),
+    append_row(get_real(rows_dot_product(M, H)), -get_real(minus(M[1, 1]))));",
+  values = list(w = 1:23, M = matrix(c(2, 1i, -1, 3 + 1i), 2))),
   of_data = list("real a;", "target += a * sum(k);", list(a = 0.4), function(p) {
     e <- eigen(matrix(c(2, 1, -1, 3), 2))$values
-    p$a * sum(Re(e), Im(e)^2, Re(e), 1:3, c(1, 3, 2), c(1, 3, 4), exp(0.5), -log(0.3) / 0.7, 4,
-              3 + 0 + 1, 60, 200)
+    p$a * sum(Re(e), Im(e)^2, Re(e), 1 + 20 + 300, c(1, 3, 2), c(1, 3, 4), exp(0.5),
+              -log(0.3) / 0.7, 4, 3 + 0 + 1, 60, 200)
   }, data = "matrix[2, 2] A; } transformed data { vector[20] k = rep_vector(0, 20);
     complex_vector[2] e = eigenvalues(A);
     tuple(complex_matrix[2, 2], complex_vector[2]) f = eigendecompose(A);
@@ -135,7 +154,8 @@ programs <- list(
     matrix[2, 3] x = [[1, 0, 2], [0, 3, 0]];
     tuple(vector[3], array[3] int, array[3] int) s = csr_extract(x);
     k[1] = sum(get_real(e)); k[2] = sum(square(get_imag(e))); k[3] = get_real(sum(diagonal(T)));
-    k[4] = sum(s.1); k[5] = sum(s.2) + sum(s.3); k[6] = sum(abs(A * V - V * diag_matrix(f.2)));
+    k[4] = dot_product(s.1, [1, 10, 100]); k[5] = sum(s.2) + sum(s.3);
+    k[6] = sum(abs(A * V - V * diag_matrix(f.2)));
     k[7] = hypergeometric_pFq([2]', [2]', 0.5);
     k[8] = hypergeometric_2F1(1, 1, 2, 0.7); k[9] = hypergeometric_3F2([1, 2, 3]', [2, 3]', 0.75);
     k[10] = size(csr_extract_u(x)) + int_step(negative_infinity()) + is_inf(positive_infinity());
