@@ -8,6 +8,10 @@ programs <- list(
                  function(p) 2 * p$u),
   target = list("real u;", "target += u; target += -target() * u; u ~ std_normal();",
                 list(u = 0.3), function(p) p$u - p$u^2 + dnorm(p$u, log = TRUE)),
+  sums = list("vector[2] v; matrix[2, 2] m; array[2] real r;",
+              "target += v; target += m; target += square(r); target += {v, 2 * v};",
+              list(v = c(0.5, -1), m = matrix(1:4 / 7, 2), r = c(0.2, 3)),
+              function(p) 4 * sum(p$v) + sum(p$m) + sum(p$r^2)),
   assignments = list("vector[2] v; real u;", "vector[2] w = v; w .*= v; w -= u; w ./= v + 3;
     w *= u; w /= 4; w += v; matrix[2, 2] m = rep_matrix(u, 2, 2); m *= [[1, 2], [3, 4]];
     target += sum(w) + sum(m);", list(v = c(0.5, -1), u = 0.3),
