@@ -16,6 +16,39 @@ test_that("the methods of brms work on the result, whose means are those of the 
   expect_identical(dim(brms::ranef(group)$Chick), c(50L, 4L, 1L))
 })
 
+test_that("methods on ordinal, multivariate, censored and zero-inflated models", {
+  if (full_or_quick(FALSE, TRUE)) skip("loads brms")
+  skip_if_not_installed("brms")
+  set.seed(1)
+  d <- data.frame(x = rnorm(60), f = c("a", "b"), g = factor(rep(1:6, 10)),
+                  c = c("none", "right", "left"))
+  d$o <- cut(rnorm(60) + d$x, c(-Inf, -1, 1, Inf), labels = FALSE)
+  d[c("y", "z", "t")] <- list(rnorm(60, d$x), rnorm(60), rexp(60) + 0.1)
+  d$k <- rpois(60, 2) * rbinom(60, 1, 0.6)
+  fit <- function(formula, ...) {
+    suppressWarnings(cl_brm(formula, d, ..., chains = 1, iter = 40, seed = 1, refresh = 0))
+  }
+  fits <- list(
+    fit(o ~ x + f + (1 | g), family = brms::cumulative()),
+    fit(brms::bf(brms::mvbind(y, z) ~ x + f + (1 | p | g)) + brms::set_rescor(TRUE)),
+    fit(t | cens(c) ~ x + f + (1 | g), family = brms::brmsfamily("weibull")),
+    fit(brms::bf(k ~ x + f + (1 | g), zi ~ f), family = brms::zero_inflated_poisson()))
+  further <- list(3L, 2L, NULL, NULL) # categories, responses
+  for (i in 1:4) {
+    expect_identical(dim(brms::posterior_epred(fits[[i]])), c(20L, 60L, further[[i]]))
+    expect_identical(dim(brms::log_lik(fits[[i]])), c(20L, 60L))
+    expect_identical(dim(fitted(fits[[i]])), c(60L, 4L, further[[i]]))
+    expect_identical(nrow(brms::VarCorr(fits[[i]])$g$sd), if (i == 2L) 2L else 1L)
+    expect_length(brms::rhat(fits[[i]]), length(brms::variables(fits[[i]])))
+    effects <- suppressWarnings(brms::conditional_effects(fits[[i]], "f", resp = if (i == 2L) "y"))
+    expect_identical(nrow(effects[[1]]), 2L)
+  }
+  bars <- suppressMessages(brms::pp_check(fits[[1]], type = "bars", ndraws = 5))
+  expect_s3_class(bars, "ggplot")
+  expect_identical(rownames(brms::fixef(fits[[4]])), c("Intercept", "zi_Intercept", "x", "fb",
+                                                       "zi_fb"))
+})
+
 test_that("starts and processes are chosen as in brm(), and what is unknown is refused", {
   expect_identical(brm_start("random", 2)$start, "random")
   expect_identical(brm_start("0", 2), list(init = c(0, 0), jitter = 0, start = "init"))

@@ -16,6 +16,13 @@ programs <- list(
     w *= u; w /= 4; w += v; matrix[2, 2] m = rep_matrix(u, 2, 2); m *= [[1, 2], [3, 4]];
     target += sum(w) + sum(m);", list(v = c(0.5, -1), u = 0.3),
                      function(p) sum((p$v^2 - p$u) / (p$v + 3) * p$u / 4 + p$v) + 20 * p$u),
+  products = list("matrix[2, 2] A; vector[2] v; row_vector[2] r;", "target += sum(A \\ v) +
+    sum(r / A) + (r * A)[1] + (A * v)[1] + (v * r)[1, 2] + 2 * (r * v) + (A * A')[1, 2];",
+                  list(A = matrix(c(2, 0.5, -0.3, 1.5), 2), v = c(0.3, -1), r = c(2, 0.7)),
+                  function(p) with(p, {
+                    sum(solve(A, v), solve(t(A), r), sum(r * A[, 1]), sum(A[1, ] * v), v[1] * r[2],
+                        2 * sum(r * v), sum(A[1, ] * A[2, ]))
+                  })),
   powers = list("vector[2] v; real u;",
                 "target += sum(v .^ 2) + sum(v .^ u) + sum(u .^ v) + u ^ 2 ^ k;",
                 list(v = c(0.5, 1.2), u = 0.7),
@@ -26,6 +33,9 @@ programs <- list(
     target += exp(x); for (a in {{1, 2}, {3, 4}}) for (x in a) target += x * r[1];",
                  list(m = matrix(c(0.1, 0.2, 0.3, 0.4), 2), r = c(0.5, -0.5)),
                  function(p) sum(1:4 * p$m^2) + sum(exp(p$r)) + 10 * p$r[1]),
+  jumps = list("real u;", "for (n in 1:4) { if (n == 2) continue; if (n == 4) break;
+    target += n * u; } int k = 0; while (k < 3) { k += 1; if (k == 2) continue;
+    target += k * u^2; }", list(u = 0.3), function(p) 4 * p$u + 4 * p$u^2),
   scopes = list("real u;", "real v = u; { real w = 2 * v; { real x = w + v; target += x; }
     v = w; } for (i in 1:2) { real x = i * v; if (!(i == 1)) target += x; }", list(u = 0.3),
                 function(p) 3 * p$u + 4 * p$u),
