@@ -54,7 +54,7 @@ configures() {
 # fails on vectors for Windows without optimisation.
 readonly light="context matrix transfer queue primitives memory gemm arith expr expr_programs
   operations stan stan_faults tape program_faults sparse scan sample_image sample_groups
-  sample_walk user_kernel constructors"
+  sample_walk user_kernel constructors sample glm least_squares"
 runs() {
   here "$1" "$2" && here "$1" "$3" || return
   export WINEDEBUG=-all WINEPREFIX=$PWD/build/wine STATCL_TEST_QUICK=1
