@@ -79,7 +79,8 @@ precision_of <- function(metric, f, layout, start, init) {
 }
 
 # The sparse precision that metric = "auto" takes where a latent field is known, or NULL. Such a
-# field has 2 to 20 times the effective draws a second with it (bench/latent.R).
+# field has 2 to 20 times the effective draws a second with it (bench/latent.R); the two limits are
+# rules of thumb (see bench/metric-limits.R).
 least_latent <- 200
 known_precision <- function(f, layout, start, init) {
   random <- attr(f, "random", exact = TRUE)
