@@ -9,6 +9,7 @@ enum {
            sizeof(double), /* numbers of X in a block: some first-level caches, if it can be */
   MOST_COLUMNS = 512,
   LEAST_ROWS = 64, /* of a block: its columns need a minimal length */
+  SHORT = 64,      /* rows of columns that share a block, at most */
   TILE = 16384,    /* rows where X is not read twice */
   DEAR = 4         /* the work of a function, in additions, at least */
 };
@@ -22,6 +23,20 @@ size_t scl_run_block_rows(const scl_plan *p) {
   if (p->pass == 0) return SCL_RUN_BLOCK;
   const size_t rows = CACHED / scl_max(p->leaf[p->pass - 1].length, 1) / LEAST_ROWS * LEAST_ROWS;
   return rows < LEAST_ROWS ? LEAST_ROWS : scl_min(rows, SCL_RUN_BLOCK);
+}
+
+size_t scl_run_block_columns(const scl_plan *p) {
+  bool can = p->n > 1 && p->m > 0 && p->m <= SHORT && p->pass == 0 && p->triangle == SCL_GENERAL;
+  for (int s = 0; s < p->body && can; s++) {
+    const scl_step *step = &p->step[s];
+    can = step->kind == SCL_STEP_NUMBER || step->kind == SCL_STEP_APPLY ||
+          (step->kind == SCL_STEP_LOAD && p->leaf[step->arg[0]].rectangle == 0);
+  }
+  for (int k = 0; k < p->outputs && can; k++) {
+    const scl_output *o = &p->output[k];
+    can = o->reduces ? o->op < SCL_REDUCE_COUNT && !scl_reduces_to_index(o->op) : o->dst.ld == p->m;
+  }
+  return can ? scl_run_block_rows(p) / p->m : 1;
 }
 
 double scl_run_work(const scl_plan *p) {

@@ -1,10 +1,10 @@
 /* Plans of lazy arithmetic on the host: one step after another on blocks that stay in the cache.
  *
  * The elements are divided into tiles of rows and columns, which depend on the shape alone. One
- * thread computes a tile, column by column, in blocks of rows. The result of a step
- * is a block of numbers, or one number for all of them. Reductions give a number for each tile (or
- * row or column of it), and these are combined in the order of the tiles, so that results do not
- * depend on the threads. */
+ * thread computes a tile, column by column, in blocks of rows, or several short columns to a
+ * block, one after another. The result of a step is a block of numbers, or one number for all of
+ * them. Reductions give a number for each tile (or row or column of it), and these are combined in
+ * the order of the tiles, so that results do not depend on the threads. */
 #include "engine/host/plan.h"
 
 #include <math.h>
@@ -36,7 +36,8 @@ typedef struct {
   const scl_plan *plan;
   size_t rows, columns;         /* of a tile */
   size_t row_tiles, tiles;      /* tiles above each other, and in all */
-  size_t stride;                /* from one block to the next: its rows */
+  size_t stride;                /* from one block to the next: its numbers */
+  size_t across;                /* columns of a block */
   int slots;                    /* blocks that a thread needs for steps */
   int16_t slot[SCL_PLAN_STEPS]; /* block of a step, or -1 */
   double *block;                /* those of all threads */
@@ -51,7 +52,8 @@ typedef struct {
   const job *j;
   double *block; /* this thread's */
   scl_run at[SCL_PLAN_STEPS];
-  size_t i, n, column; /* rows i .. i + n - 1 of a column */
+  size_t i, n, column; /* rows i .. i + n - 1 of a column, */
+  size_t columns;      /* or all rows of several columns: n numbers */
 } thread;
 
 static double *slot_of(const thread *t, int step) {
@@ -73,9 +75,21 @@ static void rows_inside(const thread *t, const scl_rectangle *r, size_t *first, 
   *end = b;
 }
 
+/* Of several columns. */
+static scl_run load_columns(const thread *t, const scl_leaf *l, const double *from, double *to) {
+  const size_t m = t->j->plan->m;
+  if (l->step_i == 0 && l->step_j == 0) return (scl_run){NULL, *from};
+  if (l->step_i == 1 && l->step_j == m) return (scl_run){from, 0.0};
+  for (size_t c = 0; c < t->columns; c++, from += l->step_j) {
+    for (size_t k = 0; k < m; k++) to[c * m + k] = from[k * l->step_i];
+  }
+  return (scl_run){to, 0.0};
+}
+
 static scl_run load_leaf(const thread *t, const scl_leaf *l, double *to) {
   const double *from = ((const scl_host_buffer *)l->buffer)->data;
   size_t at = l->at + t->column * l->step_j;
+  if (t->columns > 1) return load_columns(t, l, from + at, to);
   if (l->rectangle != 0) {
     size_t first, end;
     rows_inside(t, &t->j->plan->rectangle[l->rectangle - 1], &first, &end);
@@ -231,10 +245,25 @@ static void reduce_elements(const thread *t, const scl_output *o, totals to, con
   }
 }
 
+/* Each of several columns. */
+static void reduce_columns(const thread *t, const scl_output *o, double *to, const double *x) {
+  const size_t m = t->j->plan->m;
+  const scl_host_reduction *op = &scl_host_reductions[o->op];
+  for (size_t c = 0; c < t->columns; c++, x += m) {
+    if (t->j->plan->margin == SCL_BY_ROW) {
+      op->each(m, to, x);
+    } else {
+      to[c] = op->combine(to[c], scl_run_reduction((scl_reduction)o->op, m, x));
+    }
+  }
+}
+
 /* Adds a block; `to` starts at this block's row, at this column, or at this tile. */
 static void reduce_block(thread *t, const scl_output *o, totals to) {
   const double *x = array_of(t, o->step);
-  if (o->product) {
+  if (t->columns > 1 && t->j->plan->margin != SCL_TOTAL) {
+    reduce_columns(t, o, to.number, x);
+  } else if (o->product) {
     scl_run_products(t->j->plan, o, t->i, t->n, x, to.number);
   } else if (scl_reduces_to_index(o->op)) {
     reduce_elements(t, o, to, x);
@@ -309,7 +338,14 @@ static void run_tile(thread *t, size_t tile) {
   const scl_plan *p = j->plan;
   const size_t i0 = tile % j->row_tiles * j->rows, i1 = scl_min(i0 + j->rows, p->m);
   const size_t j0 = tile / j->row_tiles * j->columns, j1 = scl_min(j0 + j->columns, p->n);
-  for (t->column = j0; t->column < j1; t->column++) {
+  for (t->column = j0; t->column < j1; t->column += t->columns) {
+    if (j->across > 1) {
+      t->i = i0;
+      t->columns = scl_min(j->across, j1 - t->column);
+      t->n = t->columns * p->m;
+      run_block(t, tile);
+      continue;
+    }
     size_t from = i0, to = i1;
     if (p->triangle == SCL_LOWER && from < t->column) from = scl_min(t->column, i1);
     if (p->triangle == SCL_UPPER && to > t->column + 1)
@@ -325,10 +361,12 @@ static void run_tile(thread *t, size_t tile) {
 
 static void run_part(void *arg, int part, int parts) {
   job *j = arg;
+  const size_t numbers = (size_t)(j->slots + 1) * j->stride;
   thread t;
   (void)parts;
   t.j = j;
-  t.block = j->block + (size_t)part * (size_t)(j->slots + 1) * j->stride;
+  t.columns = 1;
+  t.block = j->block + (size_t)part * numbers;
   for (;;) {
     const size_t tile = atomic_fetch_add(&j->next, 1);
     if (tile >= j->tiles || atomic_load(&j->stop)) return;
@@ -354,7 +392,8 @@ static void cut_tiles(job *j) {
   }
   j->columns = scl_min(j->columns, p->n);
   j->row_tiles = scl_ceil_div(p->m, j->rows);
-  j->stride = scl_min(j->rows, scl_run_block_rows(p));
+  j->across = scl_min(scl_run_block_columns(p), j->columns);
+  j->stride = j->across > 1 ? j->across * p->m : scl_min(j->rows, scl_run_block_rows(p));
   const size_t across = scl_ceil_div(p->n, j->columns);
   j->tiles = j->row_tiles * across;
   j->length = p->margin == SCL_TOTAL    ? j->tiles

@@ -36,6 +36,8 @@ double scl_run_reduction(scl_reduction op, size_t n, const double *x); /* to one
  * pass (engine/plan/pass.h) the rows of X in a block stay in the cache. */
 size_t scl_run_block_rows(const scl_plan *p);
 size_t scl_run_tile_rows(const scl_plan *p);
+/* Columns of a block: more than one only where they are short, and then all their rows. */
+size_t scl_run_block_columns(const scl_plan *p);
 /* Additions for an element; reading and writing count as one. */
 double scl_run_work(const scl_plan *p);
 
