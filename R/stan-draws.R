@@ -151,12 +151,15 @@ stan_draw_values <- function(state, u, random, all, rows) {
   rejected <- 0L
   first <- NULL
   together <- if (all) stan_together(state, u)
+  values <- if (is.null(together$rest)) stan_whole_draws(state, u, parameters, together$values)
+  left <- if (is.null(values)) seq_len(ncol(u)) else which(is.na(colSums(values)))
   output <- function(j) {
     known <- together$values[, j]
-    if (is.null(known) || anyNA(known)) f(u[, j]) else together$rest(u[, j], known)
+    if (is.null(together$rest) || anyNA(known)) f(u[, j]) else together$rest(u[, j], known)
   }
+  if (is.null(values)) values <- matrix(0, rows, ncol(u))
   # Errors are rejections, as in Stan: the other draws are not lost.
-  values <- stan_caught(vapply(seq_len(ncol(u)), function(j) {
+  values[, left] <- stan_caught(vapply(left, function(j) {
     tryCatch(as.double(unlist(output(j), use.names = FALSE)), error = function(e) {
       if (inherits(e, "cl_stan_fatal")) stop(e)
       rejected <<- rejected + 1L
@@ -172,5 +175,17 @@ stan_draw_values <- function(state, u, random, all, rows) {
                                          "quantities and transformed parameters are NaN (%s)"),
                                    count_of(rejected, "draw"), first))
   }
-  matrix(values, rows)
+  values
+}
+
+# The values of draws, of which the compiled ones are known; NaN in draws that R has to compute.
+stan_whole_draws <- function(state, u, parameters, known) {
+  if (is.null(known)) return(NULL)
+  if (is.null(parameters)) {
+    f <- stan_plain_parameters(state)
+    parameters <- apply(u, 2L, function(u) as.double(unlist(f(u), use.names = FALSE)))
+  }
+  end <- nrow(known)
+  known[, !known[end, ] %in% 0] <- NaN
+  rbind(parameters, known[-end, , drop = FALSE])
 }

@@ -3,10 +3,12 @@
 # gradient with respect to the weights is these values.
 
 stan_few_draws <- 20L # for which nothing is compiled
+stan_many_draws <- 400L # for which it is even if R takes little time for each
 
 # list(values: a column for each of the unconstrained vectors in columns of u, rest: a function of
 # a vector and its column, with the value of stan_output_function()); NULL if there is nothing to
-# gain, or if the statements cannot be compiled.
+# gain, or if the statements cannot be compiled. Without `rest` the values are all but the
+# parameters, and a last one that is 0 where no constraint is violated.
 stan_together <- function(state, u) {
   if (ncol(u) < stan_few_draws) return(NULL)
   if (is.null(state$together)) {
@@ -18,7 +20,7 @@ stan_together <- function(state, u) {
     }
   }
   t <- state$together
-  if (isFALSE(t)) return(NULL)
+  if (!is.list(t)) return(NULL)
   values <- matrix(0, t$n, ncol(u))
   most <- max(16, 1e6 %/% (t$n + nrow(u)))
   for (first in seq(1, ncol(u), by = most)) {
@@ -35,24 +37,33 @@ stan_compiled_outputs <- function(state, u, open) {
   split <- stan_output_parts(state$model$program, open)
   odd <- any(vapply(split$declared, function(d) d$type$base == "tuple" || has_complex(d$type), NA))
   slow <- c("for", "foreach", "while")
-  gains <- stan_any(split$known, function(x) {
+  whole <- all(lengths(split$drawn) == 0L)
+  gains <- whole && ncol(u) >= stan_many_draws || stan_any(split$known, function(x) {
     x$kind %in% slow || x$kind == "call" && (isTRUE(x$user) || x$name %in% names(stan_higher_order))
   })
   sizes <- lapply(split$declared, stan_size, code$cx, state$home)
   n <- sum(vapply(sizes, prod, 0))
-  if (odd || !gains || n == 0) return(FALSE)
+  if (!gains) return(NULL)
+  if (odd || n == 0) return(FALSE)
   names <- lapply(split$declared, function(d) as.name(d$name))
-  flat <- as.call(c(list(as.name("c")), lapply(names, function(x) call("as.vector", x))))
-  f <- stan_block_function(state, split$known, call("sum", call("*", quote(.w), flat)), TRUE)
+  flat <- as.call(c(list(as.name("c")), lapply(names, function(x) call("as.vector", x)),
+                    if (whole) list(quote(.target))))
+  checks <- if (whole) {
+    c(list(quote(.target <- 0)), stan_constraint_checks(split$declared, code$traced_cx))
+  }
+  sum <- call("sum", call("*", quote(.w), flat))
+  f <- stan_block_function(state, split$known, stan_braces(c(checks, list(sum))), TRUE)
   g <- cl_gradient(f)
-  stan_quietly(g(.u = u[, 1L], .w = numeric(n)))
+  size <- n + whole
+  stan_quietly(g(.u = u[, 1L], .w = numeric(size)))
   plain <- stan_block_function(state, split$known, stan_values_of(split$declared), FALSE)
   checked <- unique(c(1L, ncol(u)))
-  points <- rbind(u[, checked, drop = FALSE], matrix(0, n, length(checked)))
-  found <- run_vectors(environment(g), points)[-seq_len(nrow(u) + 1L), , drop = FALSE]
-  wanted <- vapply(checked, function(j) as.double(unlist(plain(u[, j], NULL))), numeric(n))
+  points <- rbind(u[, checked, drop = FALSE], matrix(0, size, length(checked)))
+  found <- run_vectors(environment(g), points)[nrow(u) + 1L + seq_len(n), , drop = FALSE]
+  values <- function(j) as.double(unlist(plain(u[, j], NULL)))
+  wanted <- stan_quietly(vapply(checked, values, numeric(n)))
   if (!alike(found, wanted)) return(FALSE)
-  list(compiled = g, n = n, rest = stan_rest_function(state, split, sizes))
+  list(compiled = g, n = size, rest = if (!whole) stan_rest_function(state, split, sizes))
 }
 
 # function(.u, .w) of statements, in either form, with the value of `result`.

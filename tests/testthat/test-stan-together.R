@@ -17,8 +17,8 @@ both_ways <- function(code, data = list(), draws = 40) {
   list(plain = at(FALSE)$values, together = at(TRUE))
 }
 
-expect_both_ways <- function(code, data = list(), compiled = TRUE) {
-  found <- both_ways(code, data)
+expect_both_ways <- function(code, data = list(), compiled = TRUE, draws = 40) {
+  found <- both_ways(code, data, draws)
   expect_identical(found$together$compiled, compiled)
   expect_equal(found$together$values, found$plain, tolerance = 1e-12)
   found$plain
@@ -112,6 +112,25 @@ test_that("draws whose values violate their constraints are rejected", {
       for (i in 1:2) c[i] = a + i / 2.0; }")
   expect_equal(values$together$values, values$plain)
   expect_identical(is.nan(values$plain["c[1]", ]), abs(values$plain["a", ] + 0.5) > 1)
+})
+
+test_that("statements without loops are compiled for many draws", {
+  code <- "data { int N; }
+    parameters { vector[N] z; real<lower=0> tau; simplex[3] s; }
+    transformed parameters { vector[N] theta = z * tau; simplex[3] p = reverse(s); }
+    model { z ~ normal(0, 1); }
+    generated quantities { matrix[2, N] m = [theta', z']; real<upper=1> r = log(tau); }"
+  expect_both_ways(code, list(N = 2), compiled = FALSE, draws = stan_many_draws - 1L)
+  values <- both_ways(code, list(N = 2), stan_many_draws)
+  expect_true(values$together$compiled)
+  expect_equal(values$together$values, values$plain, tolerance = 1e-12)
+  own <- c("z[1]", "z[2]", "tau", sprintf("s[%d]", 1:3)) # by R in both
+  expect_identical(values$together$values[own, ], values$plain[own, ])
+  rejected <- values$plain["tau", ] > exp(1)
+  expect_gt(sum(rejected), 0)
+  expect_identical(is.nan(values$together$values["m[1,2]", ]), rejected)
+  right <- values$plain[, !rejected]
+  expect_equal(right["m[1,2]", ], right["z[2]", ] * right["tau", ])
 })
 
 test_that("a differential equation is solved by the compiled function", {
