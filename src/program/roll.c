@@ -11,6 +11,41 @@
 
 enum { NONE = SCL_ROLL_NONE };
 
+/* ---- what is not needed any more ----------------------------------------------------------------
+ */
+
+static void need(const scl_roll *r, bool *needed, int x) {
+  const scl_roll_view *v = &r->view[x];
+  const size_t n = v->root == NONE ? scl_tape_length(r->from, x) : 0;
+  if (v->root != NONE) needed[v->root] = true;
+  for (size_t k = 0; k < n; k++) needed[v->list[k].root] = true;
+}
+
+static void need_inputs(bool *needed, const scl_roll_loop *l) {
+  const size_t numbers = (size_t)l->xs * (size_t)l->count;
+  for (int k = 0; k < l->states; k++) needed[l->state[k].init.root] = true;
+  for (int k = 0; k < l->fixeds; k++) needed[l->fixed[k].root] = true;
+  for (size_t k = 0; k < numbers; k++) needed[l->x[k].root] = true;
+}
+
+/* A loop reads one of several equal inputs. */
+static void drop_others(scl_roll *r) {
+  bool *needed = r->loops > 0 ? scl_roll_room(r, (size_t)r->nodes, sizeof *needed) : NULL;
+  if (needed == NULL) return;
+  need(r, needed, r->output);
+  for (int k = 0; k < r->loops; k++) need_inputs(needed, &r->loop[k]);
+  for (int v = r->nodes - 1; v >= 0; v--) {
+    const scl_value *value = scl_roll_value(r, v);
+    if (r->role[v] == SCL_ROLL_SCANNED || r->role[v] == SCL_ROLL_INSIDE) continue;
+    r->live[v] = r->live[v] && (needed[v] || value->operands == 0);
+    if (!r->live[v]) continue;
+    for (int k = 0; k < r->terms[v]; k++) need(r, needed, r->term[v][k].node);
+    for (int k = 0; k < value->operands && r->role[v] != SCL_ROLL_SUM; k++) {
+      need(r, needed, scl_tape_operand(r->from, v, k));
+    }
+  }
+}
+
 /* ---- heights ----------------------------------------------------------------------------------
  */
 
@@ -305,6 +340,7 @@ static int roll(scl_roll *r) {
   scl_roll_find_sums(r);
   if (scl_roll_failed(r)) return NONE;
   scl_roll_find_loops(r);
+  drop_others(r);
   scl_roll_find_inits(r);
   if (scl_roll_failed(r) || !find_heights(r)) return NONE;
   const entry *e = sort_roots(r, &count);

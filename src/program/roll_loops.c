@@ -129,10 +129,7 @@ static int trim(search *s) {
  */
 
 static bool same_element(const scl_roll *r, scl_roll_element a, scl_roll_element b) {
-  if (a.root == b.root) return a.at == b.at;
-  const scl_value *v = scl_roll_value(r, a.root), *w = scl_roll_value(r, b.root);
-  return v->kind == SCL_VALUE_NUMBER && w->kind == SCL_VALUE_NUMBER &&
-         memcmp(&v->number, &w->number, sizeof v->number) == 0;
+  return r->number[a.root] == r->number[b.root] && a.at == b.at;
 }
 
 static void *longer(scl_roll *r, void *list, int used, int *room, size_t size) {

@@ -18,7 +18,9 @@ typedef struct {
   scl_scan_body *body;
   int *rank; /* of states */
   port *x, *fixed;
-  int *value;             /* of each body position */
+  int *value;    /* of each body position */
+  bool *carried; /* of the step's first `known` values */
+  int known, carried_room;
   int data, active, kept; /* numbers of inputs: of data, of others, and the same at all steps */
   scl_roll_source *of_data, *of_active, *of_kept;
 } writer;
@@ -172,6 +174,50 @@ static int operand(writer *w, const scl_roll_input *in, size_t n) {
   return scl_tape_concat(&w->body->tape, (int)n, part);
 }
 
+/* Whether a value of the step depends on the states. */
+static bool is_carried(writer *w, int value) {
+  const scl_tape *t = &w->body->tape;
+  for (; w->known < t->values; w->known++) {
+    const scl_value *v = &t->value[w->known];
+    bool carried = v->kind == SCL_VALUE_PARAMETER && v->at[0] < (size_t)w->l->states;
+    for (int k = 0; k < v->operands; k++) {
+      carried = carried || w->carried[scl_tape_operand(t, w->known, k)];
+    }
+    if (!scl_tape_grow(w->r->to, &w->carried, &w->carried_room, w->known, 1, sizeof *w->carried)) {
+      return true;
+    }
+    w->carried[w->known] = carried;
+  }
+  return w->carried[value];
+}
+
+/* (s + a) + b as s + (a + b) if s alone depends on the states: steps wait for each other, and a + b
+ * is computed for all of them before. */
+static int add(writer *w, int x, int b) {
+  scl_tape *t = &w->body->tape;
+  if (!is_carried(w, x) || is_carried(w, b)) return scl_tape_binary(t, SCL_OP_ADD, x, b);
+  const scl_value *v = &t->value[x];
+  if (v->kind == SCL_VALUE_APPLY && v->op == SCL_OP_ADD) {
+    const int first = scl_tape_operand(t, x, 0), second = scl_tape_operand(t, x, 1);
+    const bool swap = is_carried(w, second);
+    const int s = swap ? second : first, a = swap ? first : second;
+    if (!is_carried(w, a)) {
+      return scl_tape_binary(t, SCL_OP_ADD, s, scl_tape_binary(t, SCL_OP_ADD, a, b));
+    }
+  }
+  return scl_tape_binary(t, SCL_OP_ADD, x, b);
+}
+
+/* The operation of a recorded value, on these operands. */
+static int again(writer *w, const scl_value *v, const int *x) {
+  if (v->kind == SCL_VALUE_APPLY && v->op == SCL_OP_ADD) {
+    const bool swap = !is_carried(w, x[0]);
+    return add(w, x[swap], x[!swap]);
+  }
+  return scl_tape_add(&w->body->tape, (scl_value_kind)v->kind, v->op, v->operands, x, v->at,
+                      v->number);
+}
+
 static void write_positions(writer *w) {
   for (int b = 0; b < w->l->bodies && w->body->tape.status == SCL_OK; b++) {
     const int node = node_at(w, 0, w->l->body[b]);
@@ -185,8 +231,7 @@ static void write_positions(writer *w) {
       in += n;
     }
     if (scl_roll_failed(w->r)) return;
-    const int made = scl_tape_add(&w->body->tape, (scl_value_kind)v->kind, v->op, v->operands, x,
-                                  v->at, v->number);
+    const int made = again(w, v, x);
     w->value[b] = scl_tape_fill(&w->body->tape, made, v->length);
   }
 }
@@ -296,6 +341,7 @@ void scl_roll_put_loop(scl_roll *r, scl_roll_loop *loop) {
   add_port(s, SCL_SCAN_FIXED, w.kept);
   add_port(s, SCL_SCAN_OUT, loop->outs);
   write_positions(&w);
+  free(w.carried);
   write_results(&w);
   const size_t count = (size_t)loop->count, kept = (size_t)w.kept;
   const int body = scl_tape_add_body(r->to, w.body);

@@ -168,6 +168,29 @@ test_that("short sums of few patterns are computed once", {
   })
 })
 
+test_that("equal inputs of a step are one, and inputs are added before the state", {
+  of <- function(twice) {
+    expect_rolled(function(mu, w) {
+      move <- log(matrix(c(0.7, 0.3, 0.2, 0.8), 2)) + w
+      l <- matrix(0, n, 2)
+      acc <- numeric(2)
+      for (t in 2:n) for (k in 1:2) {
+        d <- dnorm(y[t], mu[k], log = TRUE)
+        for (j in 1:2) {
+          if (twice && j == 2) d <- dnorm(y[t], mu[k], log = TRUE)
+          acc[j] <- l[t - 1, j] + move[j, k] + d
+        }
+        l[t, k] <- cl_log_sum_exp(acc)
+      }
+      cl_log_sum_exp(l[n, ])
+    }, mu = c(-1, 1), w = 0.1, most = 40)$model
+  }
+  elements <- function(model) {
+    .Call(statcl:::r_program_facts, environment(model)$program)[["elements"]]
+  }
+  with_cl(engine = "host", expect_lt(elements(of(TRUE)), 1.25 * elements(of(FALSE))))
+})
+
 test_that("what differs is left alone", {
   q <- c(1L, vapply(2:n, function(i) sample(i - 1L, 1L), 0L))
   operations <- function(f, ...) {

@@ -105,9 +105,9 @@ static int first_of(unsigned op) {
   }
 }
 
-/* Sums and products of two numbers do not depend on their order. */
+/* These do not depend on the order of their operands. */
 static int second_of(unsigned op, int place) {
-  if (op == SCL_OP_ADD || op == SCL_OP_MUL) place = 0;
+  if (op == SCL_OP_ADD || op == SCL_OP_MUL || op == SCL_OP_LOG_ADD_EXP) place = 0;
   switch (2 * op + (unsigned)place) {
 #define SECOND(NAME, where, ...)                                                                   \
   case 2 * SCL_OP_##NAME + where:                                                                  \

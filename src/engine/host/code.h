@@ -74,7 +74,8 @@ typedef struct {
   EACH(EXP, exp(a))                                                                                \
   EACH(LOG, log(a))                                                                                \
   EACH(LOG1P, log1p(a))                                                                            \
-  EACH(LOG_ADD_EXP, fmax(a, b) + log1p(a == b ? 1.0 : exp(-fabs(a - b))))
+  EACH(LOG_ADD_EXP, SCL_CODE_LOG_ADD_EXP(a, b))
+#define SCL_CODE_LOG_ADD_EXP(a, b) ((a > b ? a : b) + log1p(a == b ? 1.0 : exp(-fabs(a - b))))
 /* By the operation, and whether t is its first operand. */
 #define SCL_CODE_SECONDS(EACH, ...)                                                                \
   EACH(ADD, 0, t + c, __VA_ARGS__)                                                                 \
@@ -88,7 +89,8 @@ typedef struct {
   EACH(SQUARE, 0, t *t, __VA_ARGS__)                                                               \
   EACH(NEG, 0, -t, __VA_ARGS__)                                                                    \
   EACH(SQRT, 0, sqrt(t), __VA_ARGS__)                                                              \
-  EACH(EXP, 0, exp(t), __VA_ARGS__)
+  EACH(EXP, 0, exp(t), __VA_ARGS__)                                                                \
+  EACH(LOG_ADD_EXP, 0, SCL_CODE_LOG_ADD_EXP(t, c), __VA_ARGS__)
 enum {
 #define FIRST(NAME, ...) SCL_FIRST_##NAME,
   SCL_CODE_FIRSTS(FIRST) SCL_FIRST_COUNT
