@@ -160,7 +160,7 @@ programs <- list(
   of_data = list("real a;", "target += a * sum(k);", list(a = 0.4), function(p) {
     e <- eigen(matrix(c(2, 1, -1, 3), 2))$values
     p$a * sum(Re(e), Im(e)^2, Re(e), 1 + 20 + 300, c(1, 3, 2), c(1, 3, 4), exp(0.5),
-              -log(0.3) / 0.7, 4, 3 + 0 + 1, 60, 200)
+              -log(0.3) / 0.7, 4, 3 + 0 + 1, 60, 200, 30)
   }, data = "matrix[2, 2] A; } transformed data { vector[20] k = rep_vector(0, 20);
     complex_vector[2] e = eigenvalues(A);
     tuple(complex_matrix[2, 2], complex_vector[2]) f = eigendecompose(A);
@@ -173,7 +173,8 @@ programs <- list(
     k[7] = hypergeometric_pFq([2]', [2]', 0.5);
     k[8] = hypergeometric_2F1(1, 1, 2, 0.7); k[9] = hypergeometric_3F2([1, 2, 3]', [2, 3]', 0.75);
     k[10] = size(csr_extract_u(x)) + int_step(negative_infinity()) + is_inf(positive_infinity());
-    k[11] = 10 * sum(csr_extract_w(x)); k[12] = 100 * csr_extract_v(x)[3];",
+    k[11] = 10 * sum(csr_extract_w(x)); k[12] = 100 * csr_extract_v(x)[3];
+    k[13] = x[2] * [1, 10, 100]';",
   values = list(A = matrix(c(2, 1, -1, 3), 2))),
   # functions of functions
   slices = list("vector[4] v; real a;", "target += reduce_sum(part, x, 2, v, a) +
