@@ -170,7 +170,7 @@ is_slower <- function(op, size, where) {
   host <- session$times[[times_key(op, size, -1L)]]
   device <- session$times[[times_key(op, size, where)]]
   !is.null(host) && !is.null(device) && device[["least"]] > 1.1 * host[["least"]] &&
-    device[["all"]] - (device[["calls"]] - 3) * host[["least"]] > 0.1
+    device[["all"]] - max(device[["calls"]] - 3, 0) * host[["least"]] > 0.1
 }
 
 # The value of `run(where)`, whose time is noted.
@@ -234,7 +234,7 @@ on_engine <- function(where, run, whole = FALSE) {
     note_built(op)
     return(value)
   }
-  if (to >= 0L && !(op %in% session$waits && count_building() > 0L)) {
+  if (to >= 0L && may_try(op)) {
     tried <- try_device(op, run_timed, to, whole)
     if (!is.null(tried)) return(tried[[1L]]$value)
   }
@@ -242,6 +242,13 @@ on_engine <- function(where, run, whole = FALSE) {
   session$notes[[op]][2L] <- -1
   session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
   done$value
+}
+
+# Not while kernels are being built. An attempt that finds some missing loses what it has done, for
+# instance moved data: at most a tenth of the host's time goes into these.
+may_try <- function(op) {
+  if (op %in% session$waits && count_building() > 0L) return(FALSE)
+  sum(session$lost[[op]]) <= 0.1 * sum(session$owed[[op]])
 }
 
 # .Call of an entry, the first of `...`, whose last argument is the engine.
@@ -308,8 +315,7 @@ movable <- function(place, make, take) {
       if (done) moves <<- where < 0L
       value
     }, is.null(at) || at < 0L)
-    not_yet <- where < 0L && !is.null(attr(where, "op"))
-    spare <<- if (not_yet) 0.05 * build_begins * build_cost(op) else 0
+    spare <<- if (at < 0L && !is.null(op)) 0.05 * build_begins * build_cost(op) else 0
     value
   }
   # before `times` evaluations that do not go through run()
@@ -336,8 +342,10 @@ is_on_device <- function(op, size) {
 # An attempt leaves R's random numbers as they were.
 try_device <- function(op, run, where = current_device(), whole = FALSE) {
   seed <- globalenv()$.Random.seed
+  start <- as.numeric(Sys.time())
   value <- ask_device(op, run, where, whole)
   if (is.null(value)) {
+    session$lost[[op]] <- sum(session$lost[[op]], as.numeric(Sys.time()) - start)
     if (is.null(seed)) {
       if (!is.null(globalenv()$.Random.seed)) rm(".Random.seed", envir = globalenv())
     } else {

@@ -19,6 +19,7 @@ session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
 session$blas_said <- FALSE    # see say_slow_blas()
 session$built <- character()  # devices and operations, see is_built()
 session$owed <- list()        # seconds that the host has spent above the threshold, by operation
+session$lost <- list()        # seconds of attempts on a device that lacked kernels, by operation
 session$times <- list()       # of calls by engine, operation and size, see is_slower()
 session$waits <- character()  # operations whose kernels are being built in the background
 session$refused <- list()     # messages of kernels that do not compile, by operation

@@ -123,7 +123,7 @@ test_that("an operation runs on the host until that has spent as much as a part 
       c(is_on_device("glm_fit", 1e6), is_on_device("glm_fit", 1e6))
     })
     expect_identical(fit(), c(FALSE, FALSE))
-    session$owed$glm_fit <- 100
+    session$owed$glm_fit <- 1e6
     expect_identical(fit(), c(TRUE, TRUE))
     expect_null(session$chosen$glm_fit)
     expect_false(is_on_device("glm_fit", 1e6)) # outside of a fit nobody waits
@@ -132,7 +132,7 @@ test_that("an operation runs on the host until that has spent as much as a part 
 
 test_that("an operation that is slower on the device returns to the host", {
   with_thresholds(c(arith = 10), {
-    session$owed$arith <- 100
+    session$owed$arith <- 1e6
     session$times[[times_key("arith", 1000, -1L)]] <- c(least = 1e-9, all = 1e-9, calls = 1)
     for (seconds in c(0.12, 0.01, 0, 0, 0.06, 0.06)) { # after three a tenth of a second is lost
       expect_identical(as.integer(where_for("arith", 1000)), test_device())
@@ -147,6 +147,7 @@ test_that("kernels that do not compile leave a call on the host", {
   with_thresholds(c(arith = 10), {
     where <- structure(test_device(), op = "arith", size = 10, waits = FALSE)
     source <- sprintf("no kernel %d(", Sys.getpid())
+    session$owed$arith <- 1e6
     run <- function(where) {
       if (where < 0L) return("host")
       cl_kernel(source, "none", c(x = "out"))
@@ -206,6 +207,43 @@ test_that("BLAS leaves cores to threads that build, and has them again", {
     "stopifnot(own$count_building() == 0L || before > 1L)"))
 })
 
+test_that("a device is not judged by its first calls", {
+  with_thresholds(c(chol = 100), {
+    note <- function(where, seconds, calls) {
+      session$times[[times_key("chol", 200, where)]] <- c(least = seconds, calls = calls,
+                                                          all = seconds * max(calls - 3, 0))
+    }
+    note(-1L, 0.2, 10)
+    note(test_device(), 0.3, 1)
+    expect_false(is_slower("chol", 200, test_device()))
+    note(test_device(), 0.3, 4)
+    expect_false(is_slower("chol", 200, test_device()))
+    note(test_device(), 0.3, 5)
+    expect_true(is_slower("chol", 200, test_device()))
+  })
+})
+
+test_that("attempts that find kernels missing cost a tenth of the host's time at most", {
+  with_thresholds(c(chol = 100), {
+    session$multiplication <- 1e-10
+    on.exit(session$multiplication <- NULL)
+    session$owed$chol <- 10
+    attempts <- 0
+    call <- function() on_engine(where_for("chol", 200), function(where) {
+      if (where < 0L) return("host")
+      attempts <<- attempts + 1
+      session$lost$chol <- session$lost$chol + 0.4 # as if the attempt took so long
+      abort_fault(list(what = "building", message = "kernels are being built"))
+    })
+    session$lost$chol <- 0
+    for (k in 1:20) expect_identical(call(), "host")
+    expect_identical(attempts, 3) # 0, 0.4 and 0.8 of 10 seconds
+    session$owed$chol <- 100
+    call()
+    expect_identical(attempts, 4)
+  })
+})
+
 test_that("results are the same before and after an operation moves to a device", {
   tasks <- tune_tasks()
   ops <- full_or_quick(names(tasks), c("chol", "arith", "glm_fit", "gp", "batch"))
@@ -217,7 +255,7 @@ test_that("results are the same before and after an operation moves to a device"
       host <- with_cl(run(), engine = "host")
       expect_equal(run(), host, tolerance = 1e-6, info = op)
       expect_false(is_built(op), info = op)
-      session$owed[[op]] <- 100
+      session$owed[[op]] <- 1e6
       calls <- calls_until(function() expect_equal(run(), host, tolerance = 1e-6, info = op),
                            function() is_built(op) || op == "program")
       expect_lt(calls, 12)
@@ -243,7 +281,7 @@ test_that("the first attempt asks for the kernels of the whole call", {
     sprintf("session$default <- %dL", test_device()),
     sprintf("session$tuned[['%s']] <- c(chol = 2, gp = 2)", test_device_id()),
     sprintf("stopifnot(nrow(cl_devices()) > 0L, is.null(.Call(own$r_sync, %dL)))", test_device()),
-    "session$owed <- list(chol = 100, gp = 100)",
+    "session$owed <- list(chol = 1e6, gp = 1e6)",
     "calls_until <- function(op, run) {",
     "  for (k in 1:20) {",
     "    stopifnot(all.equal(run(), with_cl(run(), engine = 'host'), tolerance = 1e-8))",

@@ -17,7 +17,7 @@ in_opening_session <- function(...) {
     "  }",
     "}",
     "session$multiplication <- 1e-16", # nothing is worth a wait
-    "session$owed$chol <- 100",
+    "session$owed$chol <- 1e6",
     "a <- crossprod(sin(outer(1:200, 1:200))) + diag(200)")
   in_new_session(c(settings, ...))
 }

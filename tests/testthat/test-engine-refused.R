@@ -34,7 +34,7 @@ test_that("a device that nobody has named is left for the host without an error"
   left <- c("stopifnot(own$current_device() != where, grepl('division', session$unfit[[1L]]))",
             "stopifnot(any(grepl('^refused .*division', capture.output(cl_sitrep()))))")
   in_refusing_session(default, # a thread opens it
-    "session$multiplication <- 1e-16", "session$owed$chol <- 100",
+    "session$multiplication <- 1e-16", "session$owed$chol <- 1e6",
     "for (k in 1:3000) {",
     "  stopifnot(all.equal(cl_chol(a), chol(a)))",
     "  if (length(session$unfit)) break",

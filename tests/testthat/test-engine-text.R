@@ -70,7 +70,7 @@ test_that("by default the sentence has the size, and what the host still waits f
     fit <- function() cl_glm(y ~ x, d, "bernoulli_logit") # 40 * (2 + 25)
     expect_identical(line_of(fit()),
                      "engine: host (kernels for the device are not built yet, see ?cl_use)")
-    session$owed$glm_fit <- 100
+    session$owed$glm_fit <- 1e6
     session$notes$glm_fit <- c(1080, -1)
     session$waits <- "glm_fit"
     expect_identical(engine_line(engine_note("glm_fit")),
