@@ -53,7 +53,7 @@ scl_status scl_sparse_known_create(const double *pattern, size_t n, size_t count
                                    scl_sparse_known **out) {
   const size_t length = n + 1 + count;
   scl_sparse_known *known = calloc(1, sizeof *known);
-  scl_status status;
+  scl_status status = SCL_OK;
   if (known == NULL) return scl_fail_memory(sizeof *known, 0, "a sparse matrix");
   known->n = n;
   known->count = count;

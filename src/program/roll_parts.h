@@ -68,7 +68,7 @@ typedef struct {
 typedef struct {
   int start, period, count;
   int length; /* operations of all windows */
-  int *body; /* the positions within the step, in order */
+  int *body;  /* the positions within the step, in order */
   int bodies;
   int *place; /* of each position in `body`, or NONE */
   scl_roll_state *state;
@@ -102,7 +102,7 @@ typedef struct {
   int *top; /* of what is in a sum: the sum */
   int *loop_of;
   int *after; /* the loop for which an operation waits (roll_inits.c), or NONE */
-  int *seq; /* operations, in order */
+  int *seq;   /* operations, in order */
   int *seq_at;
   int operations;
   scl_roll_loop *loop;
