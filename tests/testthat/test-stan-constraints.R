@@ -57,6 +57,16 @@ test_that("Jacobian determinants and inverses", {
   }
 })
 
+test_that("arrays take their numbers row by row, elements by columns", {
+  b <- cl_stan(code = "parameters { array[2, 3] real<lower=0> a; array[2, 2] vector<lower=0>[3] v;
+    array[2] matrix<lower=0>[2, 2] m; } model { target += a[1, 2]; }")()
+  x <- b$constrain(log(1:26))
+  for (i in 1:2) for (j in 1:3) expect_equal(x$a[i, j], 3 * (i - 1) + j)
+  for (i in 1:2) for (j in 1:2) expect_equal(x$v[i, j, ], 6 + 6 * (i - 1) + 3 * (j - 1) + 1:3)
+  for (i in 1:2) expect_equal(x$m[i, , ], matrix(18 + 4 * (i - 1) + 1:4, 2))
+  expect_equal(b$free(x), log(1:26))
+})
+
 test_that("values are of the declared kind, also those of unit vectors and sums of zero", {
   b <- cl_stan(code = "parameters { unit_vector[3] v; sum_to_zero_vector[4] z;
     sum_to_zero_matrix[2, 3] m; } model { v ~ normal(0, 1); z ~ normal(0, 2);
