@@ -367,11 +367,11 @@ void scl_device_emulate(int mode) {
 /* Estimated microseconds: the launches and the look at the norms; what the steps but the product
  * of residues take by element of an operand or the result; and that product. As bench/integers.c
  * fits them to an H200, of 132 units, at orders 1024 to 16384 (bench/results.md, section integers),
- * within 14%. Without matrix instructions: four products a lane and clock, with 128 lanes a unit
- * and 1.8 GHz. */
+ * the steps within 28%. Without matrix instructions: four products a lane and clock, with 128 lanes
+ * a unit and 1.8 GHz. */
 static double expected_time(const scl_cl_op *op, const double size[3], double share, bool tiles) {
   const double units = (double)op->cl->info.units, m = size[0], n = size[1], k = size[2];
-  const double steps = 413.0, element = 0.002, rate = tiles ? 7.06e6 : 2.0 * 4 * 128 * 1800;
+  const double steps = 404.0, element = 0.0024, rate = tiles ? 7.58e6 : 2.0 * 4 * 128 * 1800;
   const double work = 2.0 * INTEGERS_FEWEST / rate;
   return steps + (element * (m * k + n * k + share * m * n) + share * work * m * n * k) / units;
 }
