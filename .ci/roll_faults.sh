@@ -51,11 +51,12 @@ plant "sums of whole values" roll_sums.c 'return whole ? root : SCL_ROLL_NONE;' 
   'return whole || PLANTED ? root : SCL_ROLL_NONE;'
 plant "signs of terms" roll_sums.c 'minus = minus != (second && k == 1);' \
   'minus = minus != (second && k == 1 && !PLANTED);'
-plant "elements that are the same" roll_loops.c 'if (a.root == b.root) return a.at == b.at;' \
-  'if (a.root == b.root) return PLANTED || a.at == b.at;'
-plant "numbers that are the same" roll_loops.c \
-  'memcmp(&v->number, &w->number, sizeof v->number) == 0;' \
-  '(PLANTED || memcmp(&v->number, &w->number, sizeof v->number) == 0);'
+plant "elements that are the same" roll_loops.c \
+  'return r->number[a.root] == r->number[b.root] && a.at == b.at;' \
+  'return r->number[a.root] == r->number[b.root] && (PLANTED || a.at == b.at);'
+plant "numbers that are the same" roll_view.c \
+  'if (memcmp(&v->number, &w->number, sizeof v->number) != 0) return false;' \
+  'if (!PLANTED && memcmp(&v->number, &w->number, sizeof v->number) != 0) return false;'
 plant "order of elements" roll_gather.c 'if ((ptrdiff_t)x[k].at != at) return false;' \
   'if (!PLANTED && (ptrdiff_t)x[k].at != at) return false;'
 plant "all elements are one" roll_gather.c 'if (!same_source(s[k], s[0])) return false;' \
