@@ -230,7 +230,7 @@ static void write_positions(writer *w) {
       x[k] = operand(w, in, n);
       in += n;
     }
-    if (scl_roll_failed(w->r)) return;
+    if (scl_roll_failed(w->r) || w->body->tape.status != SCL_OK) return;
     const int made = again(w, v, x);
     w->value[b] = scl_tape_fill(&w->body->tape, made, v->length);
   }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "alloc.h"
+#include "program/roll.h"
 #include "program_check.h"
 #include "test.h"
 
@@ -30,6 +31,28 @@ static int record_all_kinds(program_nodes *l) {
   return node_sum(l, node_unary(l, SCL_OP_TANH, all));
 }
 
+/* A loop whose last iteration is shorter, sums of few patterns, and what is done with the values
+ * before and after each iteration: all of program/roll*.c. */
+static int record_loop(program_nodes *l) {
+  enum { ITERATIONS = 20 };
+  const int x = node_parameter(l, 1), y = node_parameter(l, 1);
+  int state = node_unary(l, SCL_OP_EXP, x);
+  int total = node_unary(l, SCL_OP_SINH, state);
+  for (int i = 0; i < ITERATIONS; i++) {
+    const int shift = node_binary(l, SCL_OP_MUL, y, node_number(l, cos(i)));
+    const int moved = node_binary(l, SCL_OP_ADD, node_binary(l, SCL_OP_ADD, state, shift), x);
+    int short_sum = i % 2 == 0 ? x : y;
+    for (int k = 0; k < 4; k++)
+      short_sum = node_binary(l, SCL_OP_ADD, short_sum, (i + k) % 2 == 0 ? x : y);
+    state = node_unary(l, SCL_OP_TANH, moved);
+    total = node_binary(l, SCL_OP_ADD, total, node_unary(l, SCL_OP_TANH, short_sum));
+    if (i == ITERATIONS - 1) break;
+    total = node_binary(l, SCL_OP_ADD, total, node_unary(l, SCL_OP_SINH, state));
+    state = node_unary(l, SCL_OP_ATAN, node_binary(l, SCL_OP_MUL, state, y));
+  }
+  return node_binary(l, SCL_OP_ADD, total, state);
+}
+
 enum { OWN_ALLOCATIONS = 2 /* of program_record() */, MOST_ALLOCATIONS = 5000 };
 
 static scl_status make_program(scl_context *ctx, const program_nodes *l, int output,
@@ -40,8 +63,25 @@ static scl_status make_program(scl_context *ctx, const program_nodes *l, int out
   return scl_program_make(ctx, &t, result, l->parameters, p);
 }
 
+static scl_status make_rolled(scl_context *ctx, const program_nodes *l, int output,
+                              scl_program **p) {
+  scl_tape recorded, t;
+  int result = 0;
+  scl_tape_begin(&recorded);
+  scl_tape_begin(&t);
+  recorded.recorded = true;
+  const int last = program_record(l, &recorded, output);
+  scl_tape_roll(&recorded, last, &t, &result);
+  CHECK(t.status != SCL_OK || t.bodies == 1);
+  const scl_status status = scl_program_make(ctx, &t, result, l->parameters, p);
+  scl_tape_end(&recorded);
+  return status;
+}
+
+typedef scl_status maker(scl_context *, const program_nodes *, int, scl_program **);
+
 /* Every allocation fails in turn. */
-static void check_allocations(scl_context *ctx, program_nodes *l, int output) {
+static void check_allocations(scl_context *ctx, program_nodes *l, int output, maker *make) {
   const scl_memory before = scl_context_memory(ctx);
   const double want = program_value(l, output, l->x);
   bool fails = true;
@@ -49,7 +89,7 @@ static void check_allocations(scl_context *ctx, program_nodes *l, int output) {
   for (; fails && n < MOST_ALLOCATIONS; n++) {
     scl_program *p = NULL;
     alloc_fail(n + OWN_ALLOCATIONS);
-    const scl_status status = make_program(ctx, l, output, &p);
+    const scl_status status = make(ctx, l, output, &p);
     fails = alloc_failed();
     alloc_fail(0);
     CHECK(status == SCL_OK || (status == SCL_E_MEMORY && fails));
@@ -194,9 +234,12 @@ void test_program_faults(scl_context *ctx) {
   program_begin(&l);
   const int output = record_all_kinds(&l);
   program_check(ctx, &l, output, "all kinds");
-  check_allocations(ctx, &l, output);
+  check_allocations(ctx, &l, output, make_program);
   check_buffers(ctx, &l, output);
   check_runs(ctx, &l, output);
+  program_end(&l);
+  program_begin(&l);
+  check_allocations(ctx, &l, record_loop(&l), make_rolled);
   program_end(&l);
   check_refused(ctx);
   check_results(ctx);
