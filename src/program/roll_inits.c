@@ -74,34 +74,38 @@ static uint64_t key_of(const scl_roll *r, int v, int k, int result) {
   return scl_tape_mix(scl_tape_mix(r->local[v], (uint64_t)k), (uint64_t)result);
 }
 
-/* Notes v if operand k is a number that the first iteration computes; or finds whether it is a
- * value before that, and the same operation was noted. */
-static bool examine(search *s, int v, int k, bool note) {
+/* Of operation v with number e as operand k. */
+typedef bool examiner(search *s, int v, int k, scl_roll_element e);
+
+/* Notes v if the first iteration computes e. */
+static bool note(search *s, int v, int k, scl_roll_element e) {
   const scl_roll *r = s->r;
-  const int x = scl_tape_operand(r->from, v, k);
-  if (scl_tape_length(r->from, x) != 1) return false;
-  const scl_roll_element e = scl_roll_at(r, x, 0);
-  if (note) {
-    const scl_roll_loop *l = &r->loop[s->loop];
-    const bool first = r->role[e.root] == SCL_ROLL_SCANNED && r->loop_of[e.root] == s->loop &&
-                       r->seq_at[e.root] - l->start < l->period;
-    if (first && s->keys < MOST_KEYS) s->key[s->keys++] = key_of(r, v, k, e.root);
-    return false;
-  }
+  const scl_roll_loop *l = &r->loop[s->loop];
+  const bool first = r->role[e.root] == SCL_ROLL_SCANNED && r->loop_of[e.root] == s->loop &&
+                     r->seq_at[e.root] - l->start < l->period;
+  if (first && s->keys < MOST_KEYS) s->key[s->keys++] = key_of(r, v, k, e.root);
+  return false;
+}
+
+/* Whether e is a value before the first iteration, and the operation on its result was noted. */
+static bool waits(search *s, int v, int k, scl_roll_element e) {
   if (s->reads[e.root] != 1 + s->loop) return false;
-  const uint64_t key = key_of(r, v, k, scl_roll_result_of(r, s->loop, e));
+  const uint64_t key = key_of(s->r, v, k, scl_roll_result_of(s->r, s->loop, e));
   for (int i = 0; i < s->keys; i++) {
     if (s->key[i] == key) return true;
   }
   return false;
 }
 
-static void examine_all(search *s, bool note) {
+/* Operations that the loop does not need wait for it where `examine` says so. */
+static void examine_all(search *s, examiner *examine) {
   scl_roll *r = s->r;
   for (int v = 0; v < r->nodes; v++) {
     if (!r->live[v] || r->role[v] == SCL_ROLL_SCANNED || s->needed[v] == 1 + s->loop) continue;
     for (int k = 0; k < scl_roll_value(r, v)->operands && r->after[v] == NONE; k++) {
-      if (examine(s, v, k, note)) r->after[v] = s->loop;
+      const int x = scl_tape_operand(r->from, v, k);
+      if (scl_tape_length(r->from, x) != 1) continue;
+      if (examine(s, v, k, scl_roll_at(r, x, 0))) r->after[v] = s->loop;
     }
   }
 }
@@ -120,7 +124,7 @@ void scl_roll_find_inits(scl_roll *r) {
     for (int k = 0; k < l->states; k++) s.reads[l->state[k].init.root] = 1 + s.loop;
     find_needed(&s);
     s.keys = 0;
-    examine_all(&s, true);
-    if (s.keys > 0) examine_all(&s, false);
+    examine_all(&s, note);
+    if (s.keys > 0) examine_all(&s, waits);
   }
 }
