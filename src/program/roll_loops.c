@@ -203,7 +203,8 @@ static int fixed_of(search *s, scl_roll_element x) {
   return l->fixeds++;
 }
 
-/* The number of an input with an element for each iteration; what nothing reads repeats another. */
+/* The number of an input with an element for each iteration. An iteration without the operation
+ * repeats the element before, since nothing reads what becomes of it. */
 static int x_of(search *s, int p, int k, size_t e) {
   scl_roll_loop *l = s->l;
   const size_t count = (size_t)l->count;
@@ -268,10 +269,11 @@ static bool find_inputs(search *s, int b) {
 static bool is_small(const search *s) {
   size_t numbers = 0, products = 0;
   for (int b = 0; b < s->l->bodies; b++) {
-    const scl_value *v = scl_roll_value(s->r, node_at(s, 0, s->l->body[b]));
+    const int node = node_at(s, 0, s->l->body[b]);
+    const scl_value *v = scl_roll_value(s->r, node);
     const bool large = v->kind == SCL_VALUE_LU || v->kind == SCL_VALUE_LU_SOLVE;
     if (!scl_scan_has_code((scl_value_kind)v->kind) || large) return false;
-    if (scl_roll_is_move(s->r, s->r->seq[s->l->start + s->l->body[b]])) return false;
+    if (scl_roll_is_move(s->r, node)) return false;
     if (v->kind == SCL_VALUE_SCATTER) return false;
     numbers += v->length;
     products += v->kind == SCL_VALUE_APPLY ? v->length : v->length * (v->at[0] + v->at[1]);
@@ -414,30 +416,34 @@ static int repeated(const sequence *q, int start, int period) {
   return n;
 }
 
-/* The same operations repeat wherever a window begins: at the first place, where the last window
- * may end early; at one from which all windows are whole; or one iteration later, since the first
- * one is often special. Of steps with as few numbers, one that begins earlier. */
+/* The same operations repeat wherever a window begins: where the last window ends with the last
+ * operation that repeats; at the first place, without the operations behind the last whole window;
+ * one iteration later, since the first one is often special; or at the first place, where the last
+ * window may end early. Of steps with as few numbers, the last one if it has more iterations. */
 static verdict examine_starts(scl_roll *r, int start, int period, int repeats) {
-  const int shift[] = {repeats % period, 0, period, 0};
+  const int rest = repeats % period;
+  const struct {
+    int shift;
+    bool early;
+  } at[] = {{rest, false}, {0, false}, {period, false}, {0, true}};
   scl_roll_loop best = {.count = 0};
   bool refused = false;
   for (int k = 0; k < 4; k++) {
-    scl_roll_loop loop = {.start = start + shift[k], .period = period};
-    loop.count = (repeats - shift[k]) / period;
-    loop.length = loop.count * period;
-    if ((k % 2 == 1 && shift[0] == 0) || loop.count < SCL_ROLL_FEWEST) continue;
-    if (k == 3) {
-      loop.count++;
-      loop.length = repeats;
-    }
+    const bool seen = k > 0 && at[k].shift == 0 && rest == 0; /* the first one is the same */
+    const int whole = (repeats - at[k].shift) / period;
+    if (seen || whole < SCL_ROLL_FEWEST) continue;
+    scl_roll_loop loop = {.start = start + at[k].shift,
+                          .period = period,
+                          .count = whole + at[k].early,
+                          .length = at[k].early ? repeats : whole * period};
     search s = {.r = r, .l = &loop};
     const verdict found = examine(&s);
     if (found == INDEPENDENT) return INDEPENDENT;
-    refused = refused || (found == REFUSED && k < 3);
+    refused = refused || (found == REFUSED && !at[k].early);
     if (found != CARRIED) continue;
     const int numbers = loop.xs + loop.states, fewest = best.xs + best.states;
     const bool longer = numbers == fewest && loop.outs <= best.outs && loop.count > best.count;
-    if (best.count == 0 || numbers < fewest || (k == 3 && longer)) best = loop;
+    if (best.count == 0 || numbers < fewest || (at[k].early && longer)) best = loop;
   }
   if (best.count == 0) return refused ? REFUSED : INDEPENDENT;
   take_loop(r, &best);
