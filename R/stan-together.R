@@ -31,7 +31,8 @@ stan_together <- function(state, u) {
   list(values = values, rest = t$rest)
 }
 
-# list(compiled, n: the number of values, rest), or FALSE.
+# list(compiled, n: the number of values, rest); NULL if so few draws gain nothing, FALSE if it
+# cannot be.
 stan_compiled_outputs <- function(state, u, open) {
   code <- state$model$code
   split <- stan_output_parts(state$model$program, open)

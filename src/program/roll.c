@@ -28,8 +28,8 @@ static void need_inputs(bool *needed, const scl_roll_loop *l) {
   for (size_t k = 0; k < numbers; k++) needed[l->x[k].root] = true;
 }
 
-/* A loop reads one of several equal inputs. */
-static void drop_others(scl_roll *r) {
+/* A loop reads one of several equal inputs: what computes only the others is not live. */
+static void drop_unread(scl_roll *r) {
   bool *needed = r->loops > 0 ? scl_roll_room(r, (size_t)r->nodes, sizeof *needed) : NULL;
   if (needed == NULL) return;
   need(r, needed, r->output);
@@ -340,7 +340,7 @@ static int roll(scl_roll *r) {
   scl_roll_find_sums(r);
   if (scl_roll_failed(r)) return NONE;
   scl_roll_find_loops(r);
-  drop_others(r);
+  drop_unread(r);
   scl_roll_find_inits(r);
   if (scl_roll_failed(r) || !find_heights(r)) return NONE;
   const entry *e = sort_roots(r, &count);

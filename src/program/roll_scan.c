@@ -52,9 +52,8 @@ static void place_fixed(writer *w, scl_roll_source s, port *to) {
   w->of_kept[w->kept++] = s;
 }
 
-/* Sorts what is the same at all steps, so that elements of one value may be a part of it; their
- * ranks.
- */
+/* Sorts the inputs that are the same at all steps: those that are elements of one value in a row
+ * are then a part of it, not gathered. Returns the new place of each; NULL on failure. */
 static int *sort_kept(writer *w) {
   const size_t kept = (size_t)w->kept;
   int *rank = scl_roll_room(w->r, kept, sizeof *rank);
