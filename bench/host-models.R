@@ -260,7 +260,7 @@ slice$lotka_volterra <- list(posterior = "hudson_lynx_hare", model = function(d)
   list(
     f = function(theta, z_init, sigma) {
       z <- cl_ode(slope, z_init, c(0, d$ts), theta = theta, rtol = 1e-5, atol = 1e-3,
-                  max_steps = 500)
+                  max_steps = 100) # as cl_stan() allows here
       seen <- rbind(d$y_init, d$y)
       sum(normal(theta, c(1, 0.05, 1, 0.05), c(0.5, 0.05, 0.5, 0.05))) +
         sum(dlnorm(sigma, -1, 1, log = TRUE)) + sum(dlnorm(z_init, log(10), 1, log = TRUE)) +
