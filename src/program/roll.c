@@ -129,7 +129,8 @@ static uint64_t use_of(const scl_roll *r, int v) {
   return 2;
 }
 
-/* A value before the first iteration counts as what the iteration computes, for what waits. */
+/* For an operation that waits, a value before the first iteration counts as the result that takes
+ * its place, so that the same operation on results is alike. */
 static uint64_t sig_of_operand(const scl_roll *r, int v, int k) {
   const int x = scl_tape_operand(r->from, v, k);
   if (r->after[v] == NONE || scl_tape_length(r->from, x) != 1) return scl_roll_operand_sig(r, x);

@@ -154,7 +154,8 @@ void scl_roll_find_sums(scl_roll *r) {
     if (!on[v] && chain[v] + 1 >= SCL_ROLL_FEWEST) take_terms(r, chain, v);
   }
   for (int v = 0; v < r->nodes; v++) {
-    const bool is_term = on[v] && r->top[r->user[v]] != SCL_ROLL_NONE; /* the first one */
+    /* The longer sum may have been taken above, with v as its first term. */
+    const bool is_term = on[v] && r->top[r->user[v]] != SCL_ROLL_NONE;
     if (r->top[v] != SCL_ROLL_NONE || chain[v] + 1 < LEAST_ALIKE || (on[v] && !is_term)) continue;
     s[few] = (short_sum){hash_terms(r, chain, v), v};
     few += s[few].hash != 0;
