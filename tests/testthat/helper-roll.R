@@ -96,7 +96,18 @@ special_loops <- list(
   paste("w <- c(exp(b), numeric(n - 1)); for (i in 2:n)",
         "w[i] <- 1.5 + tanh(w[i - 1] * a[4] + a[2] * a[3]^i); sum(log(w[1:3])) + sum(log(w) * y)"),
   paste("w <- c(exp(b), numeric(n - 1)); v <- log(w[1]); for (i in 2:n)",
-        "w[i] <- 1.5 + tanh(w[i - 1] * v); h <- v; for (i in 2:n) h <- h + log(w[i]) * y[i]; h"))
+        "w[i] <- 1.5 + tanh(w[i - 1] * v); h <- v; for (i in 2:n) h <- h + log(w[i]) * y[i]; h"),
+  # a last iteration that ends early: lags, vectors, and log(0) behind the end
+  paste("w <- numeric(n); v <- w; w[1] <- b; w[2] <- s; for (i in 3:n) {",
+        "w[i] <- tanh(a[1] * v[i - 1] + a[2] * w[i - 2] + y[i]);",
+        "if (i < n) v[i] <- exp(w[i] * s) }\nsum(w * y) + v[5] + v[n - 1]"),
+  paste("l <- a[1:2]; for (i in 1:n) { e <- l + y[i] * s; if (i < n)",
+        "l <- c(cl_log_sum_exp(e + a[1:2]), cl_log_sum_exp(e * b)) }; sum(e * a[2:3])"),
+  paste("h <- 0; for (i in 1:n) { w <- (i < n) * y[i]^2 * (b^2 + 1); h <- h + w * y[i]",
+        "if (i < n) b <- tanh(log(w)) * s }; h + w * a[1]", sep = "\n"),
+  # a first and a last one that differ
+  paste("h <- 0; for (i in 1:n) {",
+        "s <- if (i %in% c(1, n)) exp(s * b) else tanh(s * b + y[i]); h <- h + s^2 }; h + s"))
 
 loop_function <- function(lines, data) {
   f <- function(a, b, s) NULL
