@@ -39,6 +39,8 @@ int scl_share_sum(scl_reverse *r, int value);
 void scl_reverse_sparse_log_det(scl_reverse *r, int value, int g);
 void scl_reverse_sparse_solve(scl_reverse *r, int value, int g);
 void scl_reverse_sparse_root(scl_reverse *r, int value, int g);
+/* Of their adjoints: an error that says up to which order these can be differentiated. */
+void scl_refuse_sparse(scl_reverse *r, int value, int g);
 /* The derivatives by A, symmetric, from the lower triangle of those, g, by its factor. */
 int scl_chol_adjoint_by_solves(scl_tape *t, int l, int g, size_t n);
 

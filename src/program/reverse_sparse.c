@@ -109,3 +109,13 @@ void scl_reverse_sparse_root(scl_reverse *r, int value, int g) {
       r, a,
       scl_tape_binary(t, SCL_OP_MUL, factors(t, &v, 1.0, 2.0), scl_tape_gather(t, whole, places)));
 }
+
+void scl_refuse_sparse(scl_reverse *r, int value, int g) {
+  (void)g;
+  const bool root = r->t->value[value].kind == SCL_VALUE_SPARSE_ROOT_ADJOINT;
+  scl_tape_fail(r->t, scl_fail_argument("f",
+                                        "second derivatives of %s of a sparse matrix of order %zu "
+                                        "were asked for; they are available up to order %d",
+                                        root ? "chol()" : "the determinant",
+                                        r->t->value[value].at[1], root ? MOST_DENSE : MOST_WHOLE));
+}

@@ -136,6 +136,20 @@ test_that("factors of sparse matrices", {
   })
 })
 
+test_that("second derivatives of large sparse factors are refused with the largest order", {
+  skip_if_not_installed("Matrix")
+  banded <- function(n) Matrix::bandSparse(n, k = 0:1, symmetric = TRUE,
+                                           diagonals = list(rep(2, n), rep(-0.5, n - 1)))
+  on_host({
+    q <- banded(1001)
+    f <- function(k) c(Matrix::determinant(exp(k) * q)$modulus)
+    expect_match(conditionMessage(expect_fault(cl_hessian(f)(0.1), "argument")), "order 1000$")
+    q <- banded(8193)
+    f <- function(k) sum(log(Matrix::diag(chol(exp(k) * q))))
+    expect_match(conditionMessage(expect_fault(cl_hessian(f)(0.1), "argument")), "order 8192$")
+  })
+})
+
 test_that("chol() of a sparse matrix has the elements and derivatives of the dense factor", {
   skip_if_not_installed("Matrix")
   held <- NULL
