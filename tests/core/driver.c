@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/device.h"
 #include "engine/cl/runtime/cl.h"
 #include "test.h"
 
@@ -12,6 +13,14 @@ static driver_counts count;
 static atomic_long calls, fail_in; /* threads build programs */
 static int fail_code, pretended;
 static bool fail_on, installed;
+
+size_t driver_index(const scl_context *ctx) {
+  const scl_device_info *list = NULL;
+  size_t count = 0, index = 0;
+  CHECK_OK(scl_device_list(&list, &count));
+  while (index + 1 < count && strcmp(list[index].id, scl_device_of(ctx)->id) != 0) index++;
+  return index;
+}
 
 /* The code that this call must return, or 0. */
 static cl_int fault(void) {

@@ -4,6 +4,12 @@
 #define DRIVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "base/context.h"
+
+/* The number of the context's device in the list, for another context of it. */
+size_t driver_index(const scl_context *ctx);
 
 typedef struct {
   long contexts, queues, programs, kernels, buffers, maps, events; /* alive */

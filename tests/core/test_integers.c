@@ -299,10 +299,7 @@ static void check_reading(size_t index, const char *to, const char *refusal) {
 }
 
 static void check_readings(const scl_context *ctx) {
-  const scl_device_info *list = NULL;
-  size_t count = 0, index = 0;
-  CHECK_OK(scl_device_list(&list, &count));
-  while (index + 1 < count && strcmp(list[index].id, scl_device_of(ctx)->id) != 0) index++;
+  const size_t index = driver_index(ctx);
   driver_install();
   const driver_counts before = driver_counted();
   for (size_t k = 0; k < LENGTH(readings); k++)

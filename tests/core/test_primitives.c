@@ -201,10 +201,7 @@ void test_primitives(scl_context *ctx) {
     check_numbers();
     return;
   }
-  const scl_device_info *list = NULL;
-  size_t count = 0, index = 0;
-  CHECK_OK(scl_device_list(&list, &count));
-  while (index + 1 < count && strcmp(list[index].id, scl_device_of(ctx)->id) != 0) index++;
+  const size_t index = driver_index(ctx);
   driver_install();
   const driver_counts before = driver_counted();
   check_misreadings(ctx, index, before);
