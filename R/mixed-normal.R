@@ -30,11 +30,13 @@ normal_problem <- function(designs, x, y, w, reml) {
 }
 
 # The arguments of r_profile() that depend on the data; NULL where its plain loops would take longer
-# than products by a BLAS.
+# than R's calls and the products of a BLAS: from about 1e6 products on (`Rscript bench/mixed.R
+# paths`).
+most_plain <- 1e6
 small_problem <- function(model, gram) {
   one <- model$blocks[[1L]]
   m <- ncol(gram$rest)
-  if (model$sparse || (m > 40L && (as.double(one$L) * one$K + m) * m^2 > 1e6)) return(NULL)
+  if (model$sparse || (as.double(one$L) * one$K + m) * m^2 > most_plain) return(NULL)
   cross <- aperm(array(unlist(gram$cross), c(one$L, m, one$K)), c(2L, 3L, 1L))
   list(list(t(gram$first), cross, gram$rest), model$at,
        vapply(model$blocks, `[[`, 0L, "L"), vapply(model$blocks, `[[`, 0L, "K"))

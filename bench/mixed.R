@@ -1,17 +1,18 @@
 # Models with random effects: cl_glmm() next to lme4 and glmmTMB, on lme4's data sets and simulated
 # ones.
 #
-#   Rscript bench/mixed.R [engine] [small] [fields] [large]
+#   Rscript bench/mixed.R [engine] [small] [fields] [large] [paths]
 #
 # needs lme4 and glmmTMB (CRAN). Processor time, the best of three fits (of large data sets one), in
 # s; and differences from lme4 (of fields from glmmTMB): log likelihoods, the largest of the
 # estimates in standard errors, and the largest relative one of standard errors. lme4 searches until
-# its tolerances are met. "large" takes many minutes.
+# its tolerances are met. "large" takes many minutes. "paths": fits of normal models by the plain
+# loops of r_profile() and by R's calls of a BLAS, whose crossing is most_plain (R/mixed-normal.R).
 suppressMessages({
   library(statcl)
   library(lme4)
 })
-sets <- c("small", "fields", "large")
+sets <- c("small", "fields", "large", "paths")
 engine <- c(setdiff(commandArgs(TRUE), sets), "auto")[1L]
 chosen <- intersect(commandArgs(TRUE), sets)
 if (length(chosen) == 0L) chosen <- sets[1:2]
@@ -58,7 +59,34 @@ series <- function() {
              errors = max(abs(error / sqrt(diag(vcov(other$value)$cond)) - 1)))
 }
 
+# A normal model of random intercepts, or slopes too (columns = 2), and p predictors.
+two_paths <- function(levels, each, p, columns) {
+  d <- data.frame(g = factor(rep(seq_len(levels), each)))
+  d$x <- matrix(rnorm(levels * each * p), ncol = p)
+  d$z <- d$x[, 1]
+  d$y <- rnorm(levels)[d$g] + rnorm(levels * each)
+  formula <- if (columns == 2) y ~ x + (z | g) else y ~ x + (1 | g)
+  space <- asNamespace("statcl")
+  kept <- space$most_plain
+  unlockBinding("most_plain", space)
+  on.exit(assign("most_plain", kept, space))
+  s <- vapply(c(Inf, 0), function(most) {
+    assign("most_plain", most, space)
+    seconds(function() cl_glmm(formula, d, "normal_id"), 3)$s
+  }, 0)
+  m <- p + 2
+  data.frame(levels = levels, columns = columns, predictors = p,
+             products = (levels * columns + m) * m^2, plain_s = s[1L], calls_s = s[2L])
+}
+
 set.seed(1)
+if ("paths" %in% chosen) {
+  shapes <- list(c(1e3, 5, 1, 1), c(300, 5, 60, 1), c(1e4, 3, 5, 1), c(1e4, 10, 5, 2),
+                 c(2e3, 5, 45, 1), c(1e5, 3, 5, 1), c(2e4, 5, 30, 1), c(3e4, 5, 20, 2),
+                 c(1e5, 3, 20, 1))
+  print(format(do.call(rbind, lapply(shapes, function(x) do.call(two_paths, as.list(x)))),
+               digits = 3), row.names = FALSE)
+}
 rows <- list()
 if ("small" %in% chosen) {
   rows <- list(
@@ -93,4 +121,4 @@ if ("large" %in% chosen) {
     compare("30,000 in 6,000 in 1,500", y ~ 1 + (1 | a) + (1 | b) + (1 | c), nested, times = 1),
     compare("100,000 x 2,000 crossed", y ~ x + (1 | a) + (1 | b), crossed, times = 1)))
 }
-print(format(do.call(rbind, rows), digits = 3), row.names = FALSE)
+if (length(rows) > 0L) print(format(do.call(rbind, rows), digits = 3), row.names = FALSE)
