@@ -182,7 +182,7 @@ static scl_glm_walk_metric metric_of(const scl_chain *c) {
   return (scl_glm_walk_metric){false, (size_t)*l->rank, l->scale, l->weight, l->vector};
 }
 
-enum { METRIC_NUMBERS = 1 << 15 }; /* more take longer than the requests that they save */
+enum { METRIC_NUMBERS = 1 << 15 }; /* 256 KiB go with each request at most */
 
 /* The lanes' metrics. False: they are too large. */
 static bool write_metrics(scl_ahead *a, scl_chain *const *chain, size_t count, bool *diagonal) {
