@@ -170,7 +170,7 @@ topics <- list(
                                 x = rnorm(size[3] + size[4]), dims = size[1:2])
       x <- as_cl(s)
       same(as.matrix(x %*% rnorm(size[2])),
-           as.matrix(crossprod(x, matrix(rnorm(2 * size[1]), ncol = 2))))
+           as.matrix(crossprod(x, matrix(rnorm(3 * size[1]), ncol = 3))))
       if (size[2] < 100) same(as.matrix(crossprod(as_cl(cbind(s, 1)))))
     }
   },
