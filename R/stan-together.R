@@ -3,7 +3,7 @@
 # gradient with respect to the weights is these values.
 
 stan_few_draws <- 20L # for which nothing is compiled
-stan_many_draws <- 400L # for which it is even if R takes little time for each
+stan_many_draws <- 400L # for which it always is: R takes as long for about so many as compiling
 
 # list(values: a column for each of the unconstrained vectors in columns of u, rest: a function of
 # a vector and its column, with the value of stan_output_function()); NULL if there is nothing to
