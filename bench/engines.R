@@ -330,7 +330,7 @@ if (identical(arguments[1L], "one")) { # the times of one call on one engine, fo
   second <- seconds()
   # auto may move to a device by and by: it has some seconds, and the last calls count
   later <- second
-  span <- if (arguments[3L] == "auto") 4 else 0
+  span <- if (arguments[3L] == "auto") 10 else 0
   passed <- function(limit) proc.time()[[3L]] - begin >= limit
   settled <- function() {
     last <- utils::tail(later, 3L)

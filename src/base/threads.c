@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #define _DARWIN_C_SOURCE /* _SC_NPROCESSORS_ONLN */
 #define _DEFAULT_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity() */
 
 #include "base/threads.h"
 
@@ -111,12 +112,21 @@ static long core_quota(void) {
   return read == 2 && quota > 0 && period > 0 ? (quota + period - 1) / period : 0;
 }
 
+/* The cores that this process may use: on Linux those it is bound to. */
+static long usable_cores(void) {
+#ifdef __linux__
+  cpu_set_t bound;
+  if (sched_getaffinity(getpid(), sizeof bound, &bound) == 0) return CPU_COUNT(&bound);
+#endif
+  return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 long scl_cores(void) {
   static atomic_long known;
   long cores = atomic_load(&known);
   if (cores == 0) {
-    const long online = sysconf(_SC_NPROCESSORS_ONLN), quota = core_quota();
-    cores = quota > 0 && quota < online ? quota : online;
+    const long usable = usable_cores(), quota = core_quota();
+    cores = quota > 0 && quota < usable ? quota : usable;
     atomic_store(&known, cores);
   }
   return cores;

@@ -50,7 +50,7 @@ bool scl_is_touched(const void *memory, size_t bytes);
 /* A short wait of a thread that has found no work `times` times in a row. */
 void scl_pause(unsigned times);
 
-/* Cores, at most as many as a container gives. */
+/* Cores, at most as many as a container gives or as the process is bound to. */
 long scl_cores(void);
 /* Whether R CMD check asks for at most two cores (_R_CHECK_LIMIT_CORES_). */
 bool scl_cores_limited(void);

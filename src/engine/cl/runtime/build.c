@@ -155,9 +155,12 @@ void scl_cl_build_some(void *arg, int part, int parts) {
   }
 }
 
-/* Drivers of CPU devices get one thread: they compile with threads of their own, later. */
+/* Half of the cores at most. Drivers of CPU devices get one thread: they compile with threads of
+ * their own, later. */
 int scl_cl_build_threads(const scl_cl_context *cl, int count) {
-  const int most = cl->info.type == SCL_DEVICE_CPU || scl_cores_limited() ? 1 : BUILD_THREADS;
+  const bool one = cl->info.type == SCL_DEVICE_CPU || scl_cores_limited();
+  const long half = (scl_cores() + 1) / 2;
+  const int most = one ? 1 : half < BUILD_THREADS ? (int)half : BUILD_THREADS;
   return count < most ? count : most;
 }
 
