@@ -20,8 +20,9 @@ build_seconds <- c(chol = 2.5, chol_adjoint = 3.4, matmul = 0.5, tri_solve = 1, 
 # time, and a process that ends waits for a build in progress.
 build_begins <- 0.2
 
-# How many times the host must take longer than the build, for a call to wait: estimates are rough.
-build_waits <- 4
+# How many times the host must take longer than the build, for a call to wait: estimates may be wrong
+# by this factor before anybody loses by it.
+build_waits <- 2
 
 # The size of the work on predictors: the link of a row takes as long as some 25 products.
 work_size <- function(x) if (is.null(dim(x))) x else as.numeric(nrow(x)) * (ncol(x) + 25)

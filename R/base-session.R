@@ -167,7 +167,7 @@ find_device <- function(spec) {
 #'
 #' With `engine = "auto"` the first call for which any device would do has a thread list the devices
 #' and open the one in use, and the host computes until it is open. Only a call that would take the
-#' host several times as long waits, and so do functions that ask for a device: `cl_devices()`,
+#' host at least twice as long waits, and so do functions that ask for a device: `cl_devices()`,
 #' `cl_use()`, [as_cl()].
 #'
 #' Drivers compile kernels at their first use, which takes seconds. With `engine = "device"`, and
@@ -178,7 +178,7 @@ find_device <- function(spec) {
 #' then the device takes over, with the same results up to rounding. Objects take the data along:
 #' an optimiser of a [cl_gp_likelihood()] or a compiled function moves between two evaluations, a
 #' fit or a sampler stays where it began. A call waits for kernels only if the host is estimated to
-#' take several times as long as the build. What does not compile stays on the host ([cl_sitrep()]
+#' take at least twice as long as the build. What does not compile stays on the host ([cl_sitrep()]
 #' says so). A process that ends waits for the program that is being built. (POCL, an OpenCL for
 #' CPUs, compiles a part of each kernel when it is first run, which no thread can do before.)
 #'

@@ -27,7 +27,7 @@ geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 #' A threshold is where both engines take equally long once the device is open and its kernels are
 #' built, which takes seconds. Above it the host computes until its own time for such calls would be
 #' worth that; then kernels are built in the background, and the device takes over when they stand
-#' ([cl_use()]). A call waits for them only if the host would take several times as long. An entry
+#' ([cl_use()]). A call waits for them only if the host would take at least twice as long. An entry
 #' of the option holds at once. If later calls on the device take longer than those of about the
 #' same size took on the host, such calls return to the host: a threshold may be wrong for this
 #' machine.
