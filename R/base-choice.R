@@ -20,8 +20,8 @@ build_seconds <- c(chol = 2.5, chol_adjoint = 3.4, matmul = 0.5, tri_solve = 1, 
 # time, and a process that ends waits for a build in progress.
 build_begins <- 0.2
 
-# How many times the host must take longer than the build, for a call to wait: estimates may be wrong
-# by this factor before anybody loses by it.
+# How many times the host must take longer than the build, for a call to wait: nobody loses unless
+# estimates are wrong by this factor.
 build_waits <- 2
 
 # The size of the work on predictors: the link of a row takes as long as some 25 products.
@@ -324,11 +324,12 @@ movable <- function(place, make, take) {
     if (!moves) return()
     where <- place(times)
     if (isTRUE(attr(where, "waits"))) return(build(where))
+    if (where < 0L) return()
+    spare <<- 0
     op <- attr(where, "op")
-    if (where >= 0L) spare <<- 0
-    if (where >= 0L && !is.null(op)) {
-      session$owed[[op]] <- max(sum(session$owed[[op]]), build_begins * build_cost(op))
-    }
+    if (is.null(op)) return()
+    seconds <- times * host_seconds[[op]](attr(where, "size"), multiplication_seconds())
+    session$owed[[op]] <- sum(session$owed[[op]], seconds)
   }
   environment()
 }
