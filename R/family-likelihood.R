@@ -201,7 +201,7 @@ print_engine <- function(info, note) {
   }
 }
 
-# What C knows of the data of a likelihood with this environment, and its note.
+# Facts from C about the data of a likelihood with this environment, and its note.
 likelihood_info <- function(state) {
   if (is_cl_sparse(state$x)) sparse_info(state$x) else .Call(r_glm_info, state$handle)
 }

@@ -114,7 +114,7 @@ finish_gp <- function(problem, space, method, prior, found) {
   fit
 }
 
-# What all fits have of it.
+# The components that fits by all methods have.
 found_parts <- function(problem, space, method, prior, found) {
   of_kernel <- found$par[seq_along(coef(problem$kernel))]
   of_search <- c("par", "objective", "gradient", "converged", "message", "evaluations", "not_pd",

@@ -53,7 +53,7 @@ sample_latent <- function(problem, space, prior, found, control, progress) {
                names, free)
 }
 
-# What makes the columns of a basis sqrt(n) long.
+# The factor by which the columns of a basis have length sqrt(n).
 trend_length <- function(trend) if (is.null(trend$basis)) 1 else sqrt(nrow(trend$basis))
 
 # The lower factor of K with its jitter.

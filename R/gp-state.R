@@ -107,7 +107,7 @@ state_beta_cov <- function(trend, a_inverse) {
   cov
 }
 
-# What states have of what the core gives.
+# The components of a state that come from the core's results.
 state_parts <- function(data, trend, first) {
   list(value = first$value[1L] - if (trend$integrate) trend$log_det * ncol(data$y) else 0,
        weights = if (data$vector) as.vector(first$weights) else unname(first$weights),

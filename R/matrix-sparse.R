@@ -175,7 +175,7 @@ format.clSparse <- function(x, ...) {
           count_of(length(x@state$source@x), "stored element"), place)
 }
 
-# What C knows of it; NULL if it is on no engine now.
+# Facts from C about the matrix; NULL if it is on no engine now.
 sparse_info <- function(x) {
   if (!is.null(x@state$handle)) .Call(r_compressed_info, x@state$handle)
 }

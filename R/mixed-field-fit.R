@@ -259,7 +259,7 @@ term_effects <- function(term, par, u) {
   value
 }
 
-# What finish_mixed() needs of such a fit: as block_parts().
+# The components of the fit that finish_mixed() takes: those of block_parts().
 field_parts <- function(work, found) {
   terms <- found$terms
   effects <- Map(term_effects, terms, found$par, found$u)

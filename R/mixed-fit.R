@@ -390,7 +390,7 @@ finish_mixed <- function(work, found) {
   structure(fit, class = c("cl_glmm", "cl_glm"))
 }
 
-# What the effects of a fit by blocks contribute: list(eta: to the linear predictors; count: of
+# The part of the effects in a fit by blocks: list(eta: to the linear predictors; count: of
 # parameters; singular, theta, random, roots, variances).
 block_parts <- function(work, found) {
   model <- found$model

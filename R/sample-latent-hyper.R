@@ -20,7 +20,7 @@ grid_marginal <- function(design, a) {
   list(x = sqrt(sum(a^2)) * axes[[1L]], y = y / (sum(y) * sqrt(sum(a^2)) * diff(axes[[1L]][1:2])))
 }
 
-# function(z: points in columns): the log density relative to the mode. What it has beside -z'z / 2
+# function(z: points in columns): the log density relative to the mode. Its difference from -z'z / 2
 # is interpolated by cubic radial functions and a polynomial of degree 2; -Inf outside of the cells
 # of known points.
 interpolated_density <- function(design) {

@@ -10,7 +10,7 @@
 #   line        function(): the line of the program that is being recorded
 #   plain       function(): the density without Jacobians
 
-# What cl_sample() and its relatives evaluate for a density or a model of the user.
+# The log density that cl_sample() and its relatives evaluate for a density or a model of the user.
 as_density <- function(x) UseMethod("as_density")
 
 as_density.default <- function(x) x

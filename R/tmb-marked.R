@@ -20,7 +20,7 @@ draw_of <- function(x) {
 
 is_draw <- function(x) is.environment(x) && inherits(x, "cl_draw")
 
-# What was drawn, in the shape of the value.
+# The drawn numbers, in the shape of the value.
 drawn <- function(x) {
   value <- x$at
   value[] <- x$home$values[x$at]

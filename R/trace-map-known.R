@@ -26,8 +26,8 @@ known_most <- 16L # functions
 known <- new.env(parent = emptyenv())
 known$maps <- list() # as r_map_find() has them, the last one traced first
 
-# What is known of f: list(f, names, count, template, reads, results), as r_map_find() has them, and
-# the record of f; it and the template are NULL if f must be traced in each call.
+# The known trace of f: list(f, names, count, template, reads, results), as r_map_find() has them,
+# and the record of f. Record and template are NULL if f must be traced in each call.
 map_entry <- function(f, names, count, argument = "f") {
   entry <- .Call(r_map_find, known$maps, f, stats::setNames(vector("list", count), names))
   if (!is.null(entry)) return(entry)
@@ -37,7 +37,7 @@ map_entry <- function(f, names, count, argument = "f") {
 }
 
 known_trace <- function(f, names, count, argument) {
-  # What was not pure may become so: then it is traced in each call nevertheless.
+  # A function that is not pure now may be later. It is still traced in each call.
   entry <- list(f = without_environment(f), names = names, count = count, template = NULL,
                 reads = known_reads(f), results = FALSE, record = NULL)
   if (is.null(entry$reads)) return(entry)

@@ -63,8 +63,8 @@ find_job <- function(task) {
   TRUE
 }
 
-# What the job needs of a worker outside of this package. Between tasks future empties the global
-# environment, and mirai detaches packages and resets options.
+# Sets up the worker's session for the job: global objects, options, packages. Between tasks future
+# empties the global environment, and mirai detaches packages and resets options.
 restore_setting <- function(globals) {
   if (length(globals) > 0L) list2env(globals, globalenv())
   options(worker$setting$options)

@@ -13,7 +13,7 @@
   if (!.Call(r_in_use)) library.dynam.unload("statcl", libpath)
 }
 
-# What rooms hand to those above them.
+# Functions of higher rooms that lower rooms call.
 tracing$rooms <- list(kernel_masks, glm_masks, density_functions)
 known_pure$stats <- intersect(names(density_table), getNamespaceExports("stats"))
 later_fits$effects <- cl_glmm

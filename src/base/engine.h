@@ -41,9 +41,9 @@ typedef enum {
   SCL_CHECK_DIAGONAL    /* first exact zero on the diagonal; index is i */
 } scl_check;
 
-/* What download() may wait for: the commands that write the block; or, at the end of an operation,
- * all commands of its queue, so that no queue waits for another; the same for work of less than a
- * millisecond, without polling for interrupts. */
+/* The commands that download() waits for: those that write the block; or, at the end of an
+ * operation, all commands of its queue, so that no queue waits for another; the same for work of
+ * less than a millisecond, without polling for interrupts. */
 typedef enum { SCL_WAIT_WRITES = 0, SCL_WAIT_QUEUE, SCL_WAIT_SHORT } scl_wait;
 
 struct scl_compressed_rows; /* engine/pass/compressed.h */

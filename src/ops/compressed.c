@@ -163,7 +163,9 @@ static scl_status place_side(scl_context *ctx, side *s) {
   return place(ctx, s->cuts, 2 * r->cut_count + 2, whole, &s->mat[CUTS], &r->cuts);
 }
 
-/* What the engine does not read. The starts stay: engines choose algorithms by them. */
+/* Frees the arrays that the engine does not read. The starts stay: engines choose algorithms by
+ * them.
+ */
 static void drop_copies(side *s) {
   free(s->column);
   free(s->tiles);

@@ -5,7 +5,7 @@
 
 #include "ops/glm.h"
 
-/* What there is of each observation: the log density with all constants; its derivative by eta; the
+/* Numbers of each observation: the log density with all constants; its derivative by eta; the
  * weight, minus the second one; that one's derivative; derivatives of the density, of the score and
  * of the weight by sigma, phi or the cut above the class, and by the cut below it. */
 enum {
@@ -34,7 +34,7 @@ typedef struct {
   double *column[SCL_GLM_COLUMNS]; /* n each; the score of a coupled family is n x classes */
 } scl_glm_rows;
 
-/* What of the log densities depends on the data only. */
+/* The part of each log density that depends on the data only. */
 void scl_glm_constants(scl_glm_family family, const double *y, const double *datum, size_t n,
                        double *out);
 void scl_glm_fill_rows(const scl_glm_rows *at);

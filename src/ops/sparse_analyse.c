@@ -148,14 +148,14 @@ static bool is_worth(size_t c, double share) {
   return c <= 4 || (c <= 16 && share < 0.3) || (c <= 48 && share < 0.1) || share < 0.05;
 }
 
-/* What a supernode of c columns and r rows behind them takes, in products: those of its panel, and
- * passes over what its parent takes over, of which each number takes as long as some products. */
+/* The cost of a supernode of c columns and r rows below them, in products: those of its panel, and
+ * passes over the r x r update of its parent, where a number takes as long as some products. */
 static double cost_of(double c, double r) {
   const double passes = 12.0, m = c + r;
   return (m * m * m - r * r * r) / 6.0 + passes * r * r;
 }
 
-/* Whether a column that has `height` numbers takes less in a supernode of c columns and r rows. */
+/* Whether a column with `height` numbers costs less within a supernode of c columns and r rows. */
 static bool is_cheaper(double c, double r, double height) {
   return cost_of(c + 1.0, height - 1.0) < cost_of(c, r) + cost_of(1.0, height - 1.0);
 }

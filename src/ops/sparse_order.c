@@ -140,7 +140,7 @@ static bool make_element(ordering *o, uint32_t p) {
   return true;
 }
 
-/* What other elements have outside of this one. */
+/* The weight of each other element outside of this one, in outside[]. */
 static void find_outside(ordering *o, uint32_t p) {
   for (uint32_t k = 0; k < o->joins[p]; k++) {
     const uint32_t i = o->joined[p][k], *list = o->list + o->start[i];

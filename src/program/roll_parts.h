@@ -41,7 +41,7 @@ typedef struct {
   bool minus;
 } scl_roll_term;
 
-/* What becomes of a root. */
+/* How a root is computed in the rolled program. */
 typedef enum {
   SCL_ROLL_ALONE,   /* an operation of its own, or one element of a vector operation */
   SCL_ROLL_INSIDE,  /* within a sum, which takes over its terms */
@@ -171,7 +171,7 @@ static inline int scl_roll_node_at(const scl_roll *r, const scl_roll_loop *l, in
 
 /* ---- roll_inits.c --------------------------------------------------------------------------- */
 void scl_roll_find_inits(scl_roll *r);
-/* What computes, in the first iteration, the number that had this value before it; or NONE. */
+/* The node that, in the first iteration, computes the number that was `first` before; or NONE. */
 int scl_roll_result_of(const scl_roll *r, int loop, scl_roll_element first);
 
 /* ---- roll_scan.c ---------------------------------------------------------------------------- */

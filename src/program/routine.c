@@ -37,7 +37,7 @@ static void free_scan(scl_scan_pass *scan, bool borrows_code) {
   free(scan);
 }
 
-/* What the copy of an earlier step has in place of this, or NULL. */
+/* The copy of this step's pattern, if an earlier step with the same one was copied; or NULL. */
 static scl_sparse_known *sparse_before(const scl_routine *from, const scl_routine *to, int step) {
   for (int k = 0; k < step; k++) {
     if (from->step[k].sparse == from->step[step].sparse) return to->step[k].sparse;

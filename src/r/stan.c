@@ -312,7 +312,7 @@ static scl_stan_input input_of(SEXP code, SEXP file, SEXP folders) {
   const char **paths = (const char **)R_alloc((size_t)count + 1, sizeof *paths);
   for (R_xlen_t k = 0; k < count; k++) paths[k] = Rf_translateChar(STRING_ELT(folders, k));
   SEXP text = STRING_ELT(code, 0);
-  /* What is not marked as Latin-1 is taken as UTF-8, and refused by the reader if it is none. */
+  /* A string that is not marked as Latin-1 is taken as UTF-8. The reader refuses invalid UTF-8. */
   const char *bytes = Rf_getCharCE(text) == CE_LATIN1 ? Rf_translateCharUTF8(text) : CHAR(text);
   return (scl_stan_input){bytes, strlen(bytes), r_string(file), paths, (size_t)count};
 }

@@ -10,7 +10,7 @@
 /* The fields of a pattern. */
 enum { NAMES, FREE, FIXED, IDS, FIRST, LAST, RESULT };
 
-/* What formulas know of an operand besides its node: of what it is an elementwise function. */
+/* Formulas know the node of an operand, and the values of which it is an elementwise function. */
 enum { MOST_VALUES = 8, DEPTH = 3, MOST_PLACES = MOST_VALUES * DEPTH, MOST_NODES = 256 };
 
 typedef struct {

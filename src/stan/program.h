@@ -4,8 +4,8 @@
 
 #include "stan/tree.h"
 
-/* What is read: the text and its name for messages ("" for none), and the folders that includes
- * are looked for in. */
+/* The source: its text, its name in messages ("" for none), and the folders where included files
+ * are looked for. */
 typedef struct {
   const char *text;
   size_t length;

@@ -80,7 +80,7 @@ typedef enum {
   SCL_COVARIANCE_GAPS
 } scl_covariance_metric;
 
-/* What f gives. */
+/* The results of f (top of this file). */
 typedef struct {
   real value, slope, bend;
 } covariance_point;

@@ -200,7 +200,7 @@ typedef struct {
   int of_size;      /* whether its size is a */
 } incomplete_beta;
 
-/* What is differentiated by: nothing, a, b, or the size of a negative binomial variable. */
+/* The variable of the derivative: none, a, b, or the size of a negative binomial variable. */
 typedef enum {
   INCOMPLETE_BY_NONE,
   INCOMPLETE_BY_A,

@@ -62,7 +62,7 @@ MMA_INLINE mma_lane mma_only(mma_lane lane, const bool taken) {
 #ifdef SCL_MMA_CHECKED
 
 #define MMA_LOCKSTEP() barrier(0)
-/* What atomic operations find has to be initialised. */
+/* Memory must be initialised before an atomic operation reads it. */
 #define MMA_CLEAR_EXCHANGE(name)                                                                   \
   for (int i = name.lane; i < MMA_EXCHANGE; i += 32) name.exchange[i] = 0.0;                       \
   barrier(CLK_LOCAL_MEM_FENCE)

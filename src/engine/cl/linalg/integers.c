@@ -357,7 +357,7 @@ scl_status scl_cl_integers_steps_in(scl_cl_op *op, const scl_cl_product *p,
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-/* What scl_device_emulate() was given. */
+/* The last argument of scl_device_emulate(). */
 static int emulate = -1;
 
 void scl_device_emulate(int mode) {
