@@ -189,8 +189,27 @@ static void check_together(kind metric, size_t vectors) {
   free_chains(alone);
 }
 
+/* Metrics of more numbers than go with a request: each point is asked for by itself. */
+static void check_large(size_t vectors, bool walks) {
+  const scl_chain_options o = options_of(DENSE);
+  scl_chain *alone[CHAINS], *chain[CHAINS];
+  device d = make_device(0.0, 99);
+  const scl_target plain = target_of(&d, false), ahead = target_of(&d, true);
+  make_chains(&o, alone);
+  make_chains(&o, chain);
+  run_together(alone, &plain, CHAINS);
+  run_together(chain, &ahead, vectors);
+  CHECK((d.walks > 0) == walks);
+  for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], chain[k]));
+  free_chains(alone);
+  free_chains(chain);
+}
+
 void test_sample_walk(scl_context *ctx) {
+  enum { MOST = (1 << 15) / (D * D) }; /* metrics of D x D numbers; METRIC_NUMBERS of walk.c */
   (void)ctx;
+  check_large(MOST, true);
+  check_large(MOST + 1, false);
   for (kind metric = 0; metric < METRICS; metric++) {
     check_alone(metric, false);
     check_alone(metric, true);
