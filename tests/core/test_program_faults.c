@@ -53,6 +53,14 @@ static int record_loop(program_nodes *l) {
   return node_binary(l, SCL_OP_ADD, total, state);
 }
 
+/* Factors of sparse matrices, of which a program keeps the last: ops/sparse*.c. */
+static int record_sparse(program_nodes *l) {
+  enum { N = 5, COLUMNS = 2, KINDS = 3 };
+  int sum[KINDS];
+  for (int k = 0; k < KINDS; k++) sum[k] = node_sum(l, node_sparse(l, N, COLUMNS, k));
+  return node_sum(l, node_concat(l, KINDS, sum));
+}
+
 enum { OWN_ALLOCATIONS = 2 /* of program_record() */, MOST_ALLOCATIONS = 5000 };
 
 static scl_status make_program(scl_context *ctx, const program_nodes *l, int output,
@@ -229,15 +237,21 @@ static void check_results(scl_context *ctx) {
   program_end(&l);
 }
 
-void test_program_faults(scl_context *ctx) {
+static void check_memory(scl_context *ctx, int (*record)(program_nodes *), const char *what) {
   program_nodes l;
   program_begin(&l);
-  const int output = record_all_kinds(&l);
-  program_check(ctx, &l, output, "all kinds");
+  const int output = record(&l);
+  program_check(ctx, &l, output, what);
   check_allocations(ctx, &l, output, make_program);
   check_buffers(ctx, &l, output);
   check_runs(ctx, &l, output);
   program_end(&l);
+}
+
+void test_program_faults(scl_context *ctx) {
+  program_nodes l;
+  check_memory(ctx, record_all_kinds, "all kinds");
+  check_memory(ctx, record_sparse, "sparse factors");
   program_begin(&l);
   check_allocations(ctx, &l, record_loop(&l), make_rolled);
   program_end(&l);

@@ -334,6 +334,40 @@ static void check_dense(scl_context *ctx) {
   }
 }
 
+/* Every allocation fails in turn: of making a Hessian, of its numbers, and of the gradient of their
+ * weighted sum. */
+static void check_program_memory(scl_context *ctx) {
+  enum { N = PARAMETERS, MOST_ALLOCATIONS = 5000, MOST_ENTRIES = 100000 };
+  const scl_memory before = scl_context_memory(ctx);
+  double h[N * N], weights[N * N], got[N];
+  program_nodes l;
+  program_begin(&l);
+  const int u = node_parameter(&l, N);
+  int x = node_matmul(&l, node_random_data(&l, N * N), u, N, N, 1, false, false);
+  x = node_binary(&l, SCL_OP_ADD, node_unary(&l, SCL_OP_TANH, x), node_unary(&l, SCL_OP_EXP, u));
+  x = node_one(&l, SCL_VALUE_SCATTER, x, AT((size_t)node_indices(&l, N, N), N));
+  x = node_sum(&l, node_unary(&l, SCL_OP_SIN, x));
+  test_fill(weights, N * N);
+  bool fails = true;
+  for (long n = 1; fails && n < MOST_ALLOCATIONS; n++) {
+    scl_sparse_program *p = NULL;
+    scl_tape t;
+    scl_tape_begin(&t);
+    const int output = program_record(&l, &t, x);
+    alloc_fail(n);
+    scl_status status = scl_sparse_program_make(ctx, &t, output, N, chosen, MOST_ENTRIES, &p);
+    if (status == SCL_OK) status = scl_sparse_program_run(p, l.x, h);
+    if (status == SCL_OK) status = scl_sparse_program_adjoint(p, l.x, weights, got);
+    fails = alloc_failed();
+    alloc_fail(0);
+    CHECK(status == SCL_OK || (status == SCL_E_MEMORY && fails));
+    scl_sparse_program_release(p);
+    CHECK(scl_context_memory(ctx).live == before.live);
+  }
+  CHECK(!fails);
+  program_end(&l);
+}
+
 /* No Hessian: too many numbers, or a product of all elements. */
 static void check_refused(scl_context *ctx) {
   enum { N = PARAMETERS };
@@ -358,6 +392,7 @@ void test_sparse(scl_context *ctx) {
   check_programs(ctx);
   if (!scl_traits(ctx)->synchronous) return;
   check_dense(ctx);
+  check_program_memory(ctx);
   check_refused(ctx);
   check_patterns();
   scl_sparse_set_blas(&(scl_sparse_blas){.gemm = NULL});
