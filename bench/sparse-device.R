@@ -1,10 +1,12 @@
 # Sparse matrices on a device: products of a matrix and of its transpose with a vector and with 8
 # columns, crossproducts, and logistic regression with a sparse design, end to end, on the device,
 # on the host engine, and by iteratively reweighted least squares in plain R with package Matrix.
+# Elements are in random places, or, in lines with "local", near the diagonal, as in designs of
+# splines, of finite elements and of sorted groups: ten in each row, in 30 columns around it.
 #
 #   Rscript bench/sparse-device.R [scale] [all]      from the top folder, with statcl installed
 #
-# scale: 1 (default) is 1e6 x 1e5 with 1e7 elements in random places; 0.01 is for a CPU device. Each
+# scale: 1 (default) is 1e6 x 1e5 with 1e7 elements; 0.01 is for a CPU device. Each
 # line has the time on the device, the bytes that must be read or written once, and their rate as a
 # share of the rate of a copy, measured here. Gathers are not counted there, and limit what is
 # reached: each takes sectors of 32 bytes, from the cache at best. The second rate counts them.
@@ -26,6 +28,14 @@ random_sparse <- function(m, n, count) {
                dims = c(m, n))
 }
 
+# Row i has elements in one of each three columns around i n / m.
+local_sparse <- function(m, n, count) {
+  each <- count / m
+  from <- rep(floor(seq(0, n - 3 * each, length.out = m)), each = each)
+  j <- from + rep(3 * seq_len(each), m) - sample.int(3L, count, TRUE) + 1
+  sparseMatrix(rep(seq_len(m), each = each), j, x = rnorm(count), dims = c(m, n))
+}
+
 n <- round(1e6 * scale)
 copied <- as_cl(matrix(rnorm(1e6), 1e4)[, rep_len(1:100, max(100, round(1e4 * scale)))])
 ms <- time_device(function() cl_eval(copied * 2), 15L, free_value)
@@ -38,17 +48,19 @@ line <- function(operation, size, run, bytes, sectors = 0) {
   rate <- bytes / ms$device * 1e-6
   all <- rate + 32 * sectors / ms$device * 1e-6
   peers <- bench$peers[bench$peers$operation == operation & bench$peers$size == size, ]
-  cat(sprintf(paste("%-26s %-18s %9.4f ms  wall %9.4f ms  %6.1f MB  %6.0f GB/s  %3.0f%% of copy ",
+  cat(sprintf(paste("%-29s %-20s %9.4f ms  wall %9.4f ms  %6.1f MB  %6.0f GB/s  %3.0f%% of copy ",
                     "%6.0f GB/s  %s\n"),
               operation, size, ms$device, ms$wall, bytes / 1e6, rate, 100 * rate / copy, all,
               paste(sprintf("%s %.4g ms", peers$peer, peers$ms), collapse = ", ")))
 }
 
 # Elements have 12 bytes, starts of rows 4.
-for (p in round(c(1e5, 1e4) * scale)) {
-  s <- random_sparse(n, p, 10 * n)
+for (design in c("1e5", "1e5 local", "1e4")) {
+  p <- round(as.numeric(sub(" .*", "", design)) * scale)
+  near <- grepl("local", design)
+  s <- (if (near) local_sparse else random_sparse)(n, p, 10 * n)
   count <- length(s@x)
-  size <- sprintf("%.0fx%.0f", n, p)
+  size <- sprintf("%.0fx%.0f%s", n, p, if (near) " local" else "")
   start <- seconds()
   x <- as_cl(s)
   cl_sync()
