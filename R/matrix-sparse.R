@@ -150,7 +150,8 @@ setMethod("[", "clSparse", function(x, i, j, ..., drop = TRUE) {
   if (nargs() - (!missing(drop)) < 3L) sparse_refused("x[i]")
   if (missing(i)) i <- seq_len(nrow(s))
   if (missing(j)) j <- seq_len(ncol(s))
-  part <- s[i, j, drop = drop]
+  part <- tryCatch(s[i, j, drop = drop],
+                   error = function(e) abort_argument("i", conditionMessage(e)))
   if (is_sparse(part)) new_cl_sparse(sparse_columns(part)) else part
 })
 

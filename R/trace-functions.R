@@ -151,6 +151,7 @@ traced_chol2inv <- function(x, size = NULL) {
 # Cofactors for up to three rows: the determinant, and the adjugate if `adjugate`.
 cofactors <- function(a, n, adjugate = FALSE) {
   e <- function(i, j) a[[(j - 1L) * n + i]]
+  if (n == 0L) return(list(det = 1))
   if (n == 1L) return(list(det = e(1, 1), adjugate = list(1)))
   if (n == 2L) {
     return(list(det = e(1, 1) * e(2, 2) - e(1, 2) * e(2, 1),
@@ -178,6 +179,7 @@ traced_solve <- function(a, b) {
     trace_stop(sprintf("'b' (%d x %d) must be compatible with 'a' (%d x %d)", NROW(b), NCOL(b), n,
                        n))
   }
+  if (n == 0L) return(no_elements(if (is.null(b)) c(0L, 0L) else dim(b)))
   if (is_sparse(a)) a <- as_traced_sparse(a)
   if (is_traced_sparse(a)) return(sparse_solution(a, b))
   if (!is_traced(a)) return(traced_product(solve(a), b, 0L)[, , drop = is.null(dim(b))])

@@ -26,10 +26,33 @@ sparse_assign <- function(x, value, ...) {
   }
   x <- as_traced_sparse(x)
   value <- as.vector(if (is_traced(value)) value else as.matrix(value))
+  if (x$n == 0L) {
+    if (length(plainly(`[<-`(array(0, x$dim), ..., value = numeric(length(value))))) > 0L) {
+      trace_stop("subscript out of bounds", of_numbers = TRUE)
+    }
+    return(x)
+  }
   size <- length(x$i)
-  places <- Matrix::sparseMatrix(x$i, x$j, x = seq_len(size), dims = x$dim, index1 = FALSE)
-  p <- plain_sparse(plainly(`[<-`(places, ..., value = size + seq_along(value))))
-  new_sparse(combine_numbers(x$values, value)[p$x], p$i, p$j, x$dim)
+  places <- sparse_places(x, seq_len(size))
+  assign_to <- function(...) plainly(`[<-`(places, ..., value = size + seq_along(value)))
+  if (...length() == 1L && !missing(..1) && is_logical(..1)) {
+    at <- chosen_places(..1, x$dim, length(value))
+    p <- plain_sparse(assign_to(at))
+  } else {
+    p <- plain_sparse(assign_to(...))
+  }
+  new_sparse(combine_numbers(x$values, value)[p$x], p$i, p$j, x$dim, names = x$names)
+}
+
+is_logical <- function(x) is.logical(x) || inherits(x, c("lMatrix", "nMatrix"))
+
+# Rows and columns of the elements that `test` chooses for `count` values: package Matrix reads
+# beyond them where there are NA.
+chosen_places <- function(test, dim, count) {
+  if (count > 1L && anyNA(test)) trace_stop("NAs are not allowed in subscripted assignments")
+  if (is.null(dim(test))) test <- rep_len(test, prod(dim))
+  if (any(dim(test) != dim)) trace_stop("non-conformable arrays", of_numbers = TRUE)
+  arrayInd(Matrix::which(test), dim)
 }
 
 # cbind() or rbind(): vectors are columns or rows, and numbers are repeated.
@@ -84,6 +107,7 @@ sparse_masks <- function() {
   diagonal_of <- function(n, x = 1, ...) traced_diagonal_matrix(n, x)
   half <- function(x, y) (x + y) / 2
   symmetric_part <- function(x) {
+    square_order(x, "x")
     x <- as_traced_sparse(x)
     x <- sparse_sum(half, x, t(x))
     with_values(x, x$values, TRUE)

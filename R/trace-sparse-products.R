@@ -60,7 +60,8 @@ sparse_by_sparse <- function(a, b, symmetric) {
   each <- count[a$j + 1L]
   p <- rep.int(seq_along(a$i), each)
   q <- by_row[rep.int(first[a$j + 1L], each) + sequence(each)]
-  gathered(a$values[p] * b$values[q], a$i[p], b$j[q], c(a$dim[1L], b$dim[2L]), symmetric)
+  product <- gathered(a$values[p] * b$values[q], a$i[p], b$j[q], c(a$dim[1L], b$dim[2L]), symmetric)
+  named(product, list(a$names[[1L]], b$names[[2L]]))
 }
 
 # ---- symmetric positive definite matrices --------------------------------------------------------
@@ -86,8 +87,11 @@ lower_triangle <- function(x) {
   x$lower
 }
 
-# Whether its factor is sparse: general matrices have dense factors.
-has_sparse_factor <- function(x) x$symmetric && x$dim[1L] > 1L
+# Whether its factor is sparse: general matrices have dense factors, and so have those in steps of
+# cl_scan(), which are operations on single numbers.
+has_sparse_factor <- function(x) {
+  x$symmetric && x$dim[1L] > 1L && is.null(tracing$tape$parent)
+}
 
 traced_log_det <- function(x) {
   low <- lower_triangle(x)
@@ -153,7 +157,11 @@ matrix_factor <- function(q) {
 
 # log(det(q)) of a symmetric matrix; it must be positive definite.
 sparse_log_det <- function(q) {
-  if (is_traced_sparse(q)) return(traced_log_det(force_symmetric(q)))
+  if (is_traced_sparse(q)) {
+    q <- force_symmetric(q)
+    if (is.null(tracing$tape$parent)) return(traced_log_det(q))
+    return(2 * sum(log(traced_diag(chol(dense_of(q))))))
+  }
   factor <- matrix_factor(q)
   if (is.null(factor)) trace_stop("the precision matrix must be positive definite")
   2 * sum(log(Matrix::diag(methods::as(factor, "CsparseMatrix"))))

@@ -8,17 +8,17 @@ sparse_class <- c("cl_traced_sparse", "cl_traced", "numeric")
 
 is_traced_sparse <- function(x) is.environment(x) && inherits(x, "cl_traced_sparse")
 
-# `symmetric`: whether it is known to be, whatever the values are.
-new_sparse <- function(values, i, j, dim, symmetric = FALSE) {
+# `symmetric`: whether it is known to be, whatever the values are; `names`: of rows and columns.
+new_sparse <- function(values, i, j, dim, symmetric = FALSE, names = NULL) {
   self <- list2env(list(id = 0L, n = prod(dim), dim = as.integer(dim), from = NULL, index = NULL,
-                        tape = NULL, names = NULL, values = values, i = i, j = j,
-                        symmetric = symmetric), parent = emptyenv())
+                        tape = NULL, names = if (has_names(names)) names, values = values, i = i,
+                        j = j, symmetric = symmetric), parent = emptyenv())
   class(self) <- sparse_class
   self
 }
 
 with_values <- function(x, values, symmetric = x$symmetric) {
-  new_sparse(values, x$i, x$j, x$dim, symmetric)
+  new_sparse(values, x$i, x$j, x$dim, symmetric, x$names)
 }
 
 # Any matrix as a sparse value; a traced dense one has all elements.
@@ -28,29 +28,34 @@ as_traced_sparse <- function(x) {
     x <- as.matrix(x)
     d <- dim(x)
     return(new_sparse(as.vector(x), rep(seq_len(d[1L]) - 1L, d[2L]),
-                      rep(seq_len(d[2L]) - 1L, each = d[1L]), d))
+                      rep(seq_len(d[2L]) - 1L, each = d[1L]), d, names = labels_of(x)))
   }
   if (!is_sparse(x)) x <- Matrix::Matrix(as.matrix(x) + 0, sparse = TRUE)
   a <- plain_sparse(x)
   symmetric <- nrow(x) == ncol(x) && Matrix::isSymmetric(x, tol = 0, check.attributes = FALSE)
-  new_sparse(a$x, a$i, a$j, dim(x), symmetric)
+  new_sparse(a$x, a$i, a$j, dim(x), symmetric, dimnames(x))
 }
 
 # The nonzero elements: list(i, j, x, names), rows and columns from 0 on.
 plain_sparse <- function(a) {
-  if (is_traced_sparse(a)) return(list(i = a$i, j = a$j, x = a$values, names = NULL))
+  if (is_traced_sparse(a)) return(list(i = a$i, j = a$j, x = a$values, names = a$names[[1L]]))
   a <- sparse_columns(a)
   list(i = a@i, j = rep.int(seq_len(ncol(a)) - 1L, diff(a@p)), x = a@x, names = rownames(a))
 }
 
 dense_of <- function(x) {
   if (x$n > most_dense) {
-    trace_stop(sprintf(paste("a sparse matrix of %d x %d would become dense here: use products,",
-                             "sums, solve() and determinant(), which keep it sparse"),
-                       x$dim[1L], x$dim[2L]))
+    trace_stop(sprintf("a sparse matrix of %d x %d would become dense here: %s", x$dim[1L],
+                       x$dim[2L], if (is.null(tracing$tape$parent)) {
+                         "use products, sums, solve() and determinant(), which keep it sparse"
+                       } else {
+                         "factorize before cl_scan() what does not depend on the state"
+                       }))
   }
-  if (length(x$i) == 0L) return(trace_operand(matrix(0, x$dim[1L], x$dim[2L])))
-  matrix_of(trace_operand(placed(x$values, keys_of(x) + 1, x$n)), x$dim[1L], x$dim[2L])
+  if (x$n == 0L) return(no_elements(x$dim))
+  if (length(x$i) == 0L) return(trace_operand(matrix(0, x$dim[1L], x$dim[2L], FALSE, x$names)))
+  named(matrix_of(trace_operand(placed(x$values, keys_of(x) + 1, x$n)), x$dim[1L], x$dim[2L]),
+        x$names)
 }
 
 keys_of <- function(x) x$i + x$j * as.double(x$dim[1L])
@@ -81,17 +86,26 @@ sparse_move <- function(fun, values, ..., symmetric = FALSE) {
   sizes <- vapply(values, function(x) length(x$i), 0L)
   starts <- cumsum(c(0L, sizes[-length(sizes)]))
   like <- Map(function(x, size, start) {
-    Matrix::sparseMatrix(x$i, x$j, x = start + seq_len(size), dims = x$dim, index1 = FALSE)
+    sparse_places(x, start + seq_len(size))
   }, values, sizes, starts)
   result <- plainly(do.call(fun, c(unname(like), list(...)), quote = TRUE))
   all <- do.call(combine_numbers, lapply(values, function(x) x$values))
   if (!is_sparse(result)) {
-    return(assemble(if (is.null(dim(result))) as.vector(result) else as.matrix(result),
-                    list(trace_operand(all))))
+    vector <- is.null(dim(result))
+    return(named(assemble(if (vector) as.vector(result) else as.matrix(result),
+                          list(trace_operand(all))),
+                 if (vector) names(result) else dimnames(result)))
   }
   p <- plain_sparse(result)
-  new_sparse(all[p$x], p$i, p$j, dim(result), symmetric)
+  new_sparse(all[p$x], p$i, p$j, dim(result), symmetric, dimnames(result))
 }
+
+# The same matrix with these numbers in place of its elements.
+sparse_places <- function(x, numbers) {
+  Matrix::sparseMatrix(x$i, x$j, x = numbers, dims = x$dim, index1 = FALSE, dimnames = x$names)
+}
+
+first_names <- function(a, b) if (is.null(a$names)) b$names else a$names
 
 combine_numbers <- function(...) if (any_traced(...)) combine_traced(list(...)) else base::c(...)
 
@@ -124,20 +138,21 @@ sparse_arithmetic <- function(op, e1, e2) {
 sparse_sum <- function(f, a, b) {
   both <- a$symmetric && b$symmetric
   same <- identical(a$i, b$i) && identical(a$j, b$j)
-  if (same) return(with_values(a, f(a$values, b$values), both))
+  names <- first_names(a, b)
+  if (same) return(new_sparse(f(a$values, b$values), a$i, a$j, a$dim, both, names))
   ka <- keys_of(a)
   kb <- keys_of(b)
   known <- sort(unique(c(ka, kb)))
   n <- length(known)
   new_sparse(f(placed(a$values, match(ka, known), n), placed(b$values, match(kb, known), n)),
-             as.integer(known %% a$dim[1L]), as.integer(known %/% a$dim[1L]), a$dim, both)
+             as.integer(known %% a$dim[1L]), as.integer(known %/% a$dim[1L]), a$dim, both, names)
 }
 
 sparse_overlap <- function(a, b) {
   other <- match(keys_of(a), keys_of(b))
   at <- which(!is.na(other))
   new_sparse(a$values[at] * b$values[other[at]], a$i[at], a$j[at], a$dim,
-             a$symmetric && b$symmetric)
+             a$symmetric && b$symmetric, first_names(a, b))
 }
 
 # By a number, a vector along the columns, or a matrix.
@@ -145,7 +160,7 @@ sparse_scaled <- function(f, a, by) {
   shape <- dim(by)
   by <- if (is_traced(by)) as.vector(by) else as.vector(as.matrix(by))
   if (length(by) == 1L) return(with_values(a, f(a$values, by)))
-  if (!is.null(shape) && any(shape != a$dim) || length(by) == 0L) {
+  if (!is.null(shape) && any(shape != a$dim) || length(by) == 0L && a$n > 0L) {
     trace_stop("non-conformable arrays", of_numbers = TRUE)
   }
   with_values(a, f(a$values, by[keys_of(a) %% length(by) + 1]), FALSE)
@@ -193,7 +208,16 @@ holds_matrix <- function(x, depth) {
 
 #' @export
 t.cl_traced_sparse <- function(x) {
-  if (x$symmetric) x else sparse_move(Matrix::t, list(x))
+  if (!x$symmetric) return(sparse_move(Matrix::t, list(x)))
+  new_sparse(x$values, x$i, x$j, x$dim, TRUE, rev(x$names))
+}
+
+#' @export
+dimnames.cl_traced_sparse <- function(x) x$names
+
+#' @export
+`dimnames<-.cl_traced_sparse` <- function(x, value) {
+  new_sparse(x$values, x$i, x$j, x$dim, x$symmetric, plainly(check_dimnames(value, x$dim)))
 }
 
 #' @export
@@ -241,7 +265,7 @@ sparse_diagonal <- function(x) {
 
 sparse_set_diagonal <- function(x, value) {
   off <- which(x$i != x$j)
-  rest <- new_sparse(x$values[off], x$i[off], x$j[off], x$dim, x$symmetric)
+  rest <- new_sparse(x$values[off], x$i[off], x$j[off], x$dim, x$symmetric, x$names)
   n <- min(x$dim)
   if (!length(value) %in% c(1L, n)) {
     trace_stop("replacement diagonal has wrong length", of_numbers = TRUE)
@@ -264,7 +288,7 @@ traced_diagonal_matrix <- function(n, x = NULL, names = FALSE) {
 sparse_margin <- function(x, margin, mean) {
   at <- if (margin == 1L) x$i else x$j
   sums <- placed(x$values, at + 1, x$dim[margin])
-  if (mean) sums / x$dim[3L - margin] else sums
+  named(if (mean) sums / x$dim[3L - margin] else sums, x$names[[margin]])
 }
 
 traced_kronecker <- function(X, Y, FUN = "*", ...) {
@@ -317,6 +341,10 @@ traced_as <- function(object, Class) {
 force_symmetric <- function(x, uplo = "U") {
   x <- as_traced_sparse(x)
   if (x$symmetric) return(x)
+  if (missing(uplo) && any(x$i > x$j) && !any(x$i < x$j)) {
+    trace_stop(paste("a symmetric matrix is made of the upper triangle, which is empty here: use",
+                     "forceSymmetric() with uplo = \"L\""))
+  }
   sparse_move(function(p) methods::as(Matrix::forceSymmetric(p, uplo), "generalMatrix"), list(x),
               symmetric = TRUE)
 }

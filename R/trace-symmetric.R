@@ -63,6 +63,7 @@ symmetric_nodes <- function(tape, n) {
 #' @export
 chol.cl_traced <- function(x, ...) {
   n <- square_order(x, "a")
+  if (n == 0L) return(no_elements(c(0L, 0L)))
   if (is_traced_sparse(x) && has_sparse_factor(x)) return(sparse_root(x))
   x <- trace_operand(x)
   if (n == 1L) return(matrix_of(sqrt(x), 1L, 1L))

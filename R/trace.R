@@ -96,7 +96,7 @@ record <- function(kind, op, args, at, n, dim = NULL) {
 trace_operand <- function(x) {
   if (inherits(x, "cl_traced")) {
     if (identical(.subset2(x, "tape"), tracing$tape)) return(x)
-    if (is_traced_sparse(x)) return(dense_of(x))
+    if (is_traced_sparse(x)) return(trace_operand(dense_of(x)))
     if (!identical(.subset2(x, "tape"), tracing$tape$parent)) trace_stop(stale_text)
     return(named(captured(x, tracing$tape), .subset2(x, "names")))
   }
@@ -366,13 +366,13 @@ traced_summary <- function(name, values, na.rm = FALSE) {
     return(if (length(values) == 1L) values[[1L]] != 0
            else Reduce(function(a, b) traced_binary(op, a, b), values))
   }
-  if (name == "sum") {
-    values <- lapply(values, function(x) {
-      if (!is_traced_sparse(x)) return(x)
-      trace_operand(if (length(x$values) > 0L) x$values else 0)
-    })
-  }
+  values <- lapply(values, function(x) {
+    if (!is_traced_sparse(x)) return(x)
+    if (name != "sum") return(dense_of(x))
+    trace_operand(if (length(x$values) > 0L) x$values else 0)
+  })
   mine <- vapply(values, is_traced, NA)
+  if (!any(mine)) return(do.call(name, c(values, list(na.rm = na.rm)), quote = TRUE))
   if (length(values) == 1L && isFALSE(na.rm) && values[[1L]]$n > 1L && !tracing$tape$elements) {
     return(record("reduce", name, node_of(values[[1L]]), c(values[[1L]]$n, 1, 0), 1L))
   }

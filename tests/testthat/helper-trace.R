@@ -158,3 +158,13 @@ holds <- function(f, ...) {
   expect_equal(as.numeric(got), as.numeric(f(...)), tolerance = 1e-12)
   expect_true(all(do.call(cl_check_gradient, c(list(cl_gradient(f)), point))$ok))
 }
+
+# Values against the same function of numbers, gradients against differences.
+expect_as_matrix <- function(f, at = c(1.3, 0.7)) {
+  label <- paste(deparse(body(f)), collapse = " ")
+  model <- cl_gradient(f)
+  got <- suppressWarnings(model(at))
+  expect_equal(c(got), as.numeric(f(at)), tolerance = 1e-10, info = label)
+  expect_equal(attr(got, "gradient")$k, slopes_of(function(k) as.numeric(f(k)), at, 1e-3),
+               tolerance = 1e-7, info = label)
+}

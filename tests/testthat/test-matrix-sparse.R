@@ -113,6 +113,8 @@ test_that("shape, names, parts and arithmetic of sparse matrices", {
                      list(dim(dense), dimnames(dense), 20L, 7L, 140L))
     expect_identical(as_sparse(x), s)
     expect_identical(as_sparse(t(x)), Matrix::t(s))
+    expect_fault(x["absent", ], "argument")
+    expect_fault(x[21, ], "argument")
     expect_identical(as_cl(x), x)
     expect_identical(as.matrix(cl_matrix(s)), dense)
     expect_s4_class(as_cl(s[1:7, ], view = "lower"), "clMatrix")

@@ -1,15 +1,6 @@
 # Traced sparse matrices (R/trace-sparse.R): values against the package Matrix, which runs the same
 # functions with numbers, gradients against differences.
 
-expect_as_matrix <- function(f, at = c(1.3, 0.7)) {
-  label <- paste(deparse(body(f)), collapse = " ")
-  model <- cl_gradient(f)
-  got <- suppressWarnings(model(at))
-  expect_equal(c(got), as.numeric(f(at)), tolerance = 1e-10, info = label)
-  expect_equal(attr(got, "gradient")$k, slopes_of(function(k) as.numeric(f(k)), at, 1e-3),
-               tolerance = 1e-7, info = label)
-}
-
 sparse_parts <- function(n = 12L) {
   set.seed(31)
   m <- Matrix::bandSparse(n, k = 0:2, diagonals = list(rep(3, n), rep(-1, n - 1), rep(0.3, n - 2)),
