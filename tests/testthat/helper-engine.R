@@ -59,6 +59,21 @@ each_engine <- function(code) {
   invisible()
 }
 
+# test_that() with all of its code on each engine, on the host, or on a device. What is outside of a
+# statement of the code is reported at its first line.
+test_where <- function(where) {
+  function(desc, code) {
+    code <- substitute(code)
+    block <- call("{", call(where, code))
+    at <- attr(code, "srcref")[1L]
+    attributes(block) <- c(list(srcref = c(at, at)), attributes(code)[c("srcfile", "wholeSrcref")])
+    eval(bquote(test_that(.(desc), .(block))), parent.frame())
+  }
+}
+test_each_engine <- test_where("each_engine")
+test_on_host <- test_where("on_host")
+test_on_device <- test_where("on_device")
+
 naming_engine <- function(engine, code) {
   withCallingHandlers(
     code,

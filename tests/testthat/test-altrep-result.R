@@ -15,34 +15,32 @@ recycles <- function() {
   found
 }
 
-test_that("large results behave like any matrix", {
+test_each_engine("large results behave like any matrix", {
   a <- matrix(as.double(seq_len(n * n)), n, n)
-  each_engine({
-    x <- as_cl(a)
-    b <- as.matrix(x)
-    expect_identical(b, a)
-    expect_identical(typeof(b), "double")
-    expect_identical(dim(b), c(1025L, 1025L))
-    d <- b
-    d[3, 5] <- -1
-    expect_identical(b, a)
-    expect_identical(d[3, 5], -1)
-    d[3, 5] <- a[3, 5]
-    expect_identical(d, a)
-    expect_identical(sum(b), sum(a))
-    expect_identical((b + 1)[n, n], a[n, n] + 1)
-    expect_identical(crossprod(b[, 1:2], b[, 3]), crossprod(a[, 1:2], a[, 3]))
-    expect_identical(b[c(1, n * n)], a[c(1, n * n)])
-    expect_identical(range(b), range(a))
-    v <- as.vector(x)
-    expect_null(dim(v))
-    expect_identical(v, as.vector(a))
-    y <- x
-    dimnames(y) <- list(NULL, paste0("c", seq_len(n)))
-    expect_identical(colnames(as.matrix(y)), paste0("c", seq_len(n)))
-    expect_identical(as.matrix(as_cl(b)), a)
-    cl_free(x)
-  })
+  x <- as_cl(a)
+  b <- as.matrix(x)
+  expect_identical(b, a)
+  expect_identical(typeof(b), "double")
+  expect_identical(dim(b), c(1025L, 1025L))
+  d <- b
+  d[3, 5] <- -1
+  expect_identical(b, a)
+  expect_identical(d[3, 5], -1)
+  d[3, 5] <- a[3, 5]
+  expect_identical(d, a)
+  expect_identical(sum(b), sum(a))
+  expect_identical((b + 1)[n, n], a[n, n] + 1)
+  expect_identical(crossprod(b[, 1:2], b[, 3]), crossprod(a[, 1:2], a[, 3]))
+  expect_identical(b[c(1, n * n)], a[c(1, n * n)])
+  expect_identical(range(b), range(a))
+  v <- as.vector(x)
+  expect_null(dim(v))
+  expect_identical(v, as.vector(a))
+  y <- x
+  dimnames(y) <- list(NULL, paste0("c", seq_len(n)))
+  expect_identical(colnames(as.matrix(y)), paste0("c", seq_len(n)))
+  expect_identical(as.matrix(as_cl(b)), a)
+  cl_free(x)
 })
 
 test_that("they are saved and restored as ordinary vectors", {

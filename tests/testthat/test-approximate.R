@@ -25,25 +25,23 @@ logistic <- list(init = list(alpha = 0, beta = c(0, 0)), density = function() {
                    ~ dnorm(beta, 0, 2.5, log = TRUE), ~ dnorm(alpha, 0, 5, log = TRUE))
 })
 
-test_that("normal targets are exact", {
-  on_host({
-    f <- normal_model()
-    fit <- cl_optimise(f, numeric(4))
-    expect_equal(unname(coef(fit)), 1:4, tolerance = 1e-7)
-    expect_equal(unname(vcov(fit)), covariance, tolerance = 1e-6)
-    expect_equal(fit$value, 0)
-    expect_true(fit$converged)
-    laplace <- cl_laplace(f, fit, draws = 4000, seed = 1)
-    expect_lt(diff(range(laplace$log_weights)), 1e-6)
-    expect_equal(laplace$elbo, as.numeric(determinant(2 * pi * covariance)$modulus) / 2)
-    expect_equal(unname(cov2cor(cov(as.matrix(laplace)))), cov2cor(covariance), tolerance = 0.1)
-    path <- suppressWarnings(cl_pathfinder(f, numeric(4), draws = 4000, paths = 2, seed = 1))
-    expect_lt(max(abs((colMeans(as.matrix(path)) - 1:4) / sqrt(diag(covariance)))), 0.1)
-    # with as many fixed points the bound is exact
-    vi <- suppressWarnings(cl_vi(f, numeric(4), draws = 4000, seed = 1))
-    expect_equal(unname(apply(as.matrix(vi), 2, sd)), 1 / sqrt(diag(solve(covariance))),
-                 tolerance = 0.05)
-  })
+test_on_host("normal targets are exact", {
+  f <- normal_model()
+  fit <- cl_optimise(f, numeric(4))
+  expect_equal(unname(coef(fit)), 1:4, tolerance = 1e-7)
+  expect_equal(unname(vcov(fit)), covariance, tolerance = 1e-6)
+  expect_equal(fit$value, 0)
+  expect_true(fit$converged)
+  laplace <- cl_laplace(f, fit, draws = 4000, seed = 1)
+  expect_lt(diff(range(laplace$log_weights)), 1e-6)
+  expect_equal(laplace$elbo, as.numeric(determinant(2 * pi * covariance)$modulus) / 2)
+  expect_equal(unname(cov2cor(cov(as.matrix(laplace)))), cov2cor(covariance), tolerance = 0.1)
+  path <- suppressWarnings(cl_pathfinder(f, numeric(4), draws = 4000, paths = 2, seed = 1))
+  expect_lt(max(abs((colMeans(as.matrix(path)) - 1:4) / sqrt(diag(covariance)))), 0.1)
+  # with as many fixed points the bound is exact
+  vi <- suppressWarnings(cl_vi(f, numeric(4), draws = 4000, seed = 1))
+  expect_equal(unname(apply(as.matrix(vi), 2, sd)), 1 / sqrt(diag(solve(covariance))),
+               tolerance = 0.05)
 })
 
 test_that("variational inference of low rank is exact for covariance matrices of that form", {
@@ -92,31 +90,29 @@ test_that("the gradient of the bound of variational inference is right", {
                  as.numeric(determinant(2 * pi * v)$modulus) / 2)
 })
 
-test_that("modes agree with glm(), standard errors with transforms", {
-  on_host({
-    f <- cl_likelihood("bernoulli_logit", mtcars$am, cbind(mtcars$wt))
-    fit <- cl_optimise(f, list(alpha = 0, beta = 0))
-    theirs <- glm(am ~ wt, binomial, mtcars, epsilon = 1e-14)
-    expect_equal(unname(coef(fit)), unname(coef(theirs)), tolerance = 1e-6)
-    expect_equal(unname(vcov(fit)), unname(vcov(theirs)), tolerance = 1e-5)
-    expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(theirs)))
-    expect_identical(attr(logLik(fit), "df"), 2L)
-    expect_equal(unname(confint(fit)), unname(confint.default(theirs)), tolerance = 1e-5)
-    counts <- c(10, 20, 30)
-    g <- cl_gradient(function(p, s) {
-      sum(counts * log(p)) + sum(dnorm(mtcars$mpg, 20, s, log = TRUE))
-    })
-    fit <- cl_optimise(g, list(p = rep(1, 3) / 3, s = 3), list(p = cl_simplex(), s = cl_lower(0)))
-    p <- counts / 60
-    expect_equal(fit$par$p, p, tolerance = 1e-6)
-    expect_equal(unname(vcov(fit)[1:3, 1:3]), (diag(p) - p %o% p) / 60, tolerance = 1e-5)
-    s <- sqrt(mean((mtcars$mpg - 20)^2))
-    expect_equal(c(fit$par$s, vcov(fit)[4, 4]), c(s, s^2 / 64), tolerance = 1e-5)
-    # the density of log(s) has its mode at another place
-    with <- cl_optimise(g, fit, list(p = cl_simplex(), s = cl_lower(0)), jacobian = TRUE)
-    expect_equal(with$par$s, s * sqrt(32 / 31), tolerance = 1e-6)
-    expect_output(print(fit), "estimate")
+test_on_host("modes agree with glm(), standard errors with transforms", {
+  f <- cl_likelihood("bernoulli_logit", mtcars$am, cbind(mtcars$wt))
+  fit <- cl_optimise(f, list(alpha = 0, beta = 0))
+  theirs <- glm(am ~ wt, binomial, mtcars, epsilon = 1e-14)
+  expect_equal(unname(coef(fit)), unname(coef(theirs)), tolerance = 1e-6)
+  expect_equal(unname(vcov(fit)), unname(vcov(theirs)), tolerance = 1e-5)
+  expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(theirs)))
+  expect_identical(attr(logLik(fit), "df"), 2L)
+  expect_equal(unname(confint(fit)), unname(confint.default(theirs)), tolerance = 1e-5)
+  counts <- c(10, 20, 30)
+  g <- cl_gradient(function(p, s) {
+    sum(counts * log(p)) + sum(dnorm(mtcars$mpg, 20, s, log = TRUE))
   })
+  fit <- cl_optimise(g, list(p = rep(1, 3) / 3, s = 3), list(p = cl_simplex(), s = cl_lower(0)))
+  p <- counts / 60
+  expect_equal(fit$par$p, p, tolerance = 1e-6)
+  expect_equal(unname(vcov(fit)[1:3, 1:3]), (diag(p) - p %o% p) / 60, tolerance = 1e-5)
+  s <- sqrt(mean((mtcars$mpg - 20)^2))
+  expect_equal(c(fit$par$s, vcov(fit)[4, 4]), c(s, s^2 / 64), tolerance = 1e-5)
+  # the density of log(s) has its mode at another place
+  with <- cl_optimise(g, fit, list(p = cl_simplex(), s = cl_lower(0)), jacobian = TRUE)
+  expect_equal(with$par$s, s * sqrt(32 / 31), tolerance = 1e-6)
+  expect_output(print(fit), "estimate")
 })
 
 test_that("approximations are near long runs of the sampler, or say that they are not", {
@@ -145,38 +141,36 @@ test_that("approximations are near long runs of the sampler, or say that they ar
   })
 })
 
-test_that("results are draws, with the seed's numbers, from which the sampler starts", {
-  on_host({
-    f <- schools$density()
-    run <- function(seed) {
-      suppressWarnings(cl_pathfinder(f, schools$init, schools$transform, paths = 2, draws = 50,
-                                     seed = seed))
-    }
-    fit <- run(1)
-    expect_identical(fit$draws, run(1)$draws)
-    expect_false(identical(fit$draws, run(2)$draws))
-    expect_identical(dim(as.matrix(fit)), c(50L, 10L))
-    expect_equal(sum(exp(fit$log_weights)), 1)
-    expect_length(fit$elbo, 2)
-    expect_identical(as.vector(cl_generate(fit, function(tau) tau)),
-                     unname(as.matrix(fit)[, "tau"]))
-    expect_output(print(fit), "50 draws by Pathfinder, 2 paths, resampled")
-    expect_false("rhat" %in% names(summary(fit)))
-    pdf(NULL)
-    on.exit(dev.off())
-    expect_silent(plot(fit, "mu"))
-    starts <- start_values(fit, 2)
-    expect_identical(starts[[2]]$z, unname(as.matrix(fit)[50, 3:10]))
-    run <- function(...) {
-      suppressWarnings(cl_sample(f, ..., chains = 2, warmup = 20, iter = 20, seed = 1))
-    }
-    draws <- run(fit, transform = schools$transform)
-    expect_identical(dim(draws$draws), c(20L, 2L, 10L))
-    expect_identical(run(fit)$draws, draws$draws) # with the transforms of the fit
-    expect_gt(min(as.matrix(run(draws))[, "tau"]), 0)
-    vector <- cl_optimise(normal_model(), c(a = 0, b = 0, c = 0, d = 0))
-    expect_identical(names(start_values(vector, 2)[[2]]), c("a", "b", "c", "d"))
-  })
+test_on_host("results are draws, with the seed's numbers, from which the sampler starts", {
+  f <- schools$density()
+  run <- function(seed) {
+    suppressWarnings(cl_pathfinder(f, schools$init, schools$transform, paths = 2, draws = 50,
+                                   seed = seed))
+  }
+  fit <- run(1)
+  expect_identical(fit$draws, run(1)$draws)
+  expect_false(identical(fit$draws, run(2)$draws))
+  expect_identical(dim(as.matrix(fit)), c(50L, 10L))
+  expect_equal(sum(exp(fit$log_weights)), 1)
+  expect_length(fit$elbo, 2)
+  expect_identical(as.vector(cl_generate(fit, function(tau) tau)),
+                   unname(as.matrix(fit)[, "tau"]))
+  expect_output(print(fit), "50 draws by Pathfinder, 2 paths, resampled")
+  expect_false("rhat" %in% names(summary(fit)))
+  pdf(NULL)
+  on.exit(dev.off())
+  expect_silent(plot(fit, "mu"))
+  starts <- start_values(fit, 2)
+  expect_identical(starts[[2]]$z, unname(as.matrix(fit)[50, 3:10]))
+  run <- function(...) {
+    suppressWarnings(cl_sample(f, ..., chains = 2, warmup = 20, iter = 20, seed = 1))
+  }
+  draws <- run(fit, transform = schools$transform)
+  expect_identical(dim(draws$draws), c(20L, 2L, 10L))
+  expect_identical(run(fit)$draws, draws$draws) # with the transforms of the fit
+  expect_gt(min(as.matrix(run(draws))[, "tau"]), 0)
+  vector <- cl_optimise(normal_model(), c(a = 0, b = 0, c = 0, d = 0))
+  expect_identical(names(start_values(vector, 2)[[2]]), c("a", "b", "c", "d"))
 })
 
 test_that("a model on a device gives the same", {
@@ -190,26 +184,24 @@ test_that("a model on a device gives the same", {
                                               seed = 1))$draws, vi$draws, tolerance = 1e-3))
 })
 
-test_that("improper and flat densities are reported", {
+test_on_host("improper and flat densities are reported", {
   flat <- function(a, b) structure(-a^2 / 2, gradient = list(a = -a, b = 0))
   init <- list(a = 1, b = 1)
-  on_host({
-    expect_warning(expect_warning(fit <- cl_optimise(flat, init), class = "statcl_warning_unused"),
-                   class = "statcl_warning_hessian")
-    expect_true(all(is.na(vcov(fit))))
-    expect_fault(suppressWarnings(cl_laplace(flat, init)), "density")
-    expect_warning(cl_sample(flat, init, transform = list(b = cl_lower(0)), chains = 1, warmup = 5,
-                             iter = 5, seed = 1), class = "statcl_warning_unused")
-    bounded <- list(b = cl_bounds(0, 2))
-    expect_silent(cl_sample(flat, init, transform = bounded, chains = 1, warmup = 5, iter = 5,
-                            seed = 1))
-    rising <- function(a) structure(a, gradient = list(a = 1))
-    expect_warning(fit <- cl_optimise(rising, list(a = 1), hessian = FALSE, max_iter = 50),
-                   class = "statcl_warning_convergence")
-    expect_false(fit$converged)
-    expect_fault(vcov(fit), "argument", argument = "object")
-    wrong <- function(a) structure(-a^2 / 2, gradient = list(a = a))
-    expect_fault(cl_optimise(wrong, list(a = 1)), "density")
-    expect_fault(cl_pathfinder(wrong, list(a = 1)), "density")
-  })
+  expect_warning(expect_warning(fit <- cl_optimise(flat, init), class = "statcl_warning_unused"),
+                 class = "statcl_warning_hessian")
+  expect_true(all(is.na(vcov(fit))))
+  expect_fault(suppressWarnings(cl_laplace(flat, init)), "density")
+  expect_warning(cl_sample(flat, init, transform = list(b = cl_lower(0)), chains = 1, warmup = 5,
+                           iter = 5, seed = 1), class = "statcl_warning_unused")
+  bounded <- list(b = cl_bounds(0, 2))
+  expect_silent(cl_sample(flat, init, transform = bounded, chains = 1, warmup = 5, iter = 5,
+                          seed = 1))
+  rising <- function(a) structure(a, gradient = list(a = 1))
+  expect_warning(fit <- cl_optimise(rising, list(a = 1), hessian = FALSE, max_iter = 50),
+                 class = "statcl_warning_convergence")
+  expect_false(fit$converged)
+  expect_fault(vcov(fit), "argument", argument = "object")
+  wrong <- function(a) structure(-a^2 / 2, gradient = list(a = a))
+  expect_fault(cl_optimise(wrong, list(a = 1)), "density")
+  expect_fault(cl_pathfinder(wrong, list(a = 1)), "density")
 })

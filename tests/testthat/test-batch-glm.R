@@ -49,7 +49,7 @@ test_that("regressions by group are those of glm(), on real data", {
   })
 })
 
-test_that("weights, offsets and groups in any order are used as in glm()", {
+test_each_engine("weights, offsets and groups in any order are used as in glm()", {
   set.seed(11)
   n <- c(4, 7, 30, 31, 33, 100, 257)
   g <- sample(rep(letters[1:7], n))
@@ -57,33 +57,31 @@ test_that("weights, offsets and groups in any order are used as in glm()", {
                   w = rep_len(c(1, 2, 0, 0.5), sum(n)), e = runif(sum(n), 1, 5))
   d$k <- rpois(sum(n), d$e * exp(1 + d$x / 2))
   d$share <- rbinom(sum(n), 20, plogis(0.3 * d$x)) / 20
-  each_engine({
-    fit <- cl_batch_glm(k ~ x + z + offset(log(e)), d, group = g, family = poisson, weights = w)
-    half <- cl_batch_glm(share ~ x, d, group = g, family = "binomial", weights = rep(20, nrow(d)),
-                         offset = x / 10)
-    line <- cl_batch_glm(cbind(1, d$x), d$e, d$g, gaussian(), weights = d$w + 0.25)
-    colnames(line$coefficients) <- colnames(line$std.error) <- c("(Intercept)", "x")
-    dimnames(line$cov.unscaled)[1:2] <- list(c("(Intercept)", "x"))[c(1, 1)]
-    for (one in letters[2:7]) {
-      at <- d[d$g == one, ]
-      expect_group(fit, one, glm(k ~ x + z + offset(log(e)), poisson, at, weights = w,
-                                 control = exact))
-      expect_group(half, one, glm(share ~ x, binomial, at, weights = rep(20, nrow(at)),
-                                  offset = x / 10, control = exact))
-      expect_group(line, one, glm(e ~ x, gaussian, at, weights = w + 0.25))
-    }
-    one <- glm(share ~ x, binomial, d[d$g == "c", ], weights = rep(20, 30), offset = x / 10,
-               control = exact)
-    expect_close(residuals(half)[d$g == "c"], residuals(one), 1e-6, scale = 1)
-    expect_close(residuals(half, "working")[d$g == "c"], residuals(one, "working"), 1e-5, scale = 1)
-    new <- data.frame(x = c(0, 1), g = "c")
-    peer <- predict(one, new, type = "response", se.fit = TRUE)
-    found <- predict(half, new, type = "response", se.fit = TRUE)
-    expect_close(found$fit, peer$fit, 1e-6)
-    expect_close(found$se.fit, peer$se.fit, 1e-6)
-    expect_close(predict(half, new, interval = "confidence")[, "lwr"],
-                 predict(one, new) - qnorm(0.975) * predict(one, new, se.fit = TRUE)$se.fit, 1e-6)
-  })
+  fit <- cl_batch_glm(k ~ x + z + offset(log(e)), d, group = g, family = poisson, weights = w)
+  half <- cl_batch_glm(share ~ x, d, group = g, family = "binomial", weights = rep(20, nrow(d)),
+                       offset = x / 10)
+  line <- cl_batch_glm(cbind(1, d$x), d$e, d$g, gaussian(), weights = d$w + 0.25)
+  colnames(line$coefficients) <- colnames(line$std.error) <- c("(Intercept)", "x")
+  dimnames(line$cov.unscaled)[1:2] <- list(c("(Intercept)", "x"))[c(1, 1)]
+  for (one in letters[2:7]) {
+    at <- d[d$g == one, ]
+    expect_group(fit, one, glm(k ~ x + z + offset(log(e)), poisson, at, weights = w,
+                               control = exact))
+    expect_group(half, one, glm(share ~ x, binomial, at, weights = rep(20, nrow(at)),
+                                offset = x / 10, control = exact))
+    expect_group(line, one, glm(e ~ x, gaussian, at, weights = w + 0.25))
+  }
+  one <- glm(share ~ x, binomial, d[d$g == "c", ], weights = rep(20, 30), offset = x / 10,
+             control = exact)
+  expect_close(residuals(half)[d$g == "c"], residuals(one), 1e-6, scale = 1)
+  expect_close(residuals(half, "working")[d$g == "c"], residuals(one, "working"), 1e-5, scale = 1)
+  new <- data.frame(x = c(0, 1), g = "c")
+  peer <- predict(one, new, type = "response", se.fit = TRUE)
+  found <- predict(half, new, type = "response", se.fit = TRUE)
+  expect_close(found$fit, peer$fit, 1e-6)
+  expect_close(found$se.fit, peer$se.fit, 1e-6)
+  expect_close(predict(half, new, interval = "confidence")[, "lwr"],
+               predict(one, new) - qnorm(0.975) * predict(one, new, se.fit = TRUE)$se.fit, 1e-6)
 })
 
 test_that("groups that cannot be fitted do not affect the others", {
@@ -115,25 +113,23 @@ test_that("groups that cannot be fitted do not affect the others", {
                "singular", matrix = 1L)
 })
 
-test_that("distant and saturated maxima are found, from any scale", {
+test_each_engine("distant and saturated maxima are found, from any scale", {
   d <- data.frame(g = rep(c("rare", "far", "big"), c(2, 2, 4)),
                   s = c(1, 3, 2e9 - 1, 50, 3, 9, 4, 8),
                   f = c(1e9, 1e9, 1, 50, 3, 1, 7, 4), x = c(0, 1, 0, 1, 1e200, 2e200, 4e200, 3e200))
-  each_engine({
-    fit <- cl_batch_glm(cbind(s, f) ~ x, d, group = g, family = binomial)
-    expect_identical(unname(fit$status), rep("ok", 3))
-    expect_close(coef(fit)["rare", ], c(log(1e-9), log(3)), 1e-9)
-    expect_close(coef(fit)["far", ], c(log(2e9 - 1), -log(2e9 - 1)), 1e-7)
-    near <- glm(cbind(s, f) ~ I(x / 1e200), binomial, d[d$g == "big", ], control = exact)
-    expect_close(unname(coef(fit)["big", ] * c(1, 1e200)), unname(coef(near)), 1e-9)
-    counts <- cl_batch_glm(c(1e15, 2e15, 3, 5) ~ c(0, 1, 0, 1), group = rep(1:2, each = 2),
-                           family = poisson)
-    expect_close(unname(coef(counts)), rbind(log(c(1e15, 2)), log(c(3, 5 / 3))), 1e-12)
-    # a start from which a full step would overflow
-    steep <- cl_batch_glm(c(0, 0, 1, 3000) ~ c(1, 2, 3, 30), group = rep(1, 4), family = poisson)
-    one <- glm(c(0, 0, 1, 3000) ~ c(1, 2, 3, 30), poisson, control = exact)
-    expect_close(unname(coef(steep)[1, ]), unname(coef(one)), 1e-8)
-  })
+  fit <- cl_batch_glm(cbind(s, f) ~ x, d, group = g, family = binomial)
+  expect_identical(unname(fit$status), rep("ok", 3))
+  expect_close(coef(fit)["rare", ], c(log(1e-9), log(3)), 1e-9)
+  expect_close(coef(fit)["far", ], c(log(2e9 - 1), -log(2e9 - 1)), 1e-7)
+  near <- glm(cbind(s, f) ~ I(x / 1e200), binomial, d[d$g == "big", ], control = exact)
+  expect_close(unname(coef(fit)["big", ] * c(1, 1e200)), unname(coef(near)), 1e-9)
+  counts <- cl_batch_glm(c(1e15, 2e15, 3, 5) ~ c(0, 1, 0, 1), group = rep(1:2, each = 2),
+                         family = poisson)
+  expect_close(unname(coef(counts)), rbind(log(c(1e15, 2)), log(c(3, 5 / 3))), 1e-12)
+  # a start from which a full step would overflow
+  steep <- cl_batch_glm(c(0, 0, 1, 3000) ~ c(1, 2, 3, 30), group = rep(1, 4), family = poisson)
+  one <- glm(c(0, 0, 1, 3000) ~ c(1, 2, 3, 30), poisson, control = exact)
+  expect_close(unname(coef(steep)[1, ]), unname(coef(one)), 1e-8)
 })
 
 test_that("thousands of groups are shared out among threads and work-groups", {

@@ -36,8 +36,8 @@ each <- function(f, ...) {
 eps <- 2^-53
 sizes <- full_or_quick(c(1, 3, 8, 9, 33), c(3, 9)) # tests/core has kernels of other orders
 
-test_that("inverses, factors and solutions have LAPACK's residuals, for every condition", {
-  each_engine(for (n in sizes) {
+test_each_engine("inverses, factors and solutions have LAPACK's residuals, for every condition", {
+  for (n in sizes) {
     a <- general(n, 9)
     s <- definite(n, 9)
     b <- array(cos(seq_len(n * 2 * 9)), c(n, 2, 9))
@@ -57,7 +57,7 @@ test_that("inverses, factors and solutions have LAPACK's residuals, for every co
       expect_lt(one(aq %*% zq - b[, , q]) / (one(aq) * one(zq) * n * eps), 10)
       expect_true(all(rq[lower.tri(rq)] == 0))
     }
-  })
+  }
 })
 
 test_that("orders up to 128 work", {
@@ -69,8 +69,8 @@ test_that("orders up to 128 work", {
   expect_fault(cl_batch_chol(array(0, c(129, 129, 1))), "argument", argument = "a")
 })
 
-test_that("determinants, products and triangular solves are those of base R", {
-  each_engine(for (n in full_or_quick(c(1, 3, 8, 12), c(3, 12))) {
+test_each_engine("determinants, products and triangular solves are those of base R", {
+  for (n in full_or_quick(c(1, 3, 8, 12), c(3, 12))) {
     a <- definite(n, 5) + 0.1 * general(n, 5)
     b <- array(sin(seq_len(n * 4 * 5)), c(n, 4, 5))
     expected <- vapply(1:5, function(q) det(matrix(a[, , q], n)), 0)
@@ -90,49 +90,45 @@ test_that("determinants, products and triangular solves are those of base R", {
                  each(function(l, x) forwardsolve(l, x, transpose = TRUE), a, b))
     expect_close(cl_batch_tri_solve(a, b, upper = TRUE, transpose = TRUE),
                  each(function(l, x) backsolve(l, x, transpose = TRUE), a, b))
-  })
+  }
 })
 
-test_that("large products use tiles, and BLAS", {
+test_each_engine("large products use tiles, and BLAS", {
   a <- array(sin(seq_len(40 * 7 * 3)), c(40, 7, 3))
   b <- array(cos(seq_len(33 * 7 * 3)), c(33, 7, 3))
   long <- array(sin(seq_len(130 * 130)), c(130, 130, 1))
-  each_engine({
-    expect_close(cl_batch_matmul(a, b, transpose_b = TRUE), each(tcrossprod, a, b))
-    expect_close(cl_batch_matmul(a, a, transpose_a = TRUE), each(crossprod, a, a))
-    expect_close(cl_batch_matmul(long, long, TRUE, TRUE)[, , 1], t(long[, , 1] %*% long[, , 1]),
-                 1e-12)
-  })
+  expect_close(cl_batch_matmul(a, b, transpose_b = TRUE), each(tcrossprod, a, b))
+  expect_close(cl_batch_matmul(a, a, transpose_a = TRUE), each(crossprod, a, a))
+  expect_close(cl_batch_matmul(long, long, TRUE, TRUE)[, , 1], t(long[, , 1] %*% long[, , 1]),
+               1e-12)
 })
 
-test_that("determinants have their sign, whatever the order of the pivots", {
-  each_engine(for (n in full_or_quick(c(2, 8, 12, 33), c(3, 12))) {
+test_each_engine("determinants have their sign, whatever the order of the pivots", {
+  for (n in full_or_quick(c(2, 8, 12, 33), c(3, 12))) {
     set.seed(n)
     a <- array(rnorm(n * n * 20), c(n, n, 20))
     expected <- apply(a, 3, det)
     expect_true(any(expected < 0) && any(expected > 0))
     expect_close(cl_batch_det(a) / expected, rep(1, 20), 1e-9)
     expect_identical(attr(cl_batch_det(a, log = TRUE), "sign"), as.integer(sign(expected)))
-  })
+  }
 })
 
-test_that("intermediate results of determinants neither overflow nor underflow", {
+test_each_engine("intermediate results of determinants neither overflow nor underflow", {
   a <- array(diag(c(1e300, 1e300, 1e-300, 1e-300)), c(4, 4, 2))
   a[1, 1, 2] <- 0
-  each_engine({
-    expect_close(cl_batch_det(a), c(1, 0))
-    log_det <- cl_batch_det(a, log = TRUE)
-    expect_equal(as.vector(log_det), c(0, -Inf))
-    expect_identical(attr(log_det, "sign"), c(1L, 0L))
-  })
+  expect_close(cl_batch_det(a), c(1, 0))
+  log_det <- cl_batch_det(a, log = TRUE)
+  expect_equal(as.vector(log_det), c(0, -Inf))
+  expect_identical(attr(log_det, "sign"), c(1L, 0L))
 })
 
-test_that("normal densities are correct, with shared and with separate factors and means", {
+test_each_engine("normal densities are correct, with shared and with separate factors and means", {
   density <- function(y, mean, s) {
     z <- y - mean
     -length(y) / 2 * log(2 * pi) - log(det(s)) / 2 - drop(crossprod(z, solve(s, z))) / 2
   }
-  each_engine(for (n in c(3, 11)) {
+  for (n in c(3, 11)) {
     s <- definite(n, 6)[, , c(4, 4, 4, 4, 4, 4)] + array(diag(n), c(n, n, 6))
     y <- matrix(rnorm(n * 6), n)
     m <- matrix(rnorm(n * 6), n)
@@ -144,16 +140,16 @@ test_that("normal densities are correct, with shared and with separate factors a
     expect_close(cl_batch_mvn_lpdf(y, chol = r[, , 1]), expected)
     expected <- vapply(1:6, function(q) density(y[, q], m[, 2], s[, , 1]), 0)
     expect_close(cl_batch_mvn_lpdf(y, m[, 2], r[, , 1]), expected)
-  })
+  }
 })
 
-test_that("the adjoint of the factor is that of cl_chol_adjoint()", {
-  each_engine(for (n in full_or_quick(c(1, 3, 8, 10), c(3, 10))) {
+test_each_engine("the adjoint of the factor is that of cl_chol_adjoint()", {
+  for (n in full_or_quick(c(1, 3, 8, 10), c(3, 10))) {
     l <- cl_batch_chol(definite(n, 3)[, , c(1, 1, 2), drop = FALSE] + array(diag(n), c(n, n, 3)),
                        lower = TRUE)
     l_adj <- array(sin(seq_len(n * n * 3)), c(n, n, 3))
     expect_close(cl_batch_chol_adjoint(l, l_adj), each(cl_chol_adjoint, l, l_adj))
-  })
+  }
 })
 
 test_that("matrices that fail do not affect the others", {
@@ -218,15 +214,13 @@ test_that("right-hand sides may be arrays, matrices and vectors; one matrix may 
   expect_fault(cl_batch_mvn_lpdf(b, chol = a[, , 1:2]), "argument", argument = "chol")
 })
 
-test_that("empty batches and empty matrices give empty results", {
-  each_engine({
-    expect_identical(cl_batch_inverse(array(0, c(3, 3, 0))), array(0, c(3, 3, 0)))
-    expect_identical(dim(cl_batch_chol(array(0, c(0, 0, 4)))), c(0L, 0L, 4L))
-    expect_identical(cl_batch_det(array(0, c(0, 0, 2))), c(1, 1))
-    expect_identical(dim(cl_batch_solve(array(1, c(2, 2, 0)), array(0, c(2, 3, 0)))), c(2L, 3L, 0L))
-    expect_identical(cl_batch_matmul(array(0, c(2, 0, 3)), array(0, c(0, 2, 3))),
-                     array(0, c(2, 2, 3)))
-  })
+test_each_engine("empty batches and empty matrices give empty results", {
+  expect_identical(cl_batch_inverse(array(0, c(3, 3, 0))), array(0, c(3, 3, 0)))
+  expect_identical(dim(cl_batch_chol(array(0, c(0, 0, 4)))), c(0L, 0L, 4L))
+  expect_identical(cl_batch_det(array(0, c(0, 0, 2))), c(1, 1))
+  expect_identical(dim(cl_batch_solve(array(1, c(2, 2, 0)), array(0, c(2, 3, 0)))), c(2L, 3L, 0L))
+  expect_identical(cl_batch_matmul(array(0, c(2, 0, 3)), array(0, c(0, 2, 3))),
+                   array(0, c(2, 2, 3)))
 })
 
 test_that("lists of matrices of different sizes keep their order", {
@@ -263,30 +257,28 @@ test_that("solutions of lists have the names that solve() gives", {
   }
 })
 
-test_that("arrays stay on the device, can be printed and copied back", {
+test_each_engine("arrays stay on the device, can be printed and copied back", {
   a <- definite(3, 4)
   dimnames(a) <- list(c("a", "b", "c"), NULL, paste0("q", 1:4))
-  each_engine({
-    d <- as_cl(a)
-    expect_s4_class(d, "clArray")
-    expect_identical(dim(d), dim(a))
-    expect_identical(as.array(d), a)
-    expect_identical(dimnames(d), dimnames(a))
-    expect_identical(as.array(d[, 2:1, -1]), a[, 2:1, -1])
-    expect_identical(as.matrix(d[, , "q3"]), a[, , 3])
-    expect_output(print(d), "clArray 3 x 3 x 4")
-    expect_output(str(d), "clArray")
-    x <- cl_batch_inverse(d)
-    expect_s4_class(x, "clArray")
-    expect_identical(as.array(x), cl_batch_inverse(a))
-    expect_identical(as.vector(as.matrix(cl_batch_det(d))), unname(cl_batch_det(a)))
-    z <- cl_batch_solve(d, 1:3)
-    expect_s4_class(z, "clMatrix")
-    expect_close(z, cl_batch_solve(a, 1:3))
-    expect_fault(d[1, 2], "argument")
-    cl_free(d)
-    expect_fault(cl_batch_inverse(d), "stale")
-  })
+  d <- as_cl(a)
+  expect_s4_class(d, "clArray")
+  expect_identical(dim(d), dim(a))
+  expect_identical(as.array(d), a)
+  expect_identical(dimnames(d), dimnames(a))
+  expect_identical(as.array(d[, 2:1, -1]), a[, 2:1, -1])
+  expect_identical(as.matrix(d[, , "q3"]), a[, , 3])
+  expect_output(print(d), "clArray 3 x 3 x 4")
+  expect_output(str(d), "clArray")
+  x <- cl_batch_inverse(d)
+  expect_s4_class(x, "clArray")
+  expect_identical(as.array(x), cl_batch_inverse(a))
+  expect_identical(as.vector(as.matrix(cl_batch_det(d))), unname(cl_batch_det(a)))
+  z <- cl_batch_solve(d, 1:3)
+  expect_s4_class(z, "clMatrix")
+  expect_close(z, cl_batch_solve(a, 1:3))
+  expect_fault(d[1, 2], "argument")
+  cl_free(d)
+  expect_fault(cl_batch_inverse(d), "stale")
 })
 
 test_that("names are kept", {
@@ -307,44 +299,40 @@ test_that("no memory leaks", {
   }))
 })
 
-test_that("regressions by group are those of lm()", {
+test_each_engine("regressions by group are those of lm()", {
   d <- as.data.frame(ChickWeight)
   d$Square <- d$Time^2
   lm_of <- function(g) lm(weight ~ Time + Square, d[d$Chick == g, ])
   groups <- setdiff(levels(droplevels(d$Chick)), "18") # which has two rows
-  each_engine({
-    fit <- suppressWarnings(cl_batch_lm(weight ~ Time + Square, d, group = Chick))
-    expect_identical(rownames(coef(fit)), levels(d$Chick))
-    expect_identical(which(fit$info != 0), c("18" = which(levels(d$Chick) == "18")))
-    expect_true(all(is.nan(coef(fit)["18", ])))
-    long <- as.data.frame(fit)
-    for (g in groups) {
-      one <- lm_of(g)
-      expect_close(coef(fit)[g, ], coef(one), 1e-11)
-      expect_close(fit$std.error[g, ], summary(one)$coefficients[, 2], 1e-11)
-      expect_close(long$p.value[long$group == g], summary(one)$coefficients[, 4], 1e-9)
-      expect_close(sigma(fit)[g], sigma(one), 1e-11)
-      expect_close(vcov(fit)[, , g], vcov(one), 1e-10)
-      expect_close(residuals(fit)[d$Chick == g], residuals(one), 1e-11, scale = 100)
-    }
-    expect_identical(nobs(fit)[["1"]], sum(d$Chick == 1))
-    expect_output(print(fit), "50 groups, 3 coefficients, 578 observations")
-  })
+  fit <- suppressWarnings(cl_batch_lm(weight ~ Time + Square, d, group = Chick))
+  expect_identical(rownames(coef(fit)), levels(d$Chick))
+  expect_identical(which(fit$info != 0), c("18" = which(levels(d$Chick) == "18")))
+  expect_true(all(is.nan(coef(fit)["18", ])))
+  long <- as.data.frame(fit)
+  for (g in groups) {
+    one <- lm_of(g)
+    expect_close(coef(fit)[g, ], coef(one), 1e-11)
+    expect_close(fit$std.error[g, ], summary(one)$coefficients[, 2], 1e-11)
+    expect_close(long$p.value[long$group == g], summary(one)$coefficients[, 4], 1e-9)
+    expect_close(sigma(fit)[g], sigma(one), 1e-11)
+    expect_close(vcov(fit)[, , g], vcov(one), 1e-10)
+    expect_close(residuals(fit)[d$Chick == g], residuals(one), 1e-11, scale = 100)
+  }
+  expect_identical(nobs(fit)[["1"]], sum(d$Chick == 1))
+  expect_output(print(fit), "50 groups, 3 coefficients, 578 observations")
 })
 
-test_that("regressions by group are accurate for nearly parallel columns", {
+test_each_engine("regressions by group are accurate for nearly parallel columns", {
   set.seed(7)
   t <- rep(1e4 + 1:50, 6) # cond(X) about 1e6 after scaling
   g <- rep(letters[1:6], each = 50)
   y <- 3 - 2 * (t - 1e4) + rnorm(300)
-  each_engine({
-    fit <- cl_batch_lm(cbind(1, t), y, g)
-    for (i in 1:6) {
-      one <- lm(y[g == letters[i]] ~ t[g == letters[i]])
-      expect_close(unname(coef(fit)[i, ]), unname(coef(one)), 1e-7)
-      expect_close(unname(fit$std.error[i, ]), unname(summary(one)$coefficients[, 2]), 1e-4)
-    }
-  })
+  fit <- cl_batch_lm(cbind(1, t), y, g)
+  for (i in 1:6) {
+    one <- lm(y[g == letters[i]] ~ t[g == letters[i]])
+    expect_close(unname(coef(fit)[i, ]), unname(coef(one)), 1e-7)
+    expect_close(unname(fit$std.error[i, ]), unname(summary(one)$coefficients[, 2]), 1e-4)
+  }
 })
 
 test_that("bad input to regressions by group is rejected, collinear groups are reported", {

@@ -75,62 +75,58 @@ test_that("a right model passes and wrong ones fail, each with its reason", {
   expect_lt(p[["log_likelihood"]], 1e-3)
 })
 
-test_that("ranks depend on the seed only: with workers, more replicates, a checkpoint", {
-  on_host({
-    first <- calibrate(model, 12)
-    expect_false(identical(first$ranks, calibrate(model, 12, seed = 2)$ranks))
-    set.seed(3)
-    kept <- .Random.seed
-    expect_identical(calibrate(model, 12, workers = 2)$ranks, first$ranks)
-    expect_identical(.Random.seed, kept)
-    expect_identical(calibrate(model, 5)$ranks, first$ranks[1:5, ])
-    file <- tempfile(fileext = ".rds")
-    calibrate(model, 5, checkpoint = file)
-    calls <- 0
-    counted <- function(y) {
-      calls <<- calls + 1
-      model(y)
-    }
-    expect_identical(calibrate(counted, 12, checkpoint = file)$ranks, first$ranks)
-    expect_equal(calls, 8) # the seven that are left, and one that shows that the model is the same
-    expect_identical(calibrate(model, 5, checkpoint = file)$ranks, first$ranks[1:5, ])
-    expect_identical(calibrate(model, 12, checkpoint = file)$ranks, first$ranks)
-    expect_fault(calibrate(function(y) model(2 * y), 12, checkpoint = file), "checkpoint")
-    expect_fault(calibrate(model, 12, checkpoint = file, adapt_delta = 0.9), "checkpoint")
-  })
+test_on_host("ranks depend on the seed only: with workers, more replicates, a checkpoint", {
+  first <- calibrate(model, 12)
+  expect_false(identical(first$ranks, calibrate(model, 12, seed = 2)$ranks))
+  set.seed(3)
+  kept <- .Random.seed
+  expect_identical(calibrate(model, 12, workers = 2)$ranks, first$ranks)
+  expect_identical(.Random.seed, kept)
+  expect_identical(calibrate(model, 5)$ranks, first$ranks[1:5, ])
+  file <- tempfile(fileext = ".rds")
+  calibrate(model, 5, checkpoint = file)
+  calls <- 0
+  counted <- function(y) {
+    calls <<- calls + 1
+    model(y)
+  }
+  expect_identical(calibrate(counted, 12, checkpoint = file)$ranks, first$ranks)
+  expect_equal(calls, 8) # the seven that are left, and one that shows that the model is the same
+  expect_identical(calibrate(model, 5, checkpoint = file)$ranks, first$ranks[1:5, ])
+  expect_identical(calibrate(model, 12, checkpoint = file)$ranks, first$ranks)
+  expect_fault(calibrate(function(y) model(2 * y), 12, checkpoint = file), "checkpoint")
+  expect_fault(calibrate(model, 12, checkpoint = file, adapt_delta = 0.9), "checkpoint")
 })
 
-test_that("an error has the number of the replicate, and what was made is kept", {
-  on_host({
-    whole <- calibrate(model, 10)
-    file <- tempfile(fileext = ".rds")
-    count <- 0
-    failing <- function(y) {
-      count <<- count + 1
-      if (count > 4) stop("no more")
-      model(y)
+test_on_host("an error has the number of the replicate, and what was made is kept", {
+  whole <- calibrate(model, 10)
+  file <- tempfile(fileext = ".rds")
+  count <- 0
+  failing <- function(y) {
+    count <<- count + 1
+    if (count > 4) stop("no more")
+    model(y)
+  }
+  e <- tryCatch(calibrate(failing, 10, checkpoint = file), statcl_error_argument = identity)
+  expect_match(conditionMessage(e), "replicate 5: 'model' failed: no more")
+  expect_identical(e$replicate, 5L)
+  expect_identical(e$calibration$ranks, whole$ranks[1:4, ])
+  expect_identical(calibrate(model, 10, checkpoint = file)$ranks, whole$ranks)
+  # of one worker only, and with the class of a density
+  here <- Sys.getpid()
+  worse <- function(y) {
+    f <- model(y)
+    function(mu, sigma) {
+      if (Sys.getpid() != here) stop("only there")
+      f(mu = mu, sigma = sigma)
     }
-    e <- tryCatch(calibrate(failing, 10, checkpoint = file), statcl_error_argument = identity)
-    expect_match(conditionMessage(e), "replicate 5: 'model' failed: no more")
-    expect_identical(e$replicate, 5L)
-    expect_identical(e$calibration$ranks, whole$ranks[1:4, ])
-    expect_identical(calibrate(model, 10, checkpoint = file)$ranks, whole$ranks)
-    # of one worker only, and with the class of a density
-    here <- Sys.getpid()
-    worse <- function(y) {
-      f <- model(y)
-      function(mu, sigma) {
-        if (Sys.getpid() != here) stop("only there")
-        f(mu = mu, sigma = sigma)
-      }
-    }
-    unlink(file)
-    e <- tryCatch(calibrate(worse, 10, workers = 2, checkpoint = file),
-                  statcl_error_density = identity)
-    expect_s3_class(e, "statcl_error_density")
-    expect_match(conditionMessage(e), "replicate [0-9]+: 'log_density' failed: only there")
-    expect_identical(calibrate(worse, 10, checkpoint = file)$ranks, calibrate(worse, 10)$ranks)
-  })
+  }
+  unlink(file)
+  e <- tryCatch(calibrate(worse, 10, workers = 2, checkpoint = file),
+                statcl_error_density = identity)
+  expect_s3_class(e, "statcl_error_density")
+  expect_match(conditionMessage(e), "replicate [0-9]+: 'log_density' failed: only there")
+  expect_identical(calibrate(worse, 10, checkpoint = file)$ranks, calibrate(worse, 10)$ranks)
 })
 
 test_that("an interrupt leaves the replicates that were made", {
@@ -190,14 +186,12 @@ test_that("draws of other algorithms, vectors, starts, conversions and plots", {
   expect_match(told[1], "replicate 2 of 4, .* left")
 })
 
-test_that("a device's ranks are those of the host, but for rounding", {
-  each_engine({
-    data <- as.double(1:5)
-    fit <- calibrate(function(y) cl_gradient(function(mu, sigma) {
-      sum(dnorm(y, mu, sigma, log = TRUE)) + dnorm(mu, 0, 1, log = TRUE) - sigma
-    }), 6)
-    expect_equal(dim(fit$ranks), c(6L, 3L))
-    again <- with_cl(calibrate(model, 6), engine = "host")
-    expect_equal(fit$values, again$values, tolerance = 1e-10)
-  })
+test_each_engine("a device's ranks are those of the host, but for rounding", {
+  data <- as.double(1:5)
+  fit <- calibrate(function(y) cl_gradient(function(mu, sigma) {
+    sum(dnorm(y, mu, sigma, log = TRUE)) + dnorm(mu, 0, 1, log = TRUE) - sigma
+  }), 6)
+  expect_equal(dim(fit$ranks), c(6L, 3L))
+  again <- with_cl(calibrate(model, 6), engine = "host")
+  expect_equal(fit$values, again$values, tolerance = 1e-10)
 })

@@ -95,28 +95,26 @@ test_that("distances on the Earth agree with the haversine formula", {
   expect_fault(plot(exponential), "argument", argument = "x")
 })
 
-test_that("fits of points on the Earth agree with the formula, with and without Vecchia", {
+test_each_engine("fits of points on the Earth agree with the formula, with and without Vecchia", {
   q <- quakes[seq(1, 1000, 12), ]
   arc <- arc_length(as.matrix(q[c("long", "lat")]), as.matrix(q[c("long", "lat")]))
   held <- c(sd = 0.3, lengthscale = 150, noise = 0.3)
-  each_engine({
-    fit <- cl_gp(mag ~ long + lat, q, k_exponential(distance = "great_circle"), mean = 4.6,
-                 fixed = held, method = "ml")
-    c <- 0.09 * exp(-arc / 150) + diag(0.09, nrow(q))
-    r <- q$mag - 4.6
-    want <- -sum(r * solve(c, r)) / 2 - determinant(c)$modulus[1] / 2 - nrow(q) / 2 * log(2 * pi)
-    expect_equal(as.numeric(logLik(fit)), want, tolerance = 1e-10)
-    new <- data.frame(long = c(170, 181), lat = c(-20, -18))
-    slope <- predict(fit, new, gradient = TRUE)$gradient
-    for (name in names(new)) {
-      moved <- function(by) predict(fit, replace(new, name, new[[name]] + by))
-      expect_equal(slope[, name], (moved(1e-4) - moved(-1e-4)) / 2e-4, tolerance = 1e-5)
-    }
-    near <- cl_gp(mag ~ long + lat, q, k_exponential(distance = "great_circle"), mean = 4.6,
-                  fixed = held, approx = "vecchia", neighbours = nrow(q) - 1)
-    expect_equal(logLik(near)[1], logLik(fit)[1], tolerance = 1e-9)
-    expect_equal(predict(near, new), predict(fit, new), tolerance = 1e-6)
-  })
+  fit <- cl_gp(mag ~ long + lat, q, k_exponential(distance = "great_circle"), mean = 4.6,
+               fixed = held, method = "ml")
+  c <- 0.09 * exp(-arc / 150) + diag(0.09, nrow(q))
+  r <- q$mag - 4.6
+  want <- -sum(r * solve(c, r)) / 2 - determinant(c)$modulus[1] / 2 - nrow(q) / 2 * log(2 * pi)
+  expect_equal(as.numeric(logLik(fit)), want, tolerance = 1e-10)
+  new <- data.frame(long = c(170, 181), lat = c(-20, -18))
+  slope <- predict(fit, new, gradient = TRUE)$gradient
+  for (name in names(new)) {
+    moved <- function(by) predict(fit, replace(new, name, new[[name]] + by))
+    expect_equal(slope[, name], (moved(1e-4) - moved(-1e-4)) / 2e-4, tolerance = 1e-5)
+  }
+  near <- cl_gp(mag ~ long + lat, q, k_exponential(distance = "great_circle"), mean = 4.6,
+                fixed = held, approx = "vecchia", neighbours = nrow(q) - 1)
+  expect_equal(logLik(near)[1], logLik(fit)[1], tolerance = 1e-9)
+  expect_equal(predict(near, new), predict(fit, new), tolerance = 1e-6)
 })
 
 test_that("kernels of factors agree with their formulas", {

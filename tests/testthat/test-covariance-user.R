@@ -20,37 +20,33 @@ own_data <- function(n = 25) {
 own <- k_user(squared, c(sd = 1.2, l = 0.5)) * (k_linear(0.7) + k_constant(0.5)) + k_white(0.2)
 same <- k_exp_quad(1.2, 0.5) * (k_linear(0.7) + k_constant(0.5)) + k_white(0.2)
 
-test_that("distances agree with dist()", {
+test_each_engine("distances agree with dist()", {
   x <- own_data()$x
-  each_engine({
-    expect_close(cl_distance(x), unname(as.matrix(dist(x))), 1e-14)
-    expect_close(cl_distance(x, x[1:3, ], c(2, 0.5), squared = TRUE),
-                 unname(as.matrix(dist(sweep(x, 2, c(2, 0.5), "/")))[, 1:3])^2, 1e-14)
-  })
+  expect_close(cl_distance(x), unname(as.matrix(dist(x))), 1e-14)
+  expect_close(cl_distance(x, x[1:3, ], c(2, 0.5), squared = TRUE),
+               unname(as.matrix(dist(sweep(x, 2, c(2, 0.5), "/")))[, 1:3])^2, 1e-14)
 })
 
-test_that("covariances and their adjoint", {
+test_each_engine("covariances and their adjoint", {
   d <- own_data()
   w <- crossprod(matrix(rnorm(25^2), 25))
-  each_engine({
-    expect_close(cl_cov(d$x, kernel = own), cl_cov(d$x, kernel = same), 1e-14)
-    expect_close(as.matrix(cl_cov(as_cl(d$x), d$x[1:4, ], own)),
-                 cl_cov(d$x, d$x[1:4, ], same), 1e-14)
-    expect_equal(unname(cl_cov_adjoint(w, d$x, kernel = own)),
-                 unname(cl_cov_adjoint(w, d$x, kernel = same)), tolerance = 1e-9)
-    with_slopes <- own
-    with_slopes$terms[[1]]$derivative <- slopes
-    expect_equal(unname(cl_cov_adjoint(w, d$x, kernel = with_slopes)),
-                 unname(cl_cov_adjoint(w, d$x, kernel = same)), tolerance = 1e-12)
-    expect_equal(kernel_variance(own, d$x), kernel_variance(same, d$x), tolerance = 1e-13)
-  })
+  expect_close(cl_cov(d$x, kernel = own), cl_cov(d$x, kernel = same), 1e-14)
+  expect_close(as.matrix(cl_cov(as_cl(d$x), d$x[1:4, ], own)),
+               cl_cov(d$x, d$x[1:4, ], same), 1e-14)
+  expect_equal(unname(cl_cov_adjoint(w, d$x, kernel = own)),
+               unname(cl_cov_adjoint(w, d$x, kernel = same)), tolerance = 1e-9)
+  with_slopes <- own
+  with_slopes$terms[[1]]$derivative <- slopes
+  expect_equal(unname(cl_cov_adjoint(w, d$x, kernel = with_slopes)),
+               unname(cl_cov_adjoint(w, d$x, kernel = same)), tolerance = 1e-12)
+  expect_equal(kernel_variance(own, d$x), kernel_variance(same, d$x), tolerance = 1e-13)
 })
 
-test_that("likelihoods and predictions", {
+test_each_engine("likelihoods and predictions", {
   d <- own_data()
   par <- c(coef(own), noise = 0.2)
   at <- matrix(runif(10), 5)
-  each_engine(for (objective in c("ml", "loo")) {
+  for (objective in c("ml", "loo")) {
     for (how in list(c(NA, "profile"), c("linear", "profile"), c("linear", "integrate"))) {
       make <- function(kernel) {
         mean <- if (is.na(how[1])) 0.3 else how[1]
@@ -78,18 +74,16 @@ test_that("likelihoods and predictions", {
     expect_equal(more$weights, gp_condition(cl_gp_likelihood(d$y, d$x, same), unname(par))$weights,
                  tolerance = 1e-8)
     expect_output(print(f), "by R arithmetic")
-  })
+  }
 })
 
-test_that("a state on a device can be saved and restored", {
+test_each_engine("a state on a device can be saved and restored", {
   d <- own_data()
-  each_engine({
-    s <- gp_condition(cl_gp_likelihood(d$y[, 1], d$x, own), c(coef(own), noise = 0.2))
-    file <- tempfile()
-    saveRDS(s, file)
-    expect_equal(readRDS(file)$predict(d$x[1:2, ])$mean, s$predict(d$x[1:2, ])$mean,
-                 tolerance = 1e-12)
-  })
+  s <- gp_condition(cl_gp_likelihood(d$y[, 1], d$x, own), c(coef(own), noise = 0.2))
+  file <- tempfile()
+  saveRDS(s, file)
+  expect_equal(readRDS(file)$predict(d$x[1:2, ])$mean, s$predict(d$x[1:2, ])$mean,
+               tolerance = 1e-12)
 })
 
 test_that("parameters have their own names and signs", {

@@ -41,11 +41,11 @@ points <- function(n, p) {
          dimnames = list(paste0("r", seq_len(n)), letters[seq_len(p)]))
 }
 
-test_that("every covariance function agrees with its formula", {
+test_each_engine("every covariance function agrees with its formula", {
   set.seed(1)
   x1 <- points(67, 3)
   x2 <- points(34, 3)
-  each_engine(for (type in names(formulas)) {
+  for (type in names(formulas)) {
     kernel <- constructors[[type]](1.7, 0.6)
     expect_close(cl_cov(x1, x2, kernel), `dimnames<-`(plain_leaf(type, x1, x2, 1.7, 0.6), NULL),
                  1e-14)
@@ -53,7 +53,7 @@ test_that("every covariance function agrees with its formula", {
     k <- cl_cov(x1, kernel = ard)
     expect_close(k, plain_leaf(type, x1, x1, 0.4, c(0.3, 1, 2)), 1e-14)
     expect_identical(k, t(k))
-  })
+  }
 })
 
 test_that("slopes are the derivatives of the formulas of traced values", {
@@ -71,23 +71,21 @@ test_that("slopes are the derivatives of the formulas of traced values", {
   })
 })
 
-test_that("functions of more than the distance agree with their formulas", {
+test_each_engine("functions of more than the distance agree with their formulas", {
   set.seed(11)
   x1 <- unname(points(21, 2))
   x2 <- unname(points(9, 2))
-  each_engine({
-    expect_close(cl_cov(x1, x2, k_rational_quadratic(1.3, 0.6, 0.8)),
-                 plain_rational(x1, x2, 1.3, 0.6, 0.8), 1e-14)
-    expect_close(cl_cov(x1, x2, k_periodic(1.3, c(0.6, 1.1), 0.7)),
-                 plain_periodic(x1, x2, 1.3, c(0.6, 1.1), 0.7), 1e-14)
-    expect_close(cl_cov(x1, x2, k_linear(c(1.3, 0.4), center = 0.2)),
-                 plain_linear(x1, x2, c(1.3, 0.4), 0.2), 1e-14)
-    expect_identical(cl_cov(x1, x2, k_constant(3)), matrix(9, 21, 9))
-    expect_identical(cl_cov(x1, kernel = k_white(3)), diag(9, 21))
-    expect_identical(cl_cov(x1, x1, k_white(3)), matrix(0, 21, 21))
-    # whole periods away, far from zero
-    expect_close(cl_cov(2^20, 2^20 + 1000.25, k_periodic(1, 1, 0.5))[1], exp(-2), 1e-12)
-  })
+  expect_close(cl_cov(x1, x2, k_rational_quadratic(1.3, 0.6, 0.8)),
+               plain_rational(x1, x2, 1.3, 0.6, 0.8), 1e-14)
+  expect_close(cl_cov(x1, x2, k_periodic(1.3, c(0.6, 1.1), 0.7)),
+               plain_periodic(x1, x2, 1.3, c(0.6, 1.1), 0.7), 1e-14)
+  expect_close(cl_cov(x1, x2, k_linear(c(1.3, 0.4), center = 0.2)),
+               plain_linear(x1, x2, c(1.3, 0.4), 0.2), 1e-14)
+  expect_identical(cl_cov(x1, x2, k_constant(3)), matrix(9, 21, 9))
+  expect_identical(cl_cov(x1, kernel = k_white(3)), diag(9, 21))
+  expect_identical(cl_cov(x1, x1, k_white(3)), matrix(0, 21, 21))
+  # whole periods away, far from zero
+  expect_close(cl_cov(2^20, 2^20 + 1000.25, k_periodic(1, 1, 0.5))[1], exp(-2), 1e-12)
 })
 
 test_that("products of kernels multiply covariances, nested in any way", {
@@ -176,7 +174,7 @@ test_that("the adjoint is the derivative of a weighted sum", {
   })
 })
 
-test_that("derivatives with respect to the points are those of a weighted sum", {
+test_each_engine("derivatives with respect to the points are those of a weighted sum", {
   set.seed(6)
   x <- points(13, 2)
   other <- points(7, 2)
@@ -190,21 +188,19 @@ test_that("derivatives with respect to the points are those of a weighted sum", 
     }, 0)
     x
   }
-  each_engine({
-    got <- cl_cov_adjoint(sym, x, kernel = kernel, inputs = TRUE)
-    expect_named(got, c("parameters", "x1"))
-    expect_identical(got$parameters, cl_cov_adjoint(sym, x, kernel = kernel))
-    expect_equal(got$x1, differences(x, function(x) sum(sym * cl_cov(x, kernel = kernel))),
-                 tolerance = 1e-7)
-    got <- cl_cov_adjoint(general, as_cl(x), other, kernel, inputs = TRUE)
-    expect_s4_class(got$x1, "clMatrix")
-    expect_equal(as.matrix(got$x1), differences(x, function(x) {
-      sum(general * cl_cov(x, other, kernel))
-    }), tolerance = 1e-7)
-    expect_equal(unname(got$x2), unname(differences(other, function(other) {
-      sum(general * cl_cov(x, other, kernel))
-    })), tolerance = 1e-7)
-  })
+  got <- cl_cov_adjoint(sym, x, kernel = kernel, inputs = TRUE)
+  expect_named(got, c("parameters", "x1"))
+  expect_identical(got$parameters, cl_cov_adjoint(sym, x, kernel = kernel))
+  expect_equal(got$x1, differences(x, function(x) sum(sym * cl_cov(x, kernel = kernel))),
+               tolerance = 1e-7)
+  got <- cl_cov_adjoint(general, as_cl(x), other, kernel, inputs = TRUE)
+  expect_s4_class(got$x1, "clMatrix")
+  expect_equal(as.matrix(got$x1), differences(x, function(x) {
+    sum(general * cl_cov(x, other, kernel))
+  }), tolerance = 1e-7)
+  expect_equal(unname(got$x2), unname(differences(other, function(other) {
+    sum(general * cl_cov(x, other, kernel))
+  })), tolerance = 1e-7)
 })
 
 test_that("many columns take several passes of the adjoint", {
@@ -308,60 +304,56 @@ test_that("bad kernels and points are rejected", {
   })
 })
 
-test_that("a freed matrix is reported as stale, and its memory is returned", {
-  each_engine({
-    gone <- as_cl(points(4, 2))
-    cl_free(gone)
-    expect_fault(cl_cov(gone, kernel = k_exp_quad()), "stale")
-    expect_no_leak(cl_cov(as_cl(matrix(runif(60), 20)), kernel = k_exp_quad()))
-  })
+test_each_engine("a freed matrix is reported as stale, and its memory is returned", {
+  gone <- as_cl(points(4, 2))
+  cl_free(gone)
+  expect_fault(cl_cov(gone, kernel = k_exp_quad()), "stale")
+  expect_no_leak(cl_cov(as_cl(matrix(runif(60), 20)), kernel = k_exp_quad()))
 })
 
-test_that("points far apart and tiny parameters give the limit or an error, never NaN", {
+test_each_engine("points far apart and tiny parameters give the limit or an error, never NaN", {
   far <- c(0, 1e300, -1e300, 0, 1)
   near <- c(0, 4, -3, 0, 1)
   twins <- list(k_exp_quad(), k_exponential(), k_matern32(), k_matern52(),
                 k_exp_quad() * k_matern32(), k_periodic(period = 0.3), k_constant(),
                 k_periodic(period = 1e-10), k_matern52() + k_rational_quadratic(1, 1e200, 0.1))
-  each_engine({
-    for (kernel in twins) {
-      # the finite points, and 0 for the rest of what vanishes
-      k <- on_base(cl_cov(far, kernel = kernel))
-      expect_false(anyNA(k), info = format(kernel))
-      expect_equal(k[c(1, 4, 5), c(1, 4, 5)],
-                   on_base(cl_cov(far[c(1, 4, 5)], kernel = kernel)), info = format(kernel))
-      if (!any(grepl("periodic|constant|rational", format(kernel)))) {
-        expect_true(all(k[2:3, c(1, 4, 5)] == 0) && k[2, 3] == 0)
-        weights <- matrix(1, 5, 5)
-        got <- cl_cov_adjoint(weights, far, kernel = kernel, inputs = TRUE)
-        want <- cl_cov_adjoint(weights[1:3, 1:3], far[c(1, 4, 5)], kernel = kernel, inputs = TRUE)
-        scales <- grep("^sd", names(want$parameters)) # the far points' own variances
-        expect_equal(got$parameters[-scales], want$parameters[-scales])
-        expect_equal(got$x1[c(1, 4, 5)], want$x1[1:3])
-        expect_true(all(got$x1[2:3] == 0))
-      }
+  for (kernel in twins) {
+    # the finite points, and 0 for the rest of what vanishes
+    k <- on_base(cl_cov(far, kernel = kernel))
+    expect_false(anyNA(k), info = format(kernel))
+    expect_equal(k[c(1, 4, 5), c(1, 4, 5)],
+                 on_base(cl_cov(far[c(1, 4, 5)], kernel = kernel)), info = format(kernel))
+    if (!any(grepl("periodic|constant|rational", format(kernel)))) {
+      expect_true(all(k[2:3, c(1, 4, 5)] == 0) && k[2, 3] == 0)
+      weights <- matrix(1, 5, 5)
+      got <- cl_cov_adjoint(weights, far, kernel = kernel, inputs = TRUE)
+      want <- cl_cov_adjoint(weights[1:3, 1:3], far[c(1, 4, 5)], kernel = kernel, inputs = TRUE)
+      scales <- grep("^sd", names(want$parameters)) # the far points' own variances
+      expect_equal(got$parameters[-scales], want$parameters[-scales])
+      expect_equal(got$x1[c(1, 4, 5)], want$x1[1:3])
+      expect_true(all(got$x1[2:3] == 0))
     }
-    # 1e300 is a whole number, 2^53 - 1 periods of 1 are
-    expect_equal(on_base(cl_cov(c(0, 1e300, 2^53 - 1), kernel = k_periodic())), matrix(1, 3, 3))
-    # the rest of 1e16 by 3 is 1
-    expect_close(cl_cov(c(0, 1e16), kernel = k_periodic(period = 3))[2, 1],
-                 exp(-2 * sin(pi / 3)^2), 1e-12)
-    # s / (2 alpha) overflows, the value does not
-    expect_close(cl_cov(c(0, 1, 7), kernel = k_rational_quadratic(1, 1e-3, 1e-305)),
-                 matrix(1, 3, 3), 1e-12)
-    tiny <- 1e-320
-    for (kernel in list(k_exp_quad(1, tiny), k_periodic(1, 1, tiny), k_periodic(1, tiny),
-                        k_rational_quadratic(1, 1, tiny), k_linear(tiny), k_exp_quad(1e200))) {
-      expect_fault(cl_cov(near, kernel = kernel), "argument", argument = "kernel")
-      expect_fault(cl_cov_adjoint(matrix(1, 5, 5), near, kernel = kernel), "argument",
-                   argument = "kernel")
+  }
+  # 1e300 is a whole number, 2^53 - 1 periods of 1 are
+  expect_equal(on_base(cl_cov(c(0, 1e300, 2^53 - 1), kernel = k_periodic())), matrix(1, 3, 3))
+  # the rest of 1e16 by 3 is 1
+  expect_close(cl_cov(c(0, 1e16), kernel = k_periodic(period = 3))[2, 1],
+               exp(-2 * sin(pi / 3)^2), 1e-12)
+  # s / (2 alpha) overflows, the value does not
+  expect_close(cl_cov(c(0, 1, 7), kernel = k_rational_quadratic(1, 1e-3, 1e-305)),
+               matrix(1, 3, 3), 1e-12)
+  tiny <- 1e-320
+  for (kernel in list(k_exp_quad(1, tiny), k_periodic(1, 1, tiny), k_periodic(1, tiny),
+                      k_rational_quadratic(1, 1, tiny), k_linear(tiny), k_exp_quad(1e200))) {
+    expect_fault(cl_cov(near, kernel = kernel), "argument", argument = "kernel")
+    expect_fault(cl_cov_adjoint(matrix(1, 5, 5), near, kernel = kernel), "argument",
+                 argument = "kernel")
+  }
+  for (x in list(far, as_cl(far))) {
+    for (kernel in list(k_linear(), k_rational_quadratic(), k_matern32() * k_linear())) {
+      expect_fault(cl_cov(x, kernel = kernel), "argument", argument = "x1")
+      expect_fault(cl_cov(near, x, kernel), "argument", argument = "x2")
     }
-    for (x in list(far, as_cl(far))) {
-      for (kernel in list(k_linear(), k_rational_quadratic(), k_matern32() * k_linear())) {
-        expect_fault(cl_cov(x, kernel = kernel), "argument", argument = "x1")
-        expect_fault(cl_cov(near, x, kernel), "argument", argument = "x2")
-      }
-    }
-    expect_fault(cl_cov(c(1e308, -1e308), kernel = k_exp_quad()), "argument", argument = "x1")
-  })
+  }
+  expect_fault(cl_cov(c(1e308, -1e308), kernel = k_exp_quad()), "argument", argument = "x1")
 })

@@ -20,32 +20,31 @@ expect_cv <- function(cv, expected, tol = 1e-6) {
                c(sum(expected$score), sqrt(length(expected$score)) * sd(expected$score)), tol)
 }
 
-test_that("generalised linear models: as loops of glm() and lm(), with weights and offsets", {
-  each_engine({
-    fit <- cl_glm(am ~ wt, seats)
-    cv <- suppressWarnings(cl_cv(fit, ids))
-    expect_cv(cv, by_loop(ids, function(train, test) {
-      p <- predict(suppressWarnings(glm(am ~ wt, binomial, seats[train, ])), seats[test, ],
-                   type = "response")
-      list(mean = p, score = dbinom(seats$am[test], 1, p, log = TRUE))
-    }), 1e-4) # one fold is nearly separated
-    off <- (cv$pointwise$predicted - seats$am)^2
-    # as boot::cv.glm() with its default cost
-    expect_close(cv$estimates["rmse", 1L]^2, mean(off))
-    expect_close(cv$estimates["rmse", 2L], sd(off) / sqrt(32) / 2 / sqrt(mean(off)))
-    expect_close(cv$estimates["error", 1L], mean((cv$pointwise$predicted > 0.5) != seats$am))
-    expect_close(cv$estimates["deviance", 1L], -2 * cv$estimates["elpd", 1L])
+test_each_engine(
+  "generalised linear models: as loops of glm() and lm(), with weights and offsets", {
+  fit <- cl_glm(am ~ wt, seats)
+  cv <- suppressWarnings(cl_cv(fit, ids))
+  expect_cv(cv, by_loop(ids, function(train, test) {
+    p <- predict(suppressWarnings(glm(am ~ wt, binomial, seats[train, ])), seats[test, ],
+                 type = "response")
+    list(mean = p, score = dbinom(seats$am[test], 1, p, log = TRUE))
+  }), 1e-4) # one fold is nearly separated
+  off <- (cv$pointwise$predicted - seats$am)^2
+  # as boot::cv.glm() with its default cost
+  expect_close(cv$estimates["rmse", 1L]^2, mean(off))
+  expect_close(cv$estimates["rmse", 2L], sd(off) / sqrt(32) / 2 / sqrt(mean(off)))
+  expect_close(cv$estimates["error", 1L], mean((cv$pointwise$predicted > 0.5) != seats$am))
+  expect_close(cv$estimates["deviance", 1L], -2 * cv$estimates["elpd", 1L])
 
-    cv <- cl_cv(cl_glm(mpg ~ poly(wt, 2) + offset(hp / 100), seats, "normal_id", weights = w), ids)
-    expect_cv(cv, by_loop(ids, function(train, test) {
-      some <- lm(mpg ~ wt + I(wt^2) + offset(hp / 100), seats[train, ], weights = w)
-      mean <- predict(some, seats[test, ])
-      list(mean = mean, score = dnorm(seats$mpg[test], mean, sigma(some) / sqrt(seats$w[test]),
-                                      log = TRUE))
-    }))
-    expect_null(cv$pointwise$deviance)
-    expect_identical(rownames(cv$pointwise), rownames(mtcars))
-  })
+  cv <- cl_cv(cl_glm(mpg ~ poly(wt, 2) + offset(hp / 100), seats, "normal_id", weights = w), ids)
+  expect_cv(cv, by_loop(ids, function(train, test) {
+    some <- lm(mpg ~ wt + I(wt^2) + offset(hp / 100), seats[train, ], weights = w)
+    mean <- predict(some, seats[test, ])
+    list(mean = mean, score = dnorm(seats$mpg[test], mean, sigma(some) / sqrt(seats$w[test]),
+                                    log = TRUE))
+  }))
+  expect_null(cv$pointwise$deviance)
+  expect_identical(rownames(cv$pointwise), rownames(mtcars))
 })
 
 test_that("families of R, counts, trials, classes and second parts", {

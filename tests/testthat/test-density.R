@@ -188,7 +188,8 @@ test_that("results have R's lengths and shapes", {
   expect_equal(formulas$dpois(c(0, 1), c(1, 2, 3, 4)), dpois(c(0, 1), c(1, 2, 3, 4)))
 })
 
-test_that("negative binomial counts with the mean exp(eta) have R's density and its gradient", {
+test_each_engine(
+  "negative binomial counts with the mean exp(eta) have R's density and its gradient", {
   y <- c(0, 0, 1, 2, 7, 100, 1, 0, 3, 2)
   x <- seq(-1, 1, length.out = 10)
   # The derivatives with respect to a and log(size), by base R.
@@ -198,19 +199,17 @@ test_that("negative binomial counts with the mean exp(eta) have R's density and 
     c(sum((y - mu) * (size / (size + mu))),
       sum(rise - size * log1p(mu / size) + (size + y) * (mu / (size + mu)) - y))
   }
-  each_engine({
-    f <- cl_gradient(function(a, s) sum(dnbinom(y, mu = exp(a + x), size = exp(s), log = TRUE)))
-    for (s in c(-600, -7, 0.3, 4)) {
-      for (a in c(-9, 1, 80)) {
-        found <- f(a, s)
-        expect_close(as.numeric(found), sum(dnbinom(y, exp(s), mu = exp(a + x), log = TRUE)))
-        expect_close(unlist(attr(found, "gradient"), use.names = FALSE), exact(a, exp(s)),
-                     scale = 100)
-      }
+  f <- cl_gradient(function(a, s) sum(dnbinom(y, mu = exp(a + x), size = exp(s), log = TRUE)))
+  for (s in c(-600, -7, 0.3, 4)) {
+    for (a in c(-9, 1, 80)) {
+      found <- f(a, s)
+      expect_close(as.numeric(found), sum(dnbinom(y, exp(s), mu = exp(a + x), log = TRUE)))
+      expect_close(unlist(attr(found, "gradient"), use.names = FALSE), exact(a, exp(s)),
+                   scale = 100)
     }
-    expect_lt(f(1, 3), 0)
-    expect_true(is.finite(f(800, 3))) # exp(800) is infinite
-  })
+  }
+  expect_lt(f(1, 3), 0)
+  expect_true(is.finite(f(800, 3))) # exp(800) is infinite
 })
 
 test_that("R's own functions are called where nothing is traced", {

@@ -27,18 +27,16 @@ all_fits <- function() {
        tmb = cl_tmb(nll, list(a = 0), silent = TRUE))
 }
 
-test_that("each fit prints the engine that was asked for", {
-  each_engine({
-    host <- session$engine == "host"
-    right <- if (host) "^engine: host \\(chosen by cl_use\\(\\)\\)$" else
-      "^engine: device .+ \\(chosen by cl_use\\(\\)\\)$"
-    fits <- suppressMessages(all_fits())
-    for (name in names(fits)) {
-      line <- line_of(fits[[name]])
-      expect_length(line, 1L)
-      expect_match(line, right, info = name)
-    }
-  })
+test_each_engine("each fit prints the engine that was asked for", {
+  host <- session$engine == "host"
+  right <- if (host) "^engine: host \\(chosen by cl_use\\(\\)\\)$" else
+    "^engine: device .+ \\(chosen by cl_use\\(\\)\\)$"
+  fits <- suppressMessages(all_fits())
+  for (name in names(fits)) {
+    line <- line_of(fits[[name]])
+    expect_length(line, 1L)
+    expect_match(line, right, info = name)
+  }
 })
 
 test_that("without a GPU it is the host", {
@@ -47,19 +45,17 @@ test_that("without a GPU it is the host", {
   expect_setequal(lines, "engine: host (no GPU is in use)")
 })
 
-test_that("random effects, functions of R and data on a device are told apart", {
-  each_engine({
-    fit <- cl_glmm(y ~ x + (1 | g), groups, family = "normal_id")
-    expect_match(line_of(fit), "host")
-    expect_match(line_of(summary(fit)), "host")
-    density <- function(x) structure(-sum(x^2) / 2, gradient = -x)
-    draws <- cl_sample(density, c(a = 1), chains = 1, warmup = 20, iter = 20, seed = 1, refresh = 0)
-    expect_identical(line_of(draws), "engine: host (the log density is an R function)")
-    x <- as_cl(matrix(groups$x))
-    place <- if (state_of(x)$host) "host" else "device .+"
-    expect_match(line_of(cl_glm(x, groups$y, "normal_id")),
-                 sprintf("^engine: %s \\(the data are there\\)$", place))
-  })
+test_each_engine("random effects, functions of R and data on a device are told apart", {
+  fit <- cl_glmm(y ~ x + (1 | g), groups, family = "normal_id")
+  expect_match(line_of(fit), "host")
+  expect_match(line_of(summary(fit)), "host")
+  density <- function(x) structure(-sum(x^2) / 2, gradient = -x)
+  draws <- cl_sample(density, c(a = 1), chains = 1, warmup = 20, iter = 20, seed = 1, refresh = 0)
+  expect_identical(line_of(draws), "engine: host (the log density is an R function)")
+  x <- as_cl(matrix(groups$x))
+  place <- if (state_of(x)$host) "host" else "device .+"
+  expect_match(line_of(cl_glm(x, groups$y, "normal_id")),
+               sprintf("^engine: %s \\(the data are there\\)$", place))
 })
 
 test_that("by default the sentence has the size, and what the host still waits for", {

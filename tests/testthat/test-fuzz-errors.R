@@ -54,21 +54,19 @@ raise <- function(...) {
   stop(structure(class = c("raised", "error", "condition"), list(message = "raised", call = NULL)))
 }
 
-test_that("an error in an argument keeps its class: no S4 generic is the first to evaluate it", {
-  on_host({
-    calls <- fuzz_calls()
-    lost <- character()
-    for (name in names(calls)) for (i in seq_along(calls[[name]][[2L]])) {
-      arguments <- lapply(calls[[name]][[2L]], function(value) call("quote", value))
-      arguments[[i]] <- as.call(list(raise))
-      error <- tryCatch(eval(as.call(c(calls[[name]][[1L]], arguments))), error = identity)
-      # what a formula's frame evaluates becomes an error that names the argument
-      kept <- inherits(error, "raised") || inherits(error$parent, "raised") ||
-        inherits(error, "statcl_error_argument") && grepl("[.][.]5|unused", error$message)
-      if (!kept) lost <- c(lost, paste(name, i, conditionMessage(error)))
-    }
-    expect_identical(lost, character())
-  })
+test_on_host("an error in an argument keeps its class: no S4 generic is the first to evaluate it", {
+  calls <- fuzz_calls()
+  lost <- character()
+  for (name in names(calls)) for (i in seq_along(calls[[name]][[2L]])) {
+    arguments <- lapply(calls[[name]][[2L]], function(value) call("quote", value))
+    arguments[[i]] <- as.call(list(raise))
+    error <- tryCatch(eval(as.call(c(calls[[name]][[1L]], arguments))), error = identity)
+    # what a formula's frame evaluates becomes an error that names the argument
+    kept <- inherits(error, "raised") || inherits(error$parent, "raised") ||
+      inherits(error, "statcl_error_argument") && grepl("[.][.]5|unused", error$message)
+    if (!kept) lost <- c(lost, paste(name, i, conditionMessage(error)))
+  }
+  expect_identical(lost, character())
 })
 
 test_that("an error of the sampler keeps its class in all fits", {

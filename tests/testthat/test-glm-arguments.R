@@ -57,29 +57,27 @@ test_that("neg_binomial_2_log takes phi by row", {
                "argument", argument = "phi")
 })
 
-test_that("one row of x, and one coefficient, stand for all", {
+test_each_engine("one row of x, and one coefficient, stand for all", {
   y <- counts[5:20]
   x <- X[1L, , drop = FALSE]
   full <- x[rep(1L, length(y)), ]
-  each_engine({
-    for (where in list(identity, as_cl)) {
-      value <- cl_glm_lpdf("poisson_log", y, where(x), 0.3, beta, gradient = c("beta", "x"))
-      want <- cl_glm_lpdf("poisson_log", y, full, 0.3, beta, gradient = c("beta", "x"))
-      expect_equal(c(value), c(want), tolerance = 1e-14)
-      expect_equal(attr(value, "gradient")$beta, attr(want, "gradient")$beta, tolerance = 1e-13)
-      expect_equal(as.matrix(attr(value, "gradient")$x),
-                   matrix(colSums(attr(want, "gradient")$x), 1L), tolerance = 1e-12)
-    }
-    f <- cl_likelihood("poisson_log", y, x)
-    expect_true(all(cl_check_gradient(f, alpha = 0.3, beta = beta)$ok))
-    g <- cl_likelihood("poisson_log", counts, X)
-    one <- g(0.1, 0.2)
-    expect_equal(c(one), c(g(0.1, rep(0.2, 3))), tolerance = 1e-14)
-    expect_equal(attr(one, "gradient")$beta, sum(attr(g(0.1, rep(0.2, 3)), "gradient")$beta))
-    h <- cl_gradient(function(beta, x) cl_glm_lpdf("poisson_log", y, x, 0.3, beta))
-    expect_equal(c(h(beta = beta, x = x)), sum(dpois(y, exp(0.3 + sum(x * beta)), log = TRUE)))
-    expect_equal(c(h(beta = 0.2, x = x)), sum(dpois(y, exp(0.3 + sum(x) * 0.2), log = TRUE)))
-  })
+  for (where in list(identity, as_cl)) {
+    value <- cl_glm_lpdf("poisson_log", y, where(x), 0.3, beta, gradient = c("beta", "x"))
+    want <- cl_glm_lpdf("poisson_log", y, full, 0.3, beta, gradient = c("beta", "x"))
+    expect_equal(c(value), c(want), tolerance = 1e-14)
+    expect_equal(attr(value, "gradient")$beta, attr(want, "gradient")$beta, tolerance = 1e-13)
+    expect_equal(as.matrix(attr(value, "gradient")$x),
+                 matrix(colSums(attr(want, "gradient")$x), 1L), tolerance = 1e-12)
+  }
+  f <- cl_likelihood("poisson_log", y, x)
+  expect_true(all(cl_check_gradient(f, alpha = 0.3, beta = beta)$ok))
+  g <- cl_likelihood("poisson_log", counts, X)
+  one <- g(0.1, 0.2)
+  expect_equal(c(one), c(g(0.1, rep(0.2, 3))), tolerance = 1e-14)
+  expect_equal(attr(one, "gradient")$beta, sum(attr(g(0.1, rep(0.2, 3)), "gradient")$beta))
+  h <- cl_gradient(function(beta, x) cl_glm_lpdf("poisson_log", y, x, 0.3, beta))
+  expect_equal(c(h(beta = beta, x = x)), sum(dpois(y, exp(0.3 + sum(x * beta)), log = TRUE)))
+  expect_equal(c(h(beta = 0.2, x = x)), sum(dpois(y, exp(0.3 + sum(x) * 0.2), log = TRUE)))
 })
 
 test_that("normal_id has gradients by y and by sigma of each row", {
@@ -136,7 +134,7 @@ test_that("cl_objective() has the further parameters in its vector", {
   })
 })
 
-test_that("categorical_logit takes an offset for each class", {
+test_each_engine("categorical_logit takes an offset for each class", {
   set.seed(2)
   n <- 150L
   d <- data.frame(x = rnorm(n), z = rnorm(n))
@@ -148,20 +146,18 @@ test_that("categorical_logit takes an offset for each class", {
     sum(at[cbind(seq_len(n), as.integer(d$y))] - log(rowSums(exp(at))))
   }
   x <- cbind(1, d$x, d$z)
-  each_engine({
-    fit <- cl_glm(y ~ x + z + offset(off), d, "categorical_logit")
-    expect_equal(fit$logLik, value(coef(fit), x), tolerance = 1e-12)
-    slope <- vapply(1:6, function(j) {
-      e <- replace(numeric(6), j, 1e-4)
-      (value(coef(fit) + e, x) - value(coef(fit) - e, x)) / 2e-4
-    }, 0)
-    expect_lt(max(abs(slope)), 1e-5)
-    null <- optim(c(0, 0), value, x = x[, 1L, drop = FALSE], control = list(fnscale = -1))
-    expect_equal(fit$null.deviance, -2 * null$value, tolerance = 1e-6)
-    expect_equal(predict(fit, d[4:9, ], type = "response"), fitted(fit)[4:9, ])
-    expect_equal(anova(fit)$logLik[3L], fit$logLik)
-    weighted <- cl_glm(y ~ x, d, "categorical_logit", offset = off, weights = rep(1:2, n / 2))
-    twice <- cl_glm(y ~ x, d[c(seq_len(n), seq(2, n, 2)), ], "categorical_logit", offset = off)
-    expect_equal(coef(weighted), coef(twice), tolerance = 1e-8)
-  })
+  fit <- cl_glm(y ~ x + z + offset(off), d, "categorical_logit")
+  expect_equal(fit$logLik, value(coef(fit), x), tolerance = 1e-12)
+  slope <- vapply(1:6, function(j) {
+    e <- replace(numeric(6), j, 1e-4)
+    (value(coef(fit) + e, x) - value(coef(fit) - e, x)) / 2e-4
+  }, 0)
+  expect_lt(max(abs(slope)), 1e-5)
+  null <- optim(c(0, 0), value, x = x[, 1L, drop = FALSE], control = list(fnscale = -1))
+  expect_equal(fit$null.deviance, -2 * null$value, tolerance = 1e-6)
+  expect_equal(predict(fit, d[4:9, ], type = "response"), fitted(fit)[4:9, ])
+  expect_equal(anova(fit)$logLik[3L], fit$logLik)
+  weighted <- cl_glm(y ~ x, d, "categorical_logit", offset = off, weights = rep(1:2, n / 2))
+  twice <- cl_glm(y ~ x, d[c(seq_len(n), seq(2, n, 2)), ], "categorical_logit", offset = off)
+  expect_equal(coef(weighted), coef(twice), tolerance = 1e-8)
 })

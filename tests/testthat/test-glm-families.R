@@ -264,41 +264,37 @@ test_that("many rows give the sum of few, for any number of threads", {
   }
 })
 
-test_that("no rows, no columns, one class, one value of y for all rows", {
-  each_engine({
-    for (family in families) {
-      a <- family_problem(family, 6, 2)
-      a$y <- a$y[0]
-      a$x <- a$x[0, , drop = FALSE]
-      a$trials <- a$trials[0]
-      expect_identical(as.vector(lpdf(a)), 0, info = family)
-      expect_true(all(unlist(gradient_of(lpdf(a, gradient = c("alpha", "beta")))) == 0))
-      a <- family_problem(family, 6, 2)
-      a$x <- matrix(0, 6, 0)
-      a$beta <- if (family == "categorical_logit") matrix(0, 0, 4) else numeric()
-      expect_equal(as.vector(lpdf(a)), by_r(a), tolerance = 1e-13, info = family)
-      a <- family_problem(family, 6, 2)
-      a$y <- 1
-      if (family == "binomial_logit") a$trials <- 3
-      expected <- by_r(replace(a, c("y", if (!is.null(a$trials)) "trials"),
-                               c(list(rep(1, 6)), if (!is.null(a$trials)) list(rep(3, 6)))))
-      expect_equal(as.vector(lpdf(a)), expected, tolerance = 1e-13, info = family)
-    }
-    expect_equal(as.vector(cl_glm_lpdf("categorical_logit", rep(1, 5), matrix(rnorm(10), 5), 0,
-                                       matrix(1:2, 2))), 0)
-    value <- cl_glm_lpdf("ordered_logistic", rep(1, 5), matrix(rnorm(10), 5), 0, 1:2,
-                         cuts = numeric(), gradient = c("beta", "cuts"))
-    expect_identical(value, structure(0, gradient = list(beta = c(0, 0), cuts = numeric())))
-  })
+test_each_engine("no rows, no columns, one class, one value of y for all rows", {
+  for (family in families) {
+    a <- family_problem(family, 6, 2)
+    a$y <- a$y[0]
+    a$x <- a$x[0, , drop = FALSE]
+    a$trials <- a$trials[0]
+    expect_identical(as.vector(lpdf(a)), 0, info = family)
+    expect_true(all(unlist(gradient_of(lpdf(a, gradient = c("alpha", "beta")))) == 0))
+    a <- family_problem(family, 6, 2)
+    a$x <- matrix(0, 6, 0)
+    a$beta <- if (family == "categorical_logit") matrix(0, 0, 4) else numeric()
+    expect_equal(as.vector(lpdf(a)), by_r(a), tolerance = 1e-13, info = family)
+    a <- family_problem(family, 6, 2)
+    a$y <- 1
+    if (family == "binomial_logit") a$trials <- 3
+    expected <- by_r(replace(a, c("y", if (!is.null(a$trials)) "trials"),
+                             c(list(rep(1, 6)), if (!is.null(a$trials)) list(rep(3, 6)))))
+    expect_equal(as.vector(lpdf(a)), expected, tolerance = 1e-13, info = family)
+  }
+  expect_equal(as.vector(cl_glm_lpdf("categorical_logit", rep(1, 5), matrix(rnorm(10), 5), 0,
+                                     matrix(1:2, 2))), 0)
+  value <- cl_glm_lpdf("ordered_logistic", rep(1, 5), matrix(rnorm(10), 5), 0, 1:2,
+                       cuts = numeric(), gradient = c("beta", "cuts"))
+  expect_identical(value, structure(0, gradient = list(beta = c(0, 0), cuts = numeric())))
 })
 
-test_that("a density too small for a double is -Inf, not an error", {
-  each_engine({
-    expect_identical(as.vector(cl_glm_lpdf("poisson_log", 3, 1, 0, 800)), -Inf)
-    f <- cl_likelihood("poisson_log", c(1, 2), 1:2)
-    expect_identical(as.vector(f(0, 750)), -Inf)
-    expect_equal(as.vector(f(0, 0.5)), sum(dpois(1:2, exp(0.5 * (1:2)), log = TRUE)))
-  })
+test_each_engine("a density too small for a double is -Inf, not an error", {
+  expect_identical(as.vector(cl_glm_lpdf("poisson_log", 3, 1, 0, 800)), -Inf)
+  f <- cl_likelihood("poisson_log", c(1, 2), 1:2)
+  expect_identical(as.vector(f(0, 750)), -Inf)
+  expect_equal(as.vector(f(0, 0.5)), sum(dpois(1:2, exp(0.5 * (1:2)), log = TRUE)))
 })
 
 # ---- errors ----------------------------------------------------------------------------------
@@ -327,36 +323,34 @@ test_that("data outside the support is rejected with its index", {
   })
 })
 
-test_that("auxiliary parameters out of range are rejected by name", {
+test_each_engine("auxiliary parameters out of range are rejected by name", {
   x <- matrix(1:6 / 6, 3)
-  each_engine({
-    f <- list(sigma = cl_likelihood("normal_id", c(1, 2, 3), x),
-              phi = cl_likelihood("neg_binomial_2_log", 1:3, x),
-              cuts = cl_likelihood("ordered_logistic", 1:3, x))
-    call <- function(name, value) {
-      do.call(f[[name]], c(list(0, 1:2), stats::setNames(list(value), name)))
-    }
-    for (bad in list(0, -1, c(1, 2), numeric(), "a", c(1, 1, -1))) {
-      expect_fault(call("sigma", bad), "argument", argument = "sigma")
-      expect_fault(call("phi", bad), "argument", argument = "phi")
-    }
-    for (bad in list(c(1, 1), c(2, 1), 1, numeric(), "a")) {
-      expect_fault(call("cuts", bad), "argument", argument = "cuts")
-    }
-    for (bad in c(NA, NaN, Inf)) {
-      expect_fault(call("sigma", bad), "nonfinite", argument = "sigma")
-      expect_fault(call("phi", bad), "nonfinite", argument = "phi")
-      expect_fault(call("cuts", c(0, bad)), "nonfinite", argument = "cuts", index = 2)
-    }
-    expect_fault(f$sigma(0, 1:2), "argument", argument = "sigma")
-    expect_fault(f$sigma(0, 1:2, sigma = 1, phi = 1), "argument", argument = "phi")
-    expect_fault(f$phi(0, 1:2, phi = 1, gradient = "sigma"), "argument", argument = "gradient")
-    expect_fault(cl_glm_lpdf("categorical_logit", 1:3, x, 0, 1:2), "argument", argument = "beta")
-    expect_fault(cl_glm_lpdf("categorical_logit", 1:3, x, 1:2, matrix(0, 2, 3)), "argument",
-                 argument = "alpha")
-    expect_fault(f$sigma(c(0, 1), matrix(0, 2, 2), sigma = 1, gradient = "x"), "argument",
-                 argument = "gradient")
-  })
+  f <- list(sigma = cl_likelihood("normal_id", c(1, 2, 3), x),
+            phi = cl_likelihood("neg_binomial_2_log", 1:3, x),
+            cuts = cl_likelihood("ordered_logistic", 1:3, x))
+  call <- function(name, value) {
+    do.call(f[[name]], c(list(0, 1:2), stats::setNames(list(value), name)))
+  }
+  for (bad in list(0, -1, c(1, 2), numeric(), "a", c(1, 1, -1))) {
+    expect_fault(call("sigma", bad), "argument", argument = "sigma")
+    expect_fault(call("phi", bad), "argument", argument = "phi")
+  }
+  for (bad in list(c(1, 1), c(2, 1), 1, numeric(), "a")) {
+    expect_fault(call("cuts", bad), "argument", argument = "cuts")
+  }
+  for (bad in c(NA, NaN, Inf)) {
+    expect_fault(call("sigma", bad), "nonfinite", argument = "sigma")
+    expect_fault(call("phi", bad), "nonfinite", argument = "phi")
+    expect_fault(call("cuts", c(0, bad)), "nonfinite", argument = "cuts", index = 2)
+  }
+  expect_fault(f$sigma(0, 1:2), "argument", argument = "sigma")
+  expect_fault(f$sigma(0, 1:2, sigma = 1, phi = 1), "argument", argument = "phi")
+  expect_fault(f$phi(0, 1:2, phi = 1, gradient = "sigma"), "argument", argument = "gradient")
+  expect_fault(cl_glm_lpdf("categorical_logit", 1:3, x, 0, 1:2), "argument", argument = "beta")
+  expect_fault(cl_glm_lpdf("categorical_logit", 1:3, x, 1:2, matrix(0, 2, 3)), "argument",
+               argument = "alpha")
+  expect_fault(f$sigma(c(0, 1), matrix(0, 2, 2), sigma = 1, gradient = "x"), "argument",
+               argument = "gradient")
 })
 
 test_that("an objective of one vector has its mode where glm() has it", {
@@ -404,19 +398,17 @@ test_that("the Hessian is the derivative of the gradient", {
   }
 })
 
-test_that("the Hessian gives glm()'s standard errors, and errors name the argument", {
+test_each_engine("the Hessian gives glm()'s standard errors, and errors name the argument", {
   a <- family_problem("bernoulli_logit", 200, 2)
   x <- cbind(1, a$x)
   fit <- glm(a$y ~ x - 1, family = binomial, control = list(epsilon = 1e-14))
-  each_engine({
-    hessian <- cl_glm_hessian("bernoulli_logit", a$y, x, beta = coef(fit))
-    expect_equal(solve(-hessian), vcov(fit), tolerance = 1e-6, ignore_attr = TRUE)
-    expect_identical(cl_glm_hessian("poisson_log", 1, matrix(0, 2, 0)), matrix(0, 0, 0))
-    expect_equal(cl_glm_hessian("poisson_log", numeric(), matrix(0, 0, 2), beta = 1:2),
-                 matrix(0, 2, 2))
-    expect_fault(cl_glm_hessian("poisson_log", 1, x, beta = matrix(0, 3, 2)), "argument",
-                 argument = "beta")
-    expect_fault(cl_glm_hessian("normal_id", 1, x, beta = 1:3), "argument", argument = "sigma")
-    expect_fault(cl_glm_hessian("poisson_log", -1, x, beta = 1:3), "argument", argument = "y")
-  })
+  hessian <- cl_glm_hessian("bernoulli_logit", a$y, x, beta = coef(fit))
+  expect_equal(solve(-hessian), vcov(fit), tolerance = 1e-6, ignore_attr = TRUE)
+  expect_identical(cl_glm_hessian("poisson_log", 1, matrix(0, 2, 0)), matrix(0, 0, 0))
+  expect_equal(cl_glm_hessian("poisson_log", numeric(), matrix(0, 0, 2), beta = 1:2),
+               matrix(0, 2, 2))
+  expect_fault(cl_glm_hessian("poisson_log", 1, x, beta = matrix(0, 3, 2)), "argument",
+               argument = "beta")
+  expect_fault(cl_glm_hessian("normal_id", 1, x, beta = 1:3), "argument", argument = "sigma")
+  expect_fault(cl_glm_hessian("poisson_log", -1, x, beta = 1:3), "argument", argument = "y")
 })

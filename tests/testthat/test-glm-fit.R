@@ -34,116 +34,103 @@ flchain <- function() {
   data[complete.cases(data[c("age", "sex", "kappa", "lambda", "creatinine", "mgus")]), ]
 }
 
-test_that("logistic regression agrees with glm()", {
+test_each_engine("logistic regression agrees with glm()", {
   data <- flchain()
   model <- death ~ age + sex * log(kappa) + log(lambda) + log(creatinine) + mgus
   peer <- glm(model, binomial, data, control = exact)
-  each_engine({
-    same_as_glm(cl_glm(model, data), peer)
-    # columns of very different scale and origin
-    data$seconds <- data$age * 3e7 + 1e9
-    moved <- cl_glm(death ~ seconds + sex, data)
-    plain <- cl_glm(death ~ age + sex, data)
-    expect_equal(coef(moved)[["seconds"]] * 3e7, coef(plain)[["age"]], tolerance = 1e-8)
-    expect_equal(moved$logLik, plain$logLik, tolerance = 1e-12)
-    expect_equal(vcov(moved)["seconds", "seconds"] * 9e14, vcov(plain)["age", "age"],
-                 tolerance = 1e-8)
-  })
+  same_as_glm(cl_glm(model, data), peer)
+  # columns of very different scale and origin
+  data$seconds <- data$age * 3e7 + 1e9
+  moved <- cl_glm(death ~ seconds + sex, data)
+  plain <- cl_glm(death ~ age + sex, data)
+  expect_equal(coef(moved)[["seconds"]] * 3e7, coef(plain)[["age"]], tolerance = 1e-8)
+  expect_equal(moved$logLik, plain$logLik, tolerance = 1e-12)
+  expect_equal(vcov(moved)["seconds", "seconds"] * 9e14, vcov(plain)["age", "age"],
+               tolerance = 1e-8)
 })
 
-test_that("binomial counts and proportions agree with glm()", {
+test_each_engine("binomial counts and proportions agree with glm()", {
   model <- cbind(ncases, ncontrols) ~ agegp + unclass(tobgp) + unclass(alcgp)
   peer <- glm(model, binomial, esoph, control = exact)
   shares <- transform(esoph, n = ncases + ncontrols, share = ncases / (ncases + ncontrols))
-  each_engine({
-    same_as_glm(cl_glm(model, esoph, "binomial_logit"), peer)
-    fit <- cl_glm(update(model, share ~ .), shares, binomial, weights = n)
-    expect_same_fit(fit, peer)
-    expect_identical(fit[["family"]], "binomial_logit")
-    expect_same_fit(cl_glm(update(model, ncases ~ .), shares, binomial(), trials = n), peer)
-  })
+  same_as_glm(cl_glm(model, esoph, "binomial_logit"), peer)
+  fit <- cl_glm(update(model, share ~ .), shares, binomial, weights = n)
+  expect_same_fit(fit, peer)
+  expect_identical(fit[["family"]], "binomial_logit")
+  expect_same_fit(cl_glm(update(model, ncases ~ .), shares, binomial(), trials = n), peer)
 })
 
-test_that("counts agree with glm(), with an offset", {
+test_each_engine("counts agree with glm(), with an offset", {
   data <- data.frame(InsectSprays, hours = seq_len(72) %% 5 + 1)
   model <- count ~ spray + offset(log(hours))
   peer <- glm(model, poisson, data, control = exact)
-  each_engine({
-    fit <- cl_glm(model, data, "poisson_log")
-    same_as_glm(fit, peer)
-    fit <- cl_glm(count ~ spray, data, poisson, offset = log(hours))
-    same_as_glm(fit, glm(count ~ spray, poisson, data, offset = log(hours), control = exact))
-    new <- data.frame(spray = c("A", "F"), hours = c(2, 8))
-    expect_equal(predict(fit, new), predict(peer, new), tolerance = 1e-9)
-  })
+  fit <- cl_glm(model, data, "poisson_log")
+  same_as_glm(fit, peer)
+  fit <- cl_glm(count ~ spray, data, poisson, offset = log(hours))
+  same_as_glm(fit, glm(count ~ spray, poisson, data, offset = log(hours), control = exact))
+  new <- data.frame(spray = c("A", "F"), hours = c(2, 8))
+  expect_equal(predict(fit, new), predict(peer, new), tolerance = 1e-9)
 })
 
-test_that("linear regression agrees with lm() and glm(), with weights", {
+test_each_engine("linear regression agrees with lm() and glm(), with weights", {
   data <- transform(warpbreaks, w = rep(1:3, 18) / 2)
-  each_engine({
-    peer <- lm(breaks ~ wool * tension, data, weights = w)
-    fit <- cl_glm(breaks ~ wool * tension, data, "normal_id", weights = w)
-    same_as_glm(fit, glm(breaks ~ wool * tension, gaussian, data, weights = w))
-    expect_equal(sigma(fit), sigma(peer), tolerance = 1e-12)
-    expect_equal(confint(fit), confint(peer), tolerance = 1e-9, ignore_attr = TRUE)
-    expect_equal(coef(summary(fit)), coef(summary(peer)), tolerance = 1e-9)
-    # badly conditioned
-    hard <- cl_glm(Employed ~ ., longley, "normal_id")
-    expect_equal(coef(hard), coef(lm(Employed ~ ., longley)), tolerance = 1e-8)
-    expect_equal(vcov(hard), vcov(lm(Employed ~ ., longley)), tolerance = 1e-6)
-  })
+  peer <- lm(breaks ~ wool * tension, data, weights = w)
+  fit <- cl_glm(breaks ~ wool * tension, data, "normal_id", weights = w)
+  same_as_glm(fit, glm(breaks ~ wool * tension, gaussian, data, weights = w))
+  expect_equal(sigma(fit), sigma(peer), tolerance = 1e-12)
+  expect_equal(confint(fit), confint(peer), tolerance = 1e-9, ignore_attr = TRUE)
+  expect_equal(coef(summary(fit)), coef(summary(peer)), tolerance = 1e-9)
+  # badly conditioned
+  hard <- cl_glm(Employed ~ ., longley, "normal_id")
+  expect_equal(coef(hard), coef(lm(Employed ~ ., longley)), tolerance = 1e-8)
+  expect_equal(vcov(hard), vcov(lm(Employed ~ ., longley)), tolerance = 1e-6)
 })
 
-test_that("negative binomial regression agrees with MASS::glm.nb()", {
+test_each_engine("negative binomial regression agrees with MASS::glm.nb()", {
   model <- Days ~ Sex / (Age + Eth * Lrn)
   peer <- MASS::glm.nb(model, MASS::quine, control = glm.control(1e-14, 200))
-  each_engine({
-    fit <- cl_glm(model, MASS::quine, "neg_binomial_2_log")
-    expect_same_fit(fit, peer)
-    expect_equal(fit$aux[["phi"]], peer$theta, tolerance = 1e-8)
-    expect_equal(fit$aux_error, peer$SE.theta, tolerance = 1e-4)
-    expect_equal(fit$null.deviance, peer$null.deviance, tolerance = 1e-8)
-    expect_equal(residuals(fit), residuals(peer), tolerance = 1e-7)
-  })
+  fit <- cl_glm(model, MASS::quine, "neg_binomial_2_log")
+  expect_same_fit(fit, peer)
+  expect_equal(fit$aux[["phi"]], peer$theta, tolerance = 1e-8)
+  expect_equal(fit$aux_error, peer$SE.theta, tolerance = 1e-4)
+  expect_equal(fit$null.deviance, peer$null.deviance, tolerance = 1e-8)
+  expect_equal(residuals(fit), residuals(peer), tolerance = 1e-7)
 })
 
-test_that("ordered classes agree with MASS::polr()", {
+test_each_engine("ordered classes agree with MASS::polr()", {
   peer <- MASS::polr(Sat ~ Infl + Type + Cont, MASS::housing, weights = Freq, Hess = TRUE,
                      control = list(reltol = 1e-16))
-  each_engine({
-    fit <- cl_glm(Sat ~ Infl + Type + Cont, MASS::housing, "ordered_logistic", weights = Freq)
-    expect_equal(fit$aux, peer$zeta, tolerance = 1e-7)
-    expect_equal(coef(fit), coef(peer), tolerance = 1e-7)
-    expect_equal(vcov(fit), vcov(peer), tolerance = 1e-5)
-    expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(peer)), tolerance = 1e-11)
-    expect_identical(AIC(fit) - 2 * 8, deviance(fit))
-    expect_equal(c(nobs(fit), df.residual(fit)), c(1681, 1673))
-    expect_equal(unname(fitted(fit)), unname(fitted(peer)), tolerance = 1e-7)
-    class <- predict(fit, MASS::housing, type = "class")
-    expect_identical(as.character(class), as.character(predict(peer, MASS::housing)))
-    expect_identical(levels(class), c("Low", "Medium", "High"))
-    expect_true(is.ordered(class))
-  })
+  fit <- cl_glm(Sat ~ Infl + Type + Cont, MASS::housing, "ordered_logistic", weights = Freq)
+  expect_equal(fit$aux, peer$zeta, tolerance = 1e-7)
+  expect_equal(coef(fit), coef(peer), tolerance = 1e-7)
+  expect_equal(vcov(fit), vcov(peer), tolerance = 1e-5)
+  expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(peer)), tolerance = 1e-11)
+  expect_identical(AIC(fit) - 2 * 8, deviance(fit))
+  expect_equal(c(nobs(fit), df.residual(fit)), c(1681, 1673))
+  expect_equal(unname(fitted(fit)), unname(fitted(peer)), tolerance = 1e-7)
+  class <- predict(fit, MASS::housing, type = "class")
+  expect_identical(as.character(class), as.character(predict(peer, MASS::housing)))
+  expect_identical(levels(class), c("Low", "Medium", "High"))
+  expect_true(is.ordered(class))
 })
 
-test_that("ordered classes have exact second derivatives, also for columns with a large mean", {
+test_each_engine(
+  "ordered classes have exact second derivatives, also for columns with a large mean", {
   data <- transform(mtcars, y = factor(carb), o = qsec / 10, far = hp + 1e6)
   response <- glm_response("ordered_logistic", data$y, NULL, rep(1:2, 16))
   problem <- new_glm_problem("ordered_logistic", cbind(1, as.matrix(data[c("wt", "hp")])), response,
                              data$o, 1L)
-  each_engine({
-    core <- free_columns(glm_core(problem), 2:3)
-    theta <- c(0.4, 0.02, 1:5 / 2)
-    by_steps <- sapply(seq_along(theta), function(i) {
-      h <- replace(numeric(7), i, c(1e-4, 1e-6, rep(1e-4, 5))[i])
-      (glm_at(core, theta - h)$gradient - glm_at(core, theta + h)$gradient) / (2 * h[i])
-    })
-    expect_equal(glm_information(core, theta), by_steps, tolerance = 1e-6)
-    near <- cl_glm(y ~ wt + hp, data, "ordered_logistic")
-    expect_silent(far <- cl_glm(y ~ wt + far, data, "ordered_logistic"))
-    expect_equal(unname(coef(far)), unname(coef(near)), tolerance = 1e-6)
-    expect_equal(unname(vcov(far)[1:2, 1:2]), unname(vcov(near)[1:2, 1:2]), tolerance = 1e-5)
+  core <- free_columns(glm_core(problem), 2:3)
+  theta <- c(0.4, 0.02, 1:5 / 2)
+  by_steps <- sapply(seq_along(theta), function(i) {
+    h <- replace(numeric(7), i, c(1e-4, 1e-6, rep(1e-4, 5))[i])
+    (glm_at(core, theta - h)$gradient - glm_at(core, theta + h)$gradient) / (2 * h[i])
   })
+  expect_equal(glm_information(core, theta), by_steps, tolerance = 1e-6)
+  near <- cl_glm(y ~ wt + hp, data, "ordered_logistic")
+  expect_silent(far <- cl_glm(y ~ wt + far, data, "ordered_logistic"))
+  expect_equal(unname(coef(far)), unname(coef(near)), tolerance = 1e-6)
+  expect_equal(unname(vcov(far)[1:2, 1:2]), unname(vcov(near)[1:2, 1:2]), tolerance = 1e-5)
 })
 
 test_that("the probabilities of ordered classes are accurate in the tails", {
@@ -160,7 +147,7 @@ plain_categorical <- function(beta, x, y) {
   sum(log(rowSums(exp(eta)))) - sum(eta[cbind(seq_along(y), y)])
 }
 
-test_that("categorical regression finds the maximum", {
+test_each_engine("categorical regression finds the maximum", {
   data <- MASS::birthwt
   data$group <- cut(data$bwt, c(0, 2500, 3200, 1e4), c("low", "middle", "high"))
   model <- group ~ lwt + smoke + ht
@@ -169,18 +156,16 @@ test_that("categorical regression finds the maximum", {
   unit <- rep(1 / unname(apply(abs(x), 2, max)), 2)
   peer <- optim(numeric(8), function(b) plain_categorical(b * unit, x, y), method = "BFGS",
                 hessian = TRUE, control = list(reltol = 1e-15, maxit = 1000))
-  each_engine({
-    fit <- cl_glm(model, data, "categorical_logit")
-    expect_named(coef(fit), paste(rep(c("middle", "high"), each = 4), colnames(x), sep = ":"))
-    expect_equal(unname(coef(fit)), peer$par * unit, tolerance = 1e-4)
-    expect_lte(-fit$logLik, peer$value + 1e-10)
-    expect_equal(unname(vcov(fit)), solve(peer$hessian) * tcrossprod(unit), tolerance = 1e-4)
-    expect_equal(fit$logLik, sum(log(fitted(fit)[cbind(seq_along(y), y)])), tolerance = 1e-12)
-    # two classes are a logistic regression
-    two <- cl_glm(factor(low) ~ lwt + smoke, data, "categorical_logit")
-    expect_equal(unname(coef(two)), unname(coef(cl_glm(low ~ lwt + smoke, data))), tolerance = 1e-9)
-    expect_equal(unname(vcov(two)), unname(vcov(cl_glm(low ~ lwt + smoke, data))), tolerance = 1e-9)
-  })
+  fit <- cl_glm(model, data, "categorical_logit")
+  expect_named(coef(fit), paste(rep(c("middle", "high"), each = 4), colnames(x), sep = ":"))
+  expect_equal(unname(coef(fit)), peer$par * unit, tolerance = 1e-4)
+  expect_lte(-fit$logLik, peer$value + 1e-10)
+  expect_equal(unname(vcov(fit)), solve(peer$hessian) * tcrossprod(unit), tolerance = 1e-4)
+  expect_equal(fit$logLik, sum(log(fitted(fit)[cbind(seq_along(y), y)])), tolerance = 1e-12)
+  # two classes are a logistic regression
+  two <- cl_glm(factor(low) ~ lwt + smoke, data, "categorical_logit")
+  expect_equal(unname(coef(two)), unname(coef(cl_glm(low ~ lwt + smoke, data))), tolerance = 1e-9)
+  expect_equal(unname(vcov(two)), unname(vcov(cl_glm(low ~ lwt + smoke, data))), tolerance = 1e-9)
 })
 
 test_that("integer weights are equivalent to repeated rows", {
@@ -295,36 +280,34 @@ test_that("fits hold no device memory", {
 
 # ---- no maximum, no unique maximum ---------------------------------------------------------------
 
-test_that("columns that are linear combinations of others have no coefficient", {
+test_each_engine("columns that are linear combinations of others have no coefficient", {
   data <- transform(mtcars, twice = 2 * wt + 1, zero = 0)
   peer <- glm(am ~ wt + twice + zero + hp, binomial, data, control = list(epsilon = 1e-9))
-  each_engine({
-    fit <- cl_glm(am ~ wt + twice + zero + hp, data)
-    expect_equal(coef(fit), coef(peer), tolerance = 1e-7)
-    expect_equal(vcov(fit), vcov(peer), tolerance = 1e-5)
-    expect_equal(logLik(fit), logLik(peer), tolerance = 1e-9)
-    expect_warning(predicted <- predict(fit, data, se.fit = TRUE), class = "statcl_warning_rank")
-    expect_equal(predicted$se.fit, predict(cl_glm(am ~ wt + hp, data), se.fit = TRUE)$se.fit,
-                 tolerance = 1e-8)
-    expect_identical(summary(fit)$aliased, is.na(coef(peer)))
-    expect_output(print(summary(fit)), "2 not defined")
-    ordered <- cl_glm(factor(gear) ~ wt + twice, data, "ordered_logistic")
-    expect_identical(is.na(coef(ordered)), c(wt = FALSE, twice = TRUE))
-    expect_identical(dim(vcov(ordered)), c(4L, 4L))
-    several <- cl_glm(factor(gear) ~ qsec + I(-qsec), data, "categorical_logit")
-    expect_identical(unname(is.na(coef(several))), rep(c(FALSE, FALSE, TRUE), 2))
-    # nearly, but not quite
-    data$near <- data$wt + 1e-6 * data$hp
-    near <- cl_glm(am ~ wt + near, data)
-    expect_equal(coef(near)[["near"]] * 1e-6, coef(cl_glm(am ~ wt + hp, data))[["hp"]],
-                 tolerance = 1e-6)
-    # more columns than observations
-    x <- outer(1:6, 1:9, function(i, j) cos(i * j))
-    expect_identical(sum(is.na(coef(suppressWarnings(cl_glm(x, c(0, 1, 0, 0, 1, 1)))))), 4L)
-  })
+  fit <- cl_glm(am ~ wt + twice + zero + hp, data)
+  expect_equal(coef(fit), coef(peer), tolerance = 1e-7)
+  expect_equal(vcov(fit), vcov(peer), tolerance = 1e-5)
+  expect_equal(logLik(fit), logLik(peer), tolerance = 1e-9)
+  expect_warning(predicted <- predict(fit, data, se.fit = TRUE), class = "statcl_warning_rank")
+  expect_equal(predicted$se.fit, predict(cl_glm(am ~ wt + hp, data), se.fit = TRUE)$se.fit,
+               tolerance = 1e-8)
+  expect_identical(summary(fit)$aliased, is.na(coef(peer)))
+  expect_output(print(summary(fit)), "2 not defined")
+  ordered <- cl_glm(factor(gear) ~ wt + twice, data, "ordered_logistic")
+  expect_identical(is.na(coef(ordered)), c(wt = FALSE, twice = TRUE))
+  expect_identical(dim(vcov(ordered)), c(4L, 4L))
+  several <- cl_glm(factor(gear) ~ qsec + I(-qsec), data, "categorical_logit")
+  expect_identical(unname(is.na(coef(several))), rep(c(FALSE, FALSE, TRUE), 2))
+  # nearly, but not quite
+  data$near <- data$wt + 1e-6 * data$hp
+  near <- cl_glm(am ~ wt + near, data)
+  expect_equal(coef(near)[["near"]] * 1e-6, coef(cl_glm(am ~ wt + hp, data))[["hp"]],
+               tolerance = 1e-6)
+  # more columns than observations
+  x <- outer(1:6, 1:9, function(i, j) cos(i * j))
+  expect_identical(sum(is.na(coef(suppressWarnings(cl_glm(x, c(0, 1, 0, 0, 1, 1)))))), 4L)
 })
 
-test_that("nearly collinear columns have correct standard errors", {
+test_each_engine("nearly collinear columns have correct standard errors", {
   year <- 1959:1997
   data <- data.frame(year, co2 = as.vector(tapply(co2, rep(year, each = 12), mean)))
   model <- co2 ~ year + I(year^2) + I(year^3)
@@ -333,79 +316,69 @@ test_that("nearly collinear columns have correct standard errors", {
   peer <- function(...) {
     suppressWarnings(vcov(glm(..., data = near, control = list(epsilon = 1e-14))))
   }
-  each_engine({
-    # the gradient is rounding error here, which may exceed the tolerance
-    fit <- suppressWarnings(cl_glm(model, data, "normal_id"))
-    expect_equal(vcov(fit), vcov(lm(model, data)), tolerance = 1e-6)
-    expect_equal(vcov(cl_glm(vs ~ wt + wt2, near)), peer(vs ~ wt + wt2, family = binomial),
-                 tolerance = 1e-6)
-    expect_equal(vcov(cl_glm(carb ~ wt + wt2, near, "poisson_log")),
-                 peer(carb ~ wt + wt2, family = poisson), tolerance = 1e-6)
-  })
+  # the gradient is rounding error here, which may exceed the tolerance
+  fit <- suppressWarnings(cl_glm(model, data, "normal_id"))
+  expect_equal(vcov(fit), vcov(lm(model, data)), tolerance = 1e-6)
+  expect_equal(vcov(cl_glm(vs ~ wt + wt2, near)), peer(vs ~ wt + wt2, family = binomial),
+               tolerance = 1e-6)
+  expect_equal(vcov(cl_glm(carb ~ wt + wt2, near, "poisson_log")),
+               peer(carb ~ wt + wt2, family = poisson), tolerance = 1e-6)
 })
 
-test_that("separation is found and named", {
+test_each_engine("separation is found and named", {
   data <- data.frame(x = c(1:4, 6:9), z = c(2, 7, 1, 8, 2, 8, 1, 8), y = rep(0:1, each = 4))
-  each_engine({
-    warned <- expect_warning(fit <- cl_glm(y ~ x + z, data), class = "statcl_warning_separation")
-    expect_match(conditionMessage(warned), "\\bx\\b")
-    expect_false(fit$converged)
-    expect_true(all(is.finite(coef(fit))))
-    # one group of several only
-    part <- data.frame(g = rep(c("a", "b", "c"), each = 8), y = c(rep(0:1, 8), rep(1, 8)))
-    warned <- expect_warning(cl_glm(y ~ g, part), class = "statcl_warning_separation")
-    expect_match(conditionMessage(warned), "infinity: gc;")
-    expect_warning(cl_glm(rep(0, 5) ~ 1, family = "poisson_log"),
-                   class = "statcl_warning_separation")
-    expect_warning(cl_glm(rep(1, 5) ~ 1), class = "statcl_warning_separation")
-    expect_warning(cl_glm(factor(x > 5) ~ x, data, "categorical_logit"),
-                   class = "statcl_warning_separation")
-    expect_warning(cl_glm(factor(c(1, 1, 2, 2, 3, 3)) ~ I(1:6), family = "ordered_logistic"),
-                   class = "statcl_warning_separation")
-    # with priors there is a mode although the likelihood has no maximum
-    expect_warning(fit <- cl_glm(y ~ x + z, data, method = "map"), NA)
-    expect_true(fit$converged)
-    said <- capture_warnings(cl_glm(rep(0, 8) ~ 1, family = "neg_binomial_2_log"))
-    expect_length(said, 1L)
-  })
+  warned <- expect_warning(fit <- cl_glm(y ~ x + z, data), class = "statcl_warning_separation")
+  expect_match(conditionMessage(warned), "\\bx\\b")
+  expect_false(fit$converged)
+  expect_true(all(is.finite(coef(fit))))
+  # one group of several only
+  part <- data.frame(g = rep(c("a", "b", "c"), each = 8), y = c(rep(0:1, 8), rep(1, 8)))
+  warned <- expect_warning(cl_glm(y ~ g, part), class = "statcl_warning_separation")
+  expect_match(conditionMessage(warned), "infinity: gc;")
+  expect_warning(cl_glm(rep(0, 5) ~ 1, family = "poisson_log"),
+                 class = "statcl_warning_separation")
+  expect_warning(cl_glm(rep(1, 5) ~ 1), class = "statcl_warning_separation")
+  expect_warning(cl_glm(factor(x > 5) ~ x, data, "categorical_logit"),
+                 class = "statcl_warning_separation")
+  expect_warning(cl_glm(factor(c(1, 1, 2, 2, 3, 3)) ~ I(1:6), family = "ordered_logistic"),
+                 class = "statcl_warning_separation")
+  # with priors there is a mode although the likelihood has no maximum
+  expect_warning(fit <- cl_glm(y ~ x + z, data, method = "map"), NA)
+  expect_true(fit$converged)
+  said <- capture_warnings(cl_glm(rep(0, 8) ~ 1, family = "neg_binomial_2_log"))
+  expect_length(said, 1L)
 })
 
-test_that("rare events are not mistaken for separation", {
+test_each_engine("rare events are not mistaken for separation", {
   x <- rep(0:1, each = 50000)
   y <- numeric(1e5)
   y[c(1, 2, 50001, 50002, 50003)] <- 1
-  each_engine({
-    expect_warning(fit <- cl_glm(y ~ x), NA)
-    expect_equal(coef(fit), c(`(Intercept)` = qlogis(2 / 5e4),
-                              x = qlogis(3 / 5e4) - qlogis(2 / 5e4)), tolerance = 1e-8)
-    wide <- data.frame(g = rep(c("few", "many"), each = 1000), y = rep(c(0, 1e6), each = 1000))
-    wide$y[7] <- 1
-    expect_warning(fit <- cl_glm(y ~ g, wide, "poisson_log"), NA)
-    expect_equal(coef(fit)[[1]], log(1e-3), tolerance = 1e-9)
-  })
+  expect_warning(fit <- cl_glm(y ~ x), NA)
+  expect_equal(coef(fit), c(`(Intercept)` = qlogis(2 / 5e4),
+                            x = qlogis(3 / 5e4) - qlogis(2 / 5e4)), tolerance = 1e-8)
+  wide <- data.frame(g = rep(c("few", "many"), each = 1000), y = rep(c(0, 1e6), each = 1000))
+  wide$y[7] <- 1
+  expect_warning(fit <- cl_glm(y ~ g, wide, "poisson_log"), NA)
+  expect_equal(coef(fit)[[1]], log(1e-3), tolerance = 1e-9)
 })
 
-test_that("a distant starting point is not mistaken for separation", {
-  on_host({
-    fit <- cl_glm(carb ~ wt, mtcars, "poisson_log")
-    expect_equal(coef(expect_silent(update(fit, start = c(22, 0)))), coef(fit), tolerance = 1e-8)
-    fit <- cl_glm(am ~ wt, mtcars)
-    expect_equal(coef(expect_silent(update(fit, start = c(30, 0)))), coef(fit), tolerance = 1e-8)
-    apart <- data.frame(y = rep(0:1, each = 5), x = 1:10)
-    expect_warning(cl_glm(y ~ x, apart, start = c(-110, 20)),
-                   class = "statcl_warning_separation")
-  })
+test_on_host("a distant starting point is not mistaken for separation", {
+  fit <- cl_glm(carb ~ wt, mtcars, "poisson_log")
+  expect_equal(coef(expect_silent(update(fit, start = c(22, 0)))), coef(fit), tolerance = 1e-8)
+  fit <- cl_glm(am ~ wt, mtcars)
+  expect_equal(coef(expect_silent(update(fit, start = c(30, 0)))), coef(fit), tolerance = 1e-8)
+  apart <- data.frame(y = rep(0:1, each = 5), x = 1:10)
+  expect_warning(cl_glm(y ~ x, apart, start = c(-110, 20)),
+                 class = "statcl_warning_separation")
 })
 
-test_that("counts without overdispersion have no finite phi", {
+test_each_engine("counts without overdispersion have no finite phi", {
   y <- c(3, 2, 4, 3, 3, 2, 4, 3, 3, 3)
-  each_engine({
-    expect_warning(fit <- cl_glm(y ~ 1, family = "neg_binomial_2_log"),
-                   class = "statcl_warning_boundary")
-    expect_equal(coef(fit)[[1]], log(mean(y)), tolerance = 1e-8)
-    expect_identical(fit$aux_error, NA_real_)
-    expect_equal(sqrt(vcov(fit)[1]), 1 / sqrt(sum(y)), tolerance = 1e-5)
-  })
+  expect_warning(fit <- cl_glm(y ~ 1, family = "neg_binomial_2_log"),
+                 class = "statcl_warning_boundary")
+  expect_equal(coef(fit)[[1]], log(mean(y)), tolerance = 1e-8)
+  expect_identical(fit$aux_error, NA_real_)
+  expect_equal(sqrt(vcov(fit)[1]), 1 / sqrt(sum(y)), tolerance = 1e-5)
 })
 
 test_that("a search that stops early gives a warning", {

@@ -2,20 +2,18 @@
 
 skip_on_cran() # long; run by ./dev check
 
-test_that("a fit with few draws is not marked as converged", {
-  on_host({
-    short <- function(iter, chains) {
-      cl_glm(am ~ wt, mtcars, method = "mcmc",
-             control = list(chains = chains, iter = iter, seed = 1))
-    }
-    expect_warning(fit <- short(8, 2), "increase 'iter'", class = "statcl_warning_sampling")
-    expect_false(fit$converged)
-    expect_output(print(fit), "NOT converged: largest R-hat [0-9.]+, smallest effective")
-    expect_warning(fit <- short(8, 1), class = "statcl_warning_sampling")
-    expect_false(fit$converged)
-    fit <- expect_silent(short(300, 2))
-    expect_true(fit$converged)
-  })
+test_on_host("a fit with few draws is not marked as converged", {
+  short <- function(iter, chains) {
+    cl_glm(am ~ wt, mtcars, method = "mcmc",
+           control = list(chains = chains, iter = iter, seed = 1))
+  }
+  expect_warning(fit <- short(8, 2), "increase 'iter'", class = "statcl_warning_sampling")
+  expect_false(fit$converged)
+  expect_output(print(fit), "NOT converged: largest R-hat [0-9.]+, smallest effective")
+  expect_warning(fit <- short(8, 1), class = "statcl_warning_sampling")
+  expect_false(fit$converged)
+  fit <- expect_silent(short(300, 2))
+  expect_true(fit$converged)
 })
 
 test_that("a Gaussian process with few draws is not marked as converged", {
@@ -56,16 +54,14 @@ test_that("a linear model with as many coefficients as observations, and more", 
   }
 })
 
-test_that("Akaike's criterion is not shown for posterior means", {
-  on_host({
-    control <- list(chains = 2, iter = 300, seed = 1)
-    fit <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = control)
-    for (shown in list(capture.output(print(fit)), capture.output(print(summary(fit))))) {
-      expect_false(any(grepl("AIC", shown)))
-      expect_true(any(grepl("log likelihood at the means", shown)))
-    }
-    expect_output(print(cl_glm(am ~ wt, mtcars)), "AIC")
-  })
+test_on_host("Akaike's criterion is not shown for posterior means", {
+  control <- list(chains = 2, iter = 300, seed = 1)
+  fit <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = control)
+  for (shown in list(capture.output(print(fit)), capture.output(print(summary(fit))))) {
+    expect_false(any(grepl("AIC", shown)))
+    expect_true(any(grepl("log likelihood at the means", shown)))
+  }
+  expect_output(print(cl_glm(am ~ wt, mtcars)), "AIC")
 })
 
 of_posterior <- function(name) getExportedValue("posterior", name)

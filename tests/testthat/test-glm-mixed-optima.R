@@ -31,23 +31,21 @@ dense_best <- function(value, many, more = NULL) {
 
 by_level <- function(f, x = 1) outer(as.integer(f), seq_len(nlevels(f)), `==`) * x
 
-test_that("a variance is found from which the first step of a search leads to 0", {
+test_each_engine("a variance is found from which the first step of a search leads to 0", {
   set.seed(1)
   d <- data.frame(g = factor(rep(1:30, each = 10)))
   set.seed(2)
   d$y <- rnorm(30, 0, 0.3)[d$g] + rnorm(300)
   best <- optimize(dense_value, c(0, 1), d$y, matrix(1, 300), list(list(by_level(d$g))), FALSE,
                    tol = 1e-8)
-  each_engine({
-    fit <- quiet(y ~ 1 + (1 | g), d, "normal_id")
-    expect_equal(fit$theta, best$minimum, tolerance = 1e-6)
-    expect_close(fit$logLik, -best$objective, 1e-12)
-    expect_false(fit$singular)
-  })
+  fit <- quiet(y ~ 1 + (1 | g), d, "normal_id")
+  expect_equal(fit$theta, best$minimum, tolerance = 1e-6)
+  expect_close(fit$logLik, -best$objective, 1e-12)
+  expect_false(fit$singular)
 })
 
-test_that("linear models have the highest dense likelihood", {
-  on_host(for (seed in full_or_quick(1:60, c(1, 3, 6, 8, 11, 16))) {
+test_on_host("linear models have the highest dense likelihood", {
+  for (seed in full_or_quick(1:60, c(1, 3, 6, 8, 11, 16))) {
     set.seed(seed)
     d <- data.frame(g = factor(rep(1:12, each = 8)), k = factor(rep(1:4, 24)), x = rnorm(96, 1))
     size <- sample(c(0, 0.1, 0.3, 0.3), 3, TRUE)
@@ -66,7 +64,7 @@ test_that("linear models have the highest dense likelihood", {
     best <- dense_best(function(theta) dense_value(theta, d$y, cbind(1, d$x), model[[2]], reml),
                        length(fit$theta))
     expect_lt(best - fit$logLik, 1e-6)
-  })
+  }
 })
 
 # The same by Laplace's approximation for an intercept: theta, fixed effects.
@@ -87,8 +85,8 @@ laplace_value <- function(par, y, x, g, trials) {
   sum(u^2) / 2 - sum(density) + sum(log(h)) / 2
 }
 
-test_that("logistic and Poisson models have the highest dense likelihood", {
-  on_host(for (seed in full_or_quick(c(1:40, 91, 107), c(2, 107))) {
+test_on_host("logistic and Poisson models have the highest dense likelihood", {
+  for (seed in full_or_quick(c(1:40, 91, 107), c(2, 107))) {
     set.seed(seed)
     d <- data.frame(g = factor(rep(1:12, each = 5)), x = rnorm(60))
     eta <- d$x / 2 + (sample(c(0, 0.2, 0.5, 1), 1) * rnorm(12))[d$g]
@@ -99,7 +97,7 @@ test_that("logistic and Poisson models have the highest dense likelihood", {
     best <- dense_best(function(par) laplace_value(par, d$y, cbind(1, d$x), d$g, trials), 1,
                        unname(coef(fit)))
     expect_lt(best - fit$logLik, 1e-6)
-  })
+  }
 })
 
 test_that("profile likelihoods leave a variance that is 0 at the estimates", {

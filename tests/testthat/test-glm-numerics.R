@@ -53,10 +53,10 @@ nist_sets <- function() {
     NoInt2 = list(y ~ x - 1, data.frame(x = 4:6, y = c(3, 4, 4)), 8 / 11, 0.04208273180784325))
 }
 
-test_that("linear regressions are at least as accurate as lm()", {
+test_each_engine("linear regressions are at least as accurate as lm()", {
   quiet <- function(code) suppressWarnings(code, "statcl_warning_boundary")
   error_of <- function(fit) sqrt(diag(vcov(fit)))
-  each_engine(for (name in names(nist_sets())) {
+  for (name in names(nist_sets())) {
     set <- nist_sets()[[name]]
     fit <- quiet(cl_glm(set[[1]], set[[2]], "normal_id"))
     peer <- lm(set[[1]], set[[2]])
@@ -76,11 +76,11 @@ test_that("linear regressions are at least as accurate as lm()", {
     double <- quiet(cl_glm(unname(x), y, "normal_id", intercept = FALSE,
                            weights = rep(4, length(y))))
     expect_gte(digits_right(coef(double), set[[3]]), least)
-  })
+  }
 })
 
-test_that("linear regressions by group are at least as accurate as lm()", {
-  each_engine(for (name in names(nist_sets())) {
+test_each_engine("linear regressions by group are at least as accurate as lm()", {
+  for (name in names(nist_sets())) {
     set <- nist_sets()[[name]]
     peer <- lm(set[[1]], set[[2]])
     n <- nobs(peer)
@@ -103,43 +103,41 @@ test_that("linear regressions by group are at least as accurate as lm()", {
       expect_equal(unname(coef(fit)[2, ]), unname(coef(lm(set[[1]], data[easy, ]))),
                    tolerance = 1e-9)
     }
-  })
+  }
 })
 
-test_that("raw polynomials have the accuracy and the rank of lm()", {
+test_each_engine("raw polynomials have the accuracy and the rank of lm()", {
   set.seed(1)
   x <- seq(1, 40, length.out = 82)
   filip <- seq(-3.13, -8.78, length.out = 82)
   y <- sin(x / 5) + rnorm(82) / 10
-  each_engine({
-    for (degree in c(3, 6, 9)) {
-      power <- outer(x, seq_len(degree), `^`)
-      peer <- lm(y ~ power)
-      fit <- cl_glm(power, y, "normal_id")
-      expect_equal(unname(coef(fit)), unname(coef(peer)), tolerance = 1e-7)
-      expect_equal(unname(fitted(fit)), unname(fitted(peer)), tolerance = 1e-10)
-      expect_equal(sqrt(diag(unname(vcov(fit)))), sqrt(diag(unname(vcov(peer)))), tolerance = 1e-8)
-      new <- unname(power[1:40, ])
-      expect_equal(unname(predict(fit, new, se.fit = TRUE)$se.fit),
-                   unname(predict(peer, list(power = new), se.fit = TRUE)$se.fit),
-                   tolerance = 1e-8)
-    }
-    power <- outer(filip, 1:10, `^`)
+  for (degree in c(3, 6, 9)) {
+    power <- outer(x, seq_len(degree), `^`)
+    peer <- lm(y ~ power)
     fit <- cl_glm(power, y, "normal_id")
-    expect_identical(fit$rank, lm(y ~ power)$rank)
-    expect_identical(fit$rank, 10L)
-    expect_identical(unname(is.na(coef(fit))), rep(c(FALSE, TRUE), c(10, 1)))
-  })
+    expect_equal(unname(coef(fit)), unname(coef(peer)), tolerance = 1e-7)
+    expect_equal(unname(fitted(fit)), unname(fitted(peer)), tolerance = 1e-10)
+    expect_equal(sqrt(diag(unname(vcov(fit)))), sqrt(diag(unname(vcov(peer)))), tolerance = 1e-8)
+    new <- unname(power[1:40, ])
+    expect_equal(unname(predict(fit, new, se.fit = TRUE)$se.fit),
+                 unname(predict(peer, list(power = new), se.fit = TRUE)$se.fit),
+                 tolerance = 1e-8)
+  }
+  power <- outer(filip, 1:10, `^`)
+  fit <- cl_glm(power, y, "normal_id")
+  expect_identical(fit$rank, lm(y ~ power)$rank)
+  expect_identical(fit$rank, 10L)
+  expect_identical(unname(is.na(coef(fit))), rep(c(FALSE, TRUE), c(10, 1)))
 })
 
-test_that("generalised linear models are as accurate as glm() for nearly equal columns", {
+test_each_engine("generalised linear models are as accurate as glm() for nearly equal columns", {
   set.seed(2)
   x <- seq(1, 12, length.out = 120)
   data <- data.frame(x, near = x + 1e-5 * sin(1:120), far = x / 1e3 + 1e5,
                      b = rbinom(120, 1, plogis(sin(x))), k = rpois(120, exp(1 + sin(x))))
   models <- list(~ poly(x, 6, raw = TRUE), ~ x + near, ~ far)
   exact <- list(epsilon = 1e-15, maxit = 200)
-  each_engine(for (right in models) {
+  for (right in models) {
     for (one in list(list("b", binomial), list("k", poisson))) {
       model <- update(right, as.formula(paste(one[[1]], "~ .")))
       peer <- suppressWarnings(glm(model, one[[2]], data, control = exact))
@@ -150,110 +148,102 @@ test_that("generalised linear models are as accurate as glm() for nearly equal c
       expect_equal(deviance(fit), deviance(peer), tolerance = 1e-10)
       expect_true(fit$converged)
     }
-  })
+  }
 })
 
-test_that("columns and responses may have any scale", {
+test_each_engine("columns and responses may have any scale", {
   set.seed(3)
   x <- rnorm(50)
   y <- 1 + 2 * x + rnorm(50)
   data <- data.frame(x, y, b = rbinom(50, 1, plogis(x)))
-  each_engine({
-    near <- cl_glm(y ~ x, data, "normal_id")
-    fit <- expect_silent(cl_glm(1e13 + y ~ x, data, "normal_id"))
-    # y itself is rounded to 1 / 512
-    expect_equal(coef(fit)[["x"]], coef(near)[["x"]], tolerance = 1e-3)
-    expect_equal(sigma(fit), sigma(near), tolerance = 1e-3)
-    expect_equal(coef(fit), coef(lm(1e13 + y ~ x)), tolerance = 1e-4)
-    for (size in c(1e-200, 1e170)) {
-      fit <- expect_silent(cl_glm(I(y * size) ~ x, data, "normal_id"))
-      expect_equal(coef(fit) / size, coef(near), tolerance = 1e-13)
-      expect_equal(sigma(fit) / size, sigma(near), tolerance = 1e-13)
-      expect_equal(fit$logLik, near$logLik - 50 * log(size), tolerance = 1e-13)
-    }
-    for (size in c(1e-200, 1e200)) {
-      fit <- expect_silent(cl_glm(y ~ I(x * size), data, "normal_id"))
-      expect_equal(unname(coef(fit) * c(1, size)), unname(coef(near)), tolerance = 1e-13)
-      expect_equal(unname(fitted(fit)), unname(fitted(near)), tolerance = 1e-13)
-      expect_equal(sigma(fit), sigma(near), tolerance = 1e-13)
-      # whose squares overflow or underflow
-      expect_equal(unname(coef(summary(fit))[, 2] * c(1, size)), unname(coef(summary(near))[, 2]),
-                   tolerance = 1e-13)
-      expect_equal(unname(confint(fit) * c(1, size)), unname(confint(near)), tolerance = 1e-13)
-      logit <- expect_silent(cl_glm(b ~ I(x * size), data))
-      expect_equal(unname(coef(logit) * c(1, size)), unname(coef(cl_glm(b ~ x, data))),
-                   tolerance = 1e-13)
-    }
-  })
+  near <- cl_glm(y ~ x, data, "normal_id")
+  fit <- expect_silent(cl_glm(1e13 + y ~ x, data, "normal_id"))
+  # y itself is rounded to 1 / 512
+  expect_equal(coef(fit)[["x"]], coef(near)[["x"]], tolerance = 1e-3)
+  expect_equal(sigma(fit), sigma(near), tolerance = 1e-3)
+  expect_equal(coef(fit), coef(lm(1e13 + y ~ x)), tolerance = 1e-4)
+  for (size in c(1e-200, 1e170)) {
+    fit <- expect_silent(cl_glm(I(y * size) ~ x, data, "normal_id"))
+    expect_equal(coef(fit) / size, coef(near), tolerance = 1e-13)
+    expect_equal(sigma(fit) / size, sigma(near), tolerance = 1e-13)
+    expect_equal(fit$logLik, near$logLik - 50 * log(size), tolerance = 1e-13)
+  }
+  for (size in c(1e-200, 1e200)) {
+    fit <- expect_silent(cl_glm(y ~ I(x * size), data, "normal_id"))
+    expect_equal(unname(coef(fit) * c(1, size)), unname(coef(near)), tolerance = 1e-13)
+    expect_equal(unname(fitted(fit)), unname(fitted(near)), tolerance = 1e-13)
+    expect_equal(sigma(fit), sigma(near), tolerance = 1e-13)
+    # whose squares overflow or underflow
+    expect_equal(unname(coef(summary(fit))[, 2] * c(1, size)), unname(coef(summary(near))[, 2]),
+                 tolerance = 1e-13)
+    expect_equal(unname(confint(fit) * c(1, size)), unname(confint(near)), tolerance = 1e-13)
+    logit <- expect_silent(cl_glm(b ~ I(x * size), data))
+    expect_equal(unname(coef(logit) * c(1, size)), unname(coef(cl_glm(b ~ x, data))),
+                 tolerance = 1e-13)
+  }
 })
 
-test_that("perfect and saturated fits are returned", {
+test_each_engine("perfect and saturated fits are returned", {
   data <- data.frame(x = c(1, 3, 2, 5, 4), z = c(1, 0, 2, 2, 1))
-  each_engine({
-    expect_warning(fit <- cl_glm(I(1 + 2 * x) ~ x, data, "normal_id"),
-                   "essentially perfect fit", class = "statcl_warning_boundary")
-    expect_equal(unname(coef(fit)), c(1, 2), tolerance = 1e-15)
-    expect_lt(sigma(fit), 1e-14)
-    expect_warning(summary(fit), "essentially perfect fit")
-    # no degree of freedom is left
-    fit <- cl_glm(x ~ factor(1:5), data, "normal_id")
-    peer <- lm(x ~ factor(1:5), data)
-    expect_equal(coef(fit), coef(peer), tolerance = 1e-14)
-    expect_equal(fitted(fit), fitted(peer), tolerance = 1e-14)
-    expect_identical(c(fit$rank, fit$df.residual), c(5L, 0L))
-    expect_identical(sigma(fit), NaN)
-    expect_identical(cl_glm(mpg ~ .^2, mtcars, "normal_id")$rank, lm(mpg ~ .^2, mtcars)$rank)
-    for (family in list(poisson, binomial)) {
-      y <- if (identical(family, poisson)) c(1, 5, 2, 9, 4) else cbind(c(1, 5, 2, 9, 4), 3)
-      fit <- expect_silent(cl_glm(y ~ factor(1:5), family = family))
-      peer <- glm(y ~ factor(1:5), family = family, control = list(epsilon = 1e-15, maxit = 100))
-      expect_equal(coef(fit), coef(peer), tolerance = 1e-7)
-      expect_equal(vcov(fit), vcov(peer), tolerance = 1e-6)
-      expect_lt(abs(deviance(fit)), 1e-12)
-    }
-  })
+  expect_warning(fit <- cl_glm(I(1 + 2 * x) ~ x, data, "normal_id"),
+                 "essentially perfect fit", class = "statcl_warning_boundary")
+  expect_equal(unname(coef(fit)), c(1, 2), tolerance = 1e-15)
+  expect_lt(sigma(fit), 1e-14)
+  expect_warning(summary(fit), "essentially perfect fit")
+  # no degree of freedom is left
+  fit <- cl_glm(x ~ factor(1:5), data, "normal_id")
+  peer <- lm(x ~ factor(1:5), data)
+  expect_equal(coef(fit), coef(peer), tolerance = 1e-14)
+  expect_equal(fitted(fit), fitted(peer), tolerance = 1e-14)
+  expect_identical(c(fit$rank, fit$df.residual), c(5L, 0L))
+  expect_identical(sigma(fit), NaN)
+  expect_identical(cl_glm(mpg ~ .^2, mtcars, "normal_id")$rank, lm(mpg ~ .^2, mtcars)$rank)
+  for (family in list(poisson, binomial)) {
+    y <- if (identical(family, poisson)) c(1, 5, 2, 9, 4) else cbind(c(1, 5, 2, 9, 4), 3)
+    fit <- expect_silent(cl_glm(y ~ factor(1:5), family = family))
+    peer <- glm(y ~ factor(1:5), family = family, control = list(epsilon = 1e-15, maxit = 100))
+    expect_equal(coef(fit), coef(peer), tolerance = 1e-7)
+    expect_equal(vcov(fit), vcov(peer), tolerance = 1e-6)
+    expect_lt(abs(deviance(fit)), 1e-12)
+  }
 })
 
-test_that("large exposures do not hide small ones", {
+test_each_engine("large exposures do not hide small ones", {
   data <- data.frame(e = 10^rep(seq(0, 18, 2), each = 2), g = rep(c("a", "b"), 10))
   data$y <- round(data$e * ifelse(data$g == "a", 0.002, 0.003))
   few <- data.frame(g = rep(c("few", "many"), each = 3), e = rep(c(1, 1e15), each = 3),
                     y = c(2, 0, 3, 1e15, 2e15, 3e15))
   exact <- list(epsilon = 1e-16, maxit = 200)
-  each_engine({
-    fit <- expect_silent(cl_glm(y ~ g, data, poisson, offset = log(e)))
-    peer <- suppressWarnings(glm(y ~ g, poisson, data, offset = log(e), control = exact))
-    expect_equal(coef(fit), coef(peer), tolerance = 1e-9)
-    expect_equal(vcov(fit), vcov(peer), tolerance = 1e-7)
-    fit <- expect_silent(cl_glm(y ~ g, few, poisson, offset = log(e)))
-    expect_equal(unname(coef(fit)), c(log(5 / 3), log(2) - log(5 / 3)), tolerance = 1e-9)
-    expect_equal(sqrt(diag(unname(vcov(fit)))), rep(sqrt(1 / 5), 2), tolerance = 1e-7)
-  })
+  fit <- expect_silent(cl_glm(y ~ g, data, poisson, offset = log(e)))
+  peer <- suppressWarnings(glm(y ~ g, poisson, data, offset = log(e), control = exact))
+  expect_equal(coef(fit), coef(peer), tolerance = 1e-9)
+  expect_equal(vcov(fit), vcov(peer), tolerance = 1e-7)
+  fit <- expect_silent(cl_glm(y ~ g, few, poisson, offset = log(e)))
+  expect_equal(unname(coef(fit)), c(log(5 / 3), log(2) - log(5 / 3)), tolerance = 1e-9)
+  expect_equal(sqrt(diag(unname(vcov(fit)))), rep(sqrt(1 / 5), 2), tolerance = 1e-7)
 })
 
-test_that("a distant maximum is found", {
-  each_engine({
-    fit <- expect_silent(cl_glm(cbind(2e9 - 1, 1) ~ 1, family = binomial))
-    expect_equal(coef(fit)[[1]], log(2e9 - 1), tolerance = 1e-12)
-    # from a start at which the information is 1e9 times that at the maximum
-    data <- data.frame(s = c(50, 2e9 - 1), f = c(50, 1))
-    for (start in c(0, 40)) {
-      fit <- expect_silent(cl_glm(cbind(s, f) ~ 1, data, binomial, start = start))
-      expect_equal(coef(fit)[[1]], log((2e9 + 49) / 51), tolerance = 1e-12)
-      expect_true(fit$converged)
-    }
-    fit <- expect_silent(cl_glm(c(0, 1) ~ 1, weights = c(1, 2e9)))
-    expect_equal(coef(fit)[[1]], log(2e9), tolerance = 1e-12)
-    g <- rep(0:1, each = 2)
-    fit <- expect_silent(cl_glm(c(0, 1, 0, 1) ~ g, weights = c(2, 3, 1, 2e9)))
-    expect_equal(unname(coef(fit)), c(log(1.5), log(2e9) - log(1.5)), tolerance = 1e-11)
-    many <- expect_silent(cl_glm(factor(c(1, 2)) ~ 1, family = "categorical_logit",
-                                 weights = c(1, 2e9)))
-    expect_equal(coef(many)[[1]], log(2e9), tolerance = 1e-12)
-    # and separation is found for any weights
-    expect_warning(cl_glm(c(0, 0, 1, 1) ~ c(1, 2, 3, 4), weights = c(1, 2, 1e6, 1)),
-                   class = "statcl_warning_separation")
-  })
+test_each_engine("a distant maximum is found", {
+  fit <- expect_silent(cl_glm(cbind(2e9 - 1, 1) ~ 1, family = binomial))
+  expect_equal(coef(fit)[[1]], log(2e9 - 1), tolerance = 1e-12)
+  # from a start at which the information is 1e9 times that at the maximum
+  data <- data.frame(s = c(50, 2e9 - 1), f = c(50, 1))
+  for (start in c(0, 40)) {
+    fit <- expect_silent(cl_glm(cbind(s, f) ~ 1, data, binomial, start = start))
+    expect_equal(coef(fit)[[1]], log((2e9 + 49) / 51), tolerance = 1e-12)
+    expect_true(fit$converged)
+  }
+  fit <- expect_silent(cl_glm(c(0, 1) ~ 1, weights = c(1, 2e9)))
+  expect_equal(coef(fit)[[1]], log(2e9), tolerance = 1e-12)
+  g <- rep(0:1, each = 2)
+  fit <- expect_silent(cl_glm(c(0, 1, 0, 1) ~ g, weights = c(2, 3, 1, 2e9)))
+  expect_equal(unname(coef(fit)), c(log(1.5), log(2e9) - log(1.5)), tolerance = 1e-11)
+  many <- expect_silent(cl_glm(factor(c(1, 2)) ~ 1, family = "categorical_logit",
+                               weights = c(1, 2e9)))
+  expect_equal(coef(many)[[1]], log(2e9), tolerance = 1e-12)
+  # and separation is found for any weights
+  expect_warning(cl_glm(c(0, 0, 1, 1) ~ c(1, 2, 3, 4), weights = c(1, 2, 1e6, 1)),
+                 class = "statcl_warning_separation")
 })
 
 test_that("large problems are corrected by residuals, or solved like small ones", {

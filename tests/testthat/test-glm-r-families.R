@@ -59,64 +59,58 @@ admissions <- function() {
   reshape(table, direction = "wide", idvar = c("Gender", "Dept"), timevar = "Admit")
 }
 
-test_that("links of binomial families give the numbers of glm()", {
+test_on_host("links of binomial families give the numbers of glm()", {
   shares <- esoph_shares()
   used <- subset(as.data.frame(Titanic), Freq > 0)
-  on_host({
-    for (link in c("probit", "cloglog", "cauchit")) {
-      expect_like_glm(case ~ spontaneous + induced, binomial(link), infert)
-      expect_like_glm(cbind(ncases, ncontrols) ~ age + alc, binomial(link), shares)
-    }
-    expect_like_glm(share ~ age + alc, binomial("probit"), shares, weights = shares$n)
-    expect_like_glm(am ~ wt, binomial("probit"), transform(mtcars, am = am == 1))
-    expect_like_glm(factor(am) ~ wt, binomial("probit"), mtcars)
-    # a factor of more levels: the first is a failure
-    expect_like_glm(tension ~ breaks, binomial(), warpbreaks)
-    # glm() diverges from its own start
-    expect_like_glm(Survived ~ Class + Sex, binomial("cauchit"), used, weights = used$Freq,
-                    start = c(-0.4, -1, -2.4, -0.8, 2.9))
-    for (link in c("log", "identity")) {
-      expect_like_glm(cbind(Freq.Admitted, Freq.Rejected) ~ Gender, binomial(link), admissions())
-    }
-  })
+  for (link in c("probit", "cloglog", "cauchit")) {
+    expect_like_glm(case ~ spontaneous + induced, binomial(link), infert)
+    expect_like_glm(cbind(ncases, ncontrols) ~ age + alc, binomial(link), shares)
+  }
+  expect_like_glm(share ~ age + alc, binomial("probit"), shares, weights = shares$n)
+  expect_like_glm(am ~ wt, binomial("probit"), transform(mtcars, am = am == 1))
+  expect_like_glm(factor(am) ~ wt, binomial("probit"), mtcars)
+  # a factor of more levels: the first is a failure
+  expect_like_glm(tension ~ breaks, binomial(), warpbreaks)
+  # glm() diverges from its own start
+  expect_like_glm(Survived ~ Class + Sex, binomial("cauchit"), used, weights = used$Freq,
+                  start = c(-0.4, -1, -2.4, -0.8, 2.9))
+  for (link in c("log", "identity")) {
+    expect_like_glm(cbind(Freq.Admitted, Freq.Rejected) ~ Gender, binomial(link), admissions())
+  }
 })
 
-test_that("quasi-likelihoods give the numbers of glm()", {
-  on_host({
-    expect_like_glm(breaks ~ wool * tension, quasipoisson, warpbreaks)
-    expect_like_glm(count ~ spray, quasipoisson("sqrt"), InsectSprays)
-    expect_like_glm(cbind(ncases, ncontrols) ~ age + alc, "quasibinomial", esoph_shares())
-    expect_like_glm(weight ~ Time * Diet, quasi(link = "log", variance = "mu^2"), ChickWeight)
-    expect_like_glm(dist ~ speed, quasi(link = "identity", variance = "mu"), cars)
-    expect_like_glm(I(Fertility / 100) ~ Education + Catholic, swiss,
-                    family = quasi(link = "logit", variance = "mu(1-mu)"))
-    expect_like_glm(Fertility ~ Education + Catholic, quasi(), swiss)
-    expect_like_glm(I(len / 40) ~ supp * dose, quasibinomial("cloglog"), ToothGrowth)
-  })
+test_on_host("quasi-likelihoods give the numbers of glm()", {
+  expect_like_glm(breaks ~ wool * tension, quasipoisson, warpbreaks)
+  expect_like_glm(count ~ spray, quasipoisson("sqrt"), InsectSprays)
+  expect_like_glm(cbind(ncases, ncontrols) ~ age + alc, "quasibinomial", esoph_shares())
+  expect_like_glm(weight ~ Time * Diet, quasi(link = "log", variance = "mu^2"), ChickWeight)
+  expect_like_glm(dist ~ speed, quasi(link = "identity", variance = "mu"), cars)
+  expect_like_glm(I(Fertility / 100) ~ Education + Catholic, swiss,
+                  family = quasi(link = "logit", variance = "mu(1-mu)"))
+  expect_like_glm(Fertility ~ Education + Catholic, quasi(), swiss)
+  expect_like_glm(I(len / 40) ~ supp * dose, quasibinomial("cloglog"), ToothGrowth)
 })
 
-test_that("families of positive and of other numbers give the numbers of glm()", {
+test_on_host("families of positive and of other numbers give the numbers of glm()", {
   air <- na.omit(airquality)
-  on_host({
-    expect_like_glm(mpg ~ wt + hp, Gamma, mtcars)
-    expect_like_glm(Ozone ~ Temp + Wind, Gamma("log"), air)
-    expect_like_glm(len ~ dose + offset(dose / 10), Gamma("identity"), ToothGrowth)
-    expect_like_glm(len ~ supp * dose, inverse.gaussian("log"), ToothGrowth)
-    expect_like_glm(mpg ~ wt, inverse.gaussian, mtcars)
-    expect_like_glm(stations ~ mag, poisson("identity"), quakes)
-    expect_like_glm(stations ~ mag, poisson("sqrt"), quakes, offset = quakes$depth / 1e3)
-    expect_like_glm(Ozone ~ Temp, gaussian("log"), air, start = c(0, 0.03))
-    expect_like_glm(mpg ~ wt, gaussian("inverse"), mtcars)
-    expect_like_glm(dist ~ speed, Gamma(power(1 / 2)), cars)
-    # fractional weights, and a column that depends on others
-    expect_like_glm(weight ~ Time + I(2 * Time) + Diet, Gamma("log"), ChickWeight,
-                    weights = rep(c(0.5, 0, 2.25), length.out = nrow(ChickWeight)),
-                    control = list(epsilon = 1e-11))
-    # counts that are not whole
-    expect_warning(
-      expect_like_glm(count ~ spray, poisson, transform(InsectSprays, count = count / 2)),
-      class = "statcl_warning_counts")
-  })
+  expect_like_glm(mpg ~ wt + hp, Gamma, mtcars)
+  expect_like_glm(Ozone ~ Temp + Wind, Gamma("log"), air)
+  expect_like_glm(len ~ dose + offset(dose / 10), Gamma("identity"), ToothGrowth)
+  expect_like_glm(len ~ supp * dose, inverse.gaussian("log"), ToothGrowth)
+  expect_like_glm(mpg ~ wt, inverse.gaussian, mtcars)
+  expect_like_glm(stations ~ mag, poisson("identity"), quakes)
+  expect_like_glm(stations ~ mag, poisson("sqrt"), quakes, offset = quakes$depth / 1e3)
+  expect_like_glm(Ozone ~ Temp, gaussian("log"), air, start = c(0, 0.03))
+  expect_like_glm(mpg ~ wt, gaussian("inverse"), mtcars)
+  expect_like_glm(dist ~ speed, Gamma(power(1 / 2)), cars)
+  # fractional weights, and a column that depends on others
+  expect_like_glm(weight ~ Time + I(2 * Time) + Diet, Gamma("log"), ChickWeight,
+                  weights = rep(c(0.5, 0, 2.25), length.out = nrow(ChickWeight)),
+                  control = list(epsilon = 1e-11))
+  # counts that are not whole
+  expect_warning(
+    expect_like_glm(count ~ spray, poisson, transform(InsectSprays, count = count / 2)),
+    class = "statcl_warning_counts")
 })
 
 test_that("a negative binomial family with known theta gives the numbers of glm()", {
@@ -127,15 +121,13 @@ test_that("a negative binomial family with known theta gives the numbers of glm(
   })
 })
 
-test_that("columns of very different scale and origin keep their digits", {
+test_each_engine("columns of very different scale and origin keep their digits", {
   data <- transform(na.omit(airquality), seconds = Temp * 3e7 + 1e11, tiny = Wind * 1e-9)
   plain <- glm(Ozone ~ Temp + Wind, Gamma("log"), data, control = exact)
-  each_engine({
-    fit <- cl_glm(Ozone ~ seconds + tiny, data, Gamma("log"))
-    expect_equal(coef(fit)[["seconds"]] * 3e7, coef(plain)[["Temp"]], tolerance = 1e-7)
-    expect_equal(coef(fit)[["tiny"]] * 1e-9, coef(plain)[["Wind"]], tolerance = 1e-7)
-    expect_equal(deviance(fit), deviance(plain), tolerance = 1e-12)
-  })
+  fit <- cl_glm(Ozone ~ seconds + tiny, data, Gamma("log"))
+  expect_equal(coef(fit)[["seconds"]] * 3e7, coef(plain)[["Temp"]], tolerance = 1e-7)
+  expect_equal(coef(fit)[["tiny"]] * 1e-9, coef(plain)[["Wind"]], tolerance = 1e-7)
+  expect_equal(deviance(fit), deviance(plain), tolerance = 1e-12)
 })
 
 # More rows than a QR decomposition on the host is cheap for.
@@ -168,55 +160,51 @@ test_that("many rows go through the cross-product matrix, with the same numbers"
   })
 })
 
-test_that("links and variances on the device are those of the family objects", {
+test_on_device("links and variances on the device are those of the family objects", {
   eta <- c(-40, -3, -0.2, 1e-3, 0.5, 2, 30, 800)
   mu <- c(1e-6, 0.2, 0.5, 0.99)
   y <- c(0, 0.3, 1, 1)
-  on_device({
-    at <- as_cl(matrix(eta))
-    found <- lapply(device_links, function(link) list(link$mean(at), link$slope(at)))
-    found <- do.call(cl_eval, unlist(found, FALSE))
-    for (name in names(device_links)) {
-      peer <- make.link(name)
-      right <- if (name == "1/mu^2") eta > 0 else TRUE
-      expect_equal(as.vector(as.matrix(found[[paste0(name, 1)]]))[right], peer$linkinv(eta[right]),
-                   tolerance = 1e-12, label = name)
-      expect_equal(as.vector(as.matrix(found[[paste0(name, 2)]]))[right], peer$mu.eta(eta[right]),
-                   tolerance = 1e-12, label = name)
-    }
-    families <- list(binomial(), poisson(), gaussian(), quasi(variance = "mu^2"), Gamma(),
-                     inverse.gaussian())
-    if (requireNamespace("MASS", quietly = TRUE)) {
-      families <- c(families, list(MASS::negative.binomial(1.5)))
-    }
-    mean <- as_cl(matrix(mu))
-    found <- do.call(cl_eval, unlist(lapply(families, function(family) {
-      spread <- device_variance(family)
-      at <- y + (family$family %in% c("inverse.gaussian", "quasi"))
-      list(spread$variance(mean), spread$deviance(as_cl(matrix(at)), mean))
-    }), FALSE))
-    for (k in seq_along(families)) {
-      family <- families[[k]]
-      at <- y + (family$family %in% c("inverse.gaussian", "quasi"))
-      expect_equal(as.vector(as.matrix(found[[2 * k - 1]])), family$variance(mu),
-                   tolerance = 1e-12, label = family$family)
-      expect_equal(as.vector(as.matrix(found[[2 * k]])), family$dev.resids(at, mu, rep(1, 4)),
-                   tolerance = 1e-10, label = family$family)
-    }
-  })
+  at <- as_cl(matrix(eta))
+  found <- lapply(device_links, function(link) list(link$mean(at), link$slope(at)))
+  found <- do.call(cl_eval, unlist(found, FALSE))
+  for (name in names(device_links)) {
+    peer <- make.link(name)
+    right <- if (name == "1/mu^2") eta > 0 else TRUE
+    expect_equal(as.vector(as.matrix(found[[paste0(name, 1)]]))[right], peer$linkinv(eta[right]),
+                 tolerance = 1e-12, label = name)
+    expect_equal(as.vector(as.matrix(found[[paste0(name, 2)]]))[right], peer$mu.eta(eta[right]),
+                 tolerance = 1e-12, label = name)
+  }
+  families <- list(binomial(), poisson(), gaussian(), quasi(variance = "mu^2"), Gamma(),
+                   inverse.gaussian())
+  if (requireNamespace("MASS", quietly = TRUE)) {
+    families <- c(families, list(MASS::negative.binomial(1.5)))
+  }
+  mean <- as_cl(matrix(mu))
+  found <- do.call(cl_eval, unlist(lapply(families, function(family) {
+    spread <- device_variance(family)
+    at <- y + (family$family %in% c("inverse.gaussian", "quasi"))
+    list(spread$variance(mean), spread$deviance(as_cl(matrix(at)), mean))
+  }), FALSE))
+  for (k in seq_along(families)) {
+    family <- families[[k]]
+    at <- y + (family$family %in% c("inverse.gaussian", "quasi"))
+    expect_equal(as.vector(as.matrix(found[[2 * k - 1]])), family$variance(mu),
+                 tolerance = 1e-12, label = family$family)
+    expect_equal(as.vector(as.matrix(found[[2 * k]])), family$dev.resids(at, mu, rep(1, 4)),
+                 tolerance = 1e-10, label = family$family)
+  }
 })
 
-test_that("start, etastart and mustart are used", {
-  on_host({
-    fit <- cl_glm(mpg ~ wt, mtcars, Gamma)
-    again <- cl_glm(mpg ~ wt, mtcars, Gamma, start = coef(fit))
-    expect_lte(again$iterations, 1L)
-    expect_lte(cl_glm(mpg ~ wt, mtcars, Gamma, mustart = fitted(fit))$iterations, 1L)
-    expect_lte(cl_glm(mpg ~ wt, mtcars, Gamma, etastart = predict(fit))$iterations, 1L)
-    expect_fault(cl_glm(mpg ~ wt, mtcars, Gamma, start = c(-1, 0)), "argument", argument = "start")
-    expect_fault(cl_glm(cbind(1, mtcars$wt), mtcars$mpg, Gamma, mustart = 1:3), "argument",
-                 argument = "mustart")
-  })
+test_on_host("start, etastart and mustart are used", {
+  fit <- cl_glm(mpg ~ wt, mtcars, Gamma)
+  again <- cl_glm(mpg ~ wt, mtcars, Gamma, start = coef(fit))
+  expect_lte(again$iterations, 1L)
+  expect_lte(cl_glm(mpg ~ wt, mtcars, Gamma, mustart = fitted(fit))$iterations, 1L)
+  expect_lte(cl_glm(mpg ~ wt, mtcars, Gamma, etastart = predict(fit))$iterations, 1L)
+  expect_fault(cl_glm(mpg ~ wt, mtcars, Gamma, start = c(-1, 0)), "argument", argument = "start")
+  expect_fault(cl_glm(cbind(1, mtcars$wt), mtcars$mpg, Gamma, mustart = 1:3), "argument",
+               argument = "mustart")
 })
 
 test_that("sparse predictors give the numbers of dense ones", {

@@ -82,29 +82,27 @@ test_that("all families have the numbers of the fit in memory and of glm()", {
   })
 })
 
-test_that("badly conditioned columns keep the digits of QR", {
-  each_engine({
-    whole <- cl_glm(Employed ~ ., longley, "normal_id")
-    for (size in c(1, 5, 16)) {
-      fit <- cl_glm(Employed ~ ., longley, "normal_id", block = size)
-      expect_equal(coef(fit), coef(whole), tolerance = 1e-13)
-      expect_equal(c(vcov(fit), fit$deviance), c(vcov(whole), whole$deviance), tolerance = 1e-10)
-    }
-    set.seed(2)
-    n <- 30000 # above the size at which a factor is cheap
-    d <- data.frame(a = rnorm(n), b = rnorm(n), c = rnorm(n), e = rnorm(n))
-    d$near <- d$a + 1e-6 * d$b
-    d$twice <- 2 * d$a
-    d$y <- rbinom(n, 1, plogis(d$c))
-    expect_equal(cl_glm(y ~ a + c + e + twice + b, data = d, block = 2e4)$stream$sums[[2L]], n)
-    fit <- cl_glm(y ~ a + near + c + e + twice, data = d, block = 26000)
-    # to the last digit, where glm() may go to and fro between two of them
-    peer <- suppressWarnings(glm(y ~ a + near + c + e, binomial, d, epsilon = 1e-15))
-    error <- sqrt(diag(vcov(peer)))
-    expect_equal(names(coef(fit))[is.na(coef(fit))], "twice")
-    expect_lt(max(abs(coef(fit)[1:5] - coef(peer)) / error), 1e-8)
-    expect_equal(sqrt(diag(vcov(fit)))[1:5], error, tolerance = 1e-7)
-  })
+test_each_engine("badly conditioned columns keep the digits of QR", {
+  whole <- cl_glm(Employed ~ ., longley, "normal_id")
+  for (size in c(1, 5, 16)) {
+    fit <- cl_glm(Employed ~ ., longley, "normal_id", block = size)
+    expect_equal(coef(fit), coef(whole), tolerance = 1e-13)
+    expect_equal(c(vcov(fit), fit$deviance), c(vcov(whole), whole$deviance), tolerance = 1e-10)
+  }
+  set.seed(2)
+  n <- 30000 # above the size at which a factor is cheap
+  d <- data.frame(a = rnorm(n), b = rnorm(n), c = rnorm(n), e = rnorm(n))
+  d$near <- d$a + 1e-6 * d$b
+  d$twice <- 2 * d$a
+  d$y <- rbinom(n, 1, plogis(d$c))
+  expect_equal(cl_glm(y ~ a + c + e + twice + b, data = d, block = 2e4)$stream$sums[[2L]], n)
+  fit <- cl_glm(y ~ a + near + c + e + twice, data = d, block = 26000)
+  # to the last digit, where glm() may go to and fro between two of them
+  peer <- suppressWarnings(glm(y ~ a + near + c + e, binomial, d, epsilon = 1e-15))
+  error <- sqrt(diag(vcov(peer)))
+  expect_equal(names(coef(fit))[is.na(coef(fit))], "twice")
+  expect_lt(max(abs(coef(fit)[1:5] - coef(peer)) / error), 1e-8)
+  expect_equal(sqrt(diag(vcov(fit)))[1:5], error, tolerance = 1e-7)
 })
 
 test_that("numbers in quotes, as factors are written, are numbers in every block of a file", {

@@ -44,22 +44,20 @@ test_that("single terms have full precision in both tails", {
   })
 })
 
-test_that("a large predictor does not change the sign of the gradient", {
+test_each_engine("a large predictor does not change the sign of the gradient", {
   # y = 1 and eta = 40: y - 1 / (1 + exp(-eta)) is exp(-40), and 0 or negative when subtracted.
-  each_engine({
-    slope <- gradient_of(cl_glm_lpdf(family, 1, 1, 0, 40, gradient = "beta"))$beta
-    expect_equal(slope / exp(-40), 1, tolerance = 1e-14)
-    slope <- gradient_of(cl_glm_lpdf(family, 0, 1, 0, -40, gradient = "beta"))$beta
-    expect_equal(slope / -exp(-40), 1, tolerance = 1e-14)
-  })
+  slope <- gradient_of(cl_glm_lpdf(family, 1, 1, 0, 40, gradient = "beta"))$beta
+  expect_equal(slope / exp(-40), 1, tolerance = 1e-14)
+  slope <- gradient_of(cl_glm_lpdf(family, 0, 1, 0, -40, gradient = "beta"))$beta
+  expect_equal(slope / -exp(-40), 1, tolerance = 1e-14)
 })
 
-test_that("sums of terms of all sizes agree with 40 digits", {
+test_each_engine("sums of terms of all sizes agree with 40 digits", {
   sums <- reference("glm-sums.csv")
   i <- seq_len(23)
   x <- outer(i, 1:4, function(i, j) ((i * (2 * j + 1) + 5 * j) %% 17 - 8) / 8)
   y <- as.numeric((i * i) %% 3 == 1)
-  each_engine(for (spread in c(1, 30, 400)) for (rowwise in c(FALSE, TRUE)) {
+  for (spread in c(1, 30, 400)) for (rowwise in c(FALSE, TRUE)) {
     alpha <- if (rowwise) ((i * 5) %% 9 - 4) / 16 else 0.375
     beta <- spread * ((1:4 * 7) %% 5 - 2) / 4
     expected <- sums[sums$spread == spread & sums$rowwise == rowwise, ]
@@ -74,14 +72,14 @@ test_that("sums of terms of all sizes agree with 40 digits", {
     } else {
       expect_close(gradient_of(value)$alpha, expected$alpha, 2e-15, scale = 23)
     }
-  })
+  }
 })
 
-test_that("all shapes agree with plain R", {
+test_each_engine("all shapes agree with plain R", {
   shapes <- list(c(1, 1), c(2, 3), c(15, 2), c(33, 7), c(64, 16), c(65, 17), c(127, 64),
                  c(300, 100),
                  c(40, 131), c(257, 210), c(20, 1000))
-  each_engine(for (shape in shapes) {
+  for (shape in shapes) {
     q <- glm_problem(shape[1], shape[2])
     for (alpha in list(q$alpha, rnorm(shape[1]))) {
       value <- cl_glm_lpdf(family, q$y, q$x, alpha, q$beta, gradient = c("alpha", "beta", "x"))
@@ -91,172 +89,154 @@ test_that("all shapes agree with plain R", {
         expect_close(gradient_of(value)[[by]], expected[[by]], 1e-13, scale = sqrt(shape[1]))
       }
     }
-  })
+  }
 })
 
-test_that("many rows keep their precision", {
+test_each_engine("many rows keep their precision", {
   q <- glm_problem(60000, 3)
   eta <- q$alpha + q$x %*% q$beta
   exact <- sum(as.vector(plogis(ifelse(q$y == 1, eta, -eta), log.p = TRUE))) # R sums in long double
-  each_engine({
-    value <- cl_glm_lpdf(family, q$y, q$x, q$alpha, q$beta)
-    expect_equal(as.vector(value), exact, tolerance = 2e-15)
-  })
+  value <- cl_glm_lpdf(family, q$y, q$x, q$alpha, q$beta)
+  expect_equal(as.vector(value), exact, tolerance = 2e-15)
 })
 
-test_that("no rows, no columns", {
-  each_engine({
-    value <- cl_glm_lpdf(family, numeric(), matrix(0, 0, 3), 0, 1:3,
-                         gradient = c("alpha", "beta", "x"))
-    expect_identical(as.vector(value), 0)
-    expect_identical(gradient_of(value), list(alpha = 0, beta = c(0, 0, 0), x = matrix(0, 0, 3)))
-    expect_identical(as.vector(cl_glm_lpdf(family, 1, matrix(0, 0, 2), numeric(), 1:2)), 0)
-    none <- matrix(0, 4, 0)
-    value <- cl_glm_lpdf(family, c(1, 1, 0, 1), none, 0.5, gradient = c("alpha", "beta", "x"))
-    expected <- plain_r(c(1, 1, 0, 1), none, 0.5, numeric())
-    expect_equal(as.vector(value), expected$value)
-    expect_equal(gradient_of(value), list(alpha = expected$alpha, beta = numeric(), x = none))
-    value <- cl_glm_lpdf(family, numeric(), matrix(0, 0, 0), gradient = "beta")
-    expect_identical(value, structure(0, gradient = list(beta = numeric())))
-  })
+test_each_engine("no rows, no columns", {
+  value <- cl_glm_lpdf(family, numeric(), matrix(0, 0, 3), 0, 1:3,
+                       gradient = c("alpha", "beta", "x"))
+  expect_identical(as.vector(value), 0)
+  expect_identical(gradient_of(value), list(alpha = 0, beta = c(0, 0, 0), x = matrix(0, 0, 3)))
+  expect_identical(as.vector(cl_glm_lpdf(family, 1, matrix(0, 0, 2), numeric(), 1:2)), 0)
+  none <- matrix(0, 4, 0)
+  value <- cl_glm_lpdf(family, c(1, 1, 0, 1), none, 0.5, gradient = c("alpha", "beta", "x"))
+  expected <- plain_r(c(1, 1, 0, 1), none, 0.5, numeric())
+  expect_equal(as.vector(value), expected$value)
+  expect_equal(gradient_of(value), list(alpha = expected$alpha, beta = numeric(), x = none))
+  value <- cl_glm_lpdf(family, numeric(), matrix(0, 0, 0), gradient = "beta")
+  expect_identical(value, structure(0, gradient = list(beta = numeric())))
 })
 
-test_that("y may be integer, logical, double, or one value for all rows", {
+test_each_engine("y may be integer, logical, double, or one value for all rows", {
   q <- glm_problem(20, 2)
-  each_engine({
-    expected <- cl_glm_lpdf(family, q$y, q$x, 0, q$beta, gradient = "beta")
-    expect_identical(cl_glm_lpdf(family, as.double(q$y), q$x, 0, q$beta, gradient = "beta"),
-                     expected)
-    expect_identical(cl_glm_lpdf(family, q$y == 1, q$x, 0L, q$beta, gradient = "beta"), expected)
-    expect_identical(cl_glm_lpdf(family, matrix(q$y), q$x, 0, q$beta, gradient = "beta"), expected)
-    expect_identical(cl_glm_lpdf(family, TRUE, q$x, 0, q$beta),
-                     cl_glm_lpdf(family, rep(1, 20), q$x, 0, q$beta))
-    vector <- q$x[, 1]
-    expect_identical(cl_glm_lpdf(family, q$y, vector, 0, 2L),
-                     cl_glm_lpdf(family, q$y, matrix(vector), 0, 2))
-  })
+  expected <- cl_glm_lpdf(family, q$y, q$x, 0, q$beta, gradient = "beta")
+  expect_identical(cl_glm_lpdf(family, as.double(q$y), q$x, 0, q$beta, gradient = "beta"),
+                   expected)
+  expect_identical(cl_glm_lpdf(family, q$y == 1, q$x, 0L, q$beta, gradient = "beta"), expected)
+  expect_identical(cl_glm_lpdf(family, matrix(q$y), q$x, 0, q$beta, gradient = "beta"), expected)
+  expect_identical(cl_glm_lpdf(family, TRUE, q$x, 0, q$beta),
+                   cl_glm_lpdf(family, rep(1, 20), q$x, 0, q$beta))
+  vector <- q$x[, 1]
+  expect_identical(cl_glm_lpdf(family, q$y, vector, 0, 2L),
+                   cl_glm_lpdf(family, q$y, matrix(vector), 0, 2))
 })
 
-test_that("names and classes are kept", {
+test_each_engine("names and classes are kept", {
   q <- glm_problem(6, 2)
   dimnames(q$x) <- list(letters[1:6], c("u", "v"))
   beta <- c(u = 1, v = 2)
-  each_engine({
-    by_base <- cl_glm_lpdf(family, q$y, q$x, 0, beta, gradient = c("beta", "x"))
-    expect_named(gradient_of(by_base)$beta, c("u", "v"))
-    expect_identical(dimnames(gradient_of(by_base)$x), dimnames(q$x))
-    on_device <- as_cl(q$x)
-    by_cl <- cl_glm_lpdf(family, q$y, on_device, 0, as_cl(matrix(beta)), gradient = c("beta", "x"))
-    expect_identical(as.vector(by_cl), as.vector(by_base))
-    expect_s4_class(gradient_of(by_cl)$x, "clMatrix")
-    expect_identical(as.matrix(gradient_of(by_cl)$x), gradient_of(by_base)$x)
-    expect_type(gradient_of(by_cl)$beta, "double")
-  })
+  by_base <- cl_glm_lpdf(family, q$y, q$x, 0, beta, gradient = c("beta", "x"))
+  expect_named(gradient_of(by_base)$beta, c("u", "v"))
+  expect_identical(dimnames(gradient_of(by_base)$x), dimnames(q$x))
+  on_device <- as_cl(q$x)
+  by_cl <- cl_glm_lpdf(family, q$y, on_device, 0, as_cl(matrix(beta)), gradient = c("beta", "x"))
+  expect_identical(as.vector(by_cl), as.vector(by_base))
+  expect_s4_class(gradient_of(by_cl)$x, "clMatrix")
+  expect_identical(as.matrix(gradient_of(by_cl)$x), gradient_of(by_base)$x)
+  expect_type(gradient_of(by_cl)$beta, "double")
 })
 
-test_that("gradients agree with differences", {
+test_each_engine("gradients agree with differences", {
   q <- glm_problem(50, 3)
-  each_engine({
-    f <- cl_likelihood(family, q$y, q$x)
-    expect_lt(max(cl_check_gradient(f, alpha = 0.2, beta = q$beta)$error), 1e-8)
-    expect_lt(max(cl_check_gradient(f, alpha = rnorm(50), beta = q$beta)$error), 1e-8)
-    by_x <- function(x) {
-      value <- cl_glm_lpdf(family, q$y, x, 0.1, q$beta, gradient = "x")
-      structure(as.vector(value), gradient = gradient_of(value)$x)
-    }
-    expect_lt(max(cl_check_gradient(by_x, q$x)$error), 1e-8)
-  })
+  f <- cl_likelihood(family, q$y, q$x)
+  expect_lt(max(cl_check_gradient(f, alpha = 0.2, beta = q$beta)$error), 1e-8)
+  expect_lt(max(cl_check_gradient(f, alpha = rnorm(50), beta = q$beta)$error), 1e-8)
+  by_x <- function(x) {
+    value <- cl_glm_lpdf(family, q$y, x, 0.1, q$beta, gradient = "x")
+    structure(as.vector(value), gradient = gradient_of(value)$x)
+  }
+  expect_lt(max(cl_check_gradient(by_x, q$x)$error), 1e-8)
 })
 
-test_that("the gradient vanishes where glm() ends", {
+test_each_engine("the gradient vanishes where glm() ends", {
   q <- glm_problem(500, 4)
   fit <- glm(q$y ~ q$x, family = binomial, control = list(epsilon = 1e-14, maxit = 50))
-  each_engine({
-    value <- cl_glm_lpdf(family, q$y, q$x, coef(fit)[1], coef(fit)[-1],
-                         gradient = c("alpha", "beta"))
-    expect_equal(as.vector(value), as.vector(logLik(fit)), tolerance = 1e-13)
-    scale <- colSums(abs(cbind(1, q$x)))
-    expect_lt(max(abs(unlist(gradient_of(value))) / scale), 1e-8)
-  })
+  value <- cl_glm_lpdf(family, q$y, q$x, coef(fit)[1], coef(fit)[-1],
+                       gradient = c("alpha", "beta"))
+  expect_equal(as.vector(value), as.vector(logLik(fit)), tolerance = 1e-13)
+  scale <- colSums(abs(cbind(1, q$x)))
+  expect_lt(max(abs(unlist(gradient_of(value))) / scale), 1e-8)
 })
 
-test_that("separable data gives finite values along the diverging direction", {
+test_each_engine("separable data gives finite values along the diverging direction", {
   x <- c(-2, -1, 1, 2)
   y <- c(0, 0, 1, 1)
-  each_engine(for (beta in c(1, 100, 1e4, 1e300)) {
+  for (beta in c(1, 100, 1e4, 1e300)) {
     value <- cl_glm_lpdf(family, y, x, 0, beta, gradient = "beta")
     expect_true(is.finite(value) && value <= 0)
     expect_true(gradient_of(value)$beta >= 0)
-  })
+  }
 })
 
-test_that("the same call gives the same bits", {
+test_each_engine("the same call gives the same bits", {
   q <- glm_problem(5000, 20)
-  each_engine({
-    f <- cl_likelihood(family, q$y, q$x)
-    first <- f(q$alpha, q$beta)
-    for (i in 1:5) expect_identical(f(q$alpha, q$beta), first)
-    expect_identical(cl_glm_lpdf(family, q$y, q$x, q$alpha, q$beta, gradient = c("alpha", "beta")),
-                     first)
-  })
+  f <- cl_likelihood(family, q$y, q$x)
+  first <- f(q$alpha, q$beta)
+  for (i in 1:5) expect_identical(f(q$alpha, q$beta), first)
+  expect_identical(cl_glm_lpdf(family, q$y, q$x, q$alpha, q$beta, gradient = c("alpha", "beta")),
+                   first)
 })
 
 # ---- errors ----------------------------------------------------------------------------------
 
-test_that("y outside the support is rejected with its index", {
+test_each_engine("y outside the support is rejected with its index", {
   x <- matrix(1:6 / 6, 3)
-  each_engine({
-    for (bad in list(c(0, 1, 2), c(0, 1, -1), c(0, 1, 0.5), c(0L, 1L, NA), c(1, 0, NaN),
-                     c(1, 0, Inf), c(TRUE, FALSE, NA))) {
-      fault <- expect_fault(cl_glm_lpdf(family, bad, x, 0, 1:2), "argument", argument = "y")
-      expect_match(conditionMessage(fault), "y[3]", fixed = TRUE)
-      expect_fault(cl_likelihood(family, bad, x), "argument", argument = "y")
-    }
-    expect_fault(cl_glm_lpdf(family, 2, x, 0, 1:2), "argument", argument = "y")
-    for (bad in list("1", factor(0:1), NULL, list(1), matrix(0, 3, 2), Sys.Date())) {
-      expect_fault(cl_glm_lpdf(family, bad, x, 0, 1:2), "argument", argument = "y")
-    }
-    for (bad in list(c(0, 1), rep(1, 4), numeric())) {
-      expect_fault(cl_glm_lpdf(family, bad, x, 0, 1:2), "argument", argument = "y")
-    }
-  })
+  for (bad in list(c(0, 1, 2), c(0, 1, -1), c(0, 1, 0.5), c(0L, 1L, NA), c(1, 0, NaN),
+                   c(1, 0, Inf), c(TRUE, FALSE, NA))) {
+    fault <- expect_fault(cl_glm_lpdf(family, bad, x, 0, 1:2), "argument", argument = "y")
+    expect_match(conditionMessage(fault), "y[3]", fixed = TRUE)
+    expect_fault(cl_likelihood(family, bad, x), "argument", argument = "y")
+  }
+  expect_fault(cl_glm_lpdf(family, 2, x, 0, 1:2), "argument", argument = "y")
+  for (bad in list("1", factor(0:1), NULL, list(1), matrix(0, 3, 2), Sys.Date())) {
+    expect_fault(cl_glm_lpdf(family, bad, x, 0, 1:2), "argument", argument = "y")
+  }
+  for (bad in list(c(0, 1), rep(1, 4), numeric())) {
+    expect_fault(cl_glm_lpdf(family, bad, x, 0, 1:2), "argument", argument = "y")
+  }
 })
 
-test_that("parameters of wrong length or type are rejected by name", {
+test_each_engine("parameters of wrong length or type are rejected by name", {
   x <- matrix(1:6 / 6, 3)
   y <- c(0, 1, 1)
-  each_engine({
-    f <- cl_likelihood(family, y, x)
-    for (bad in list(1:3, 1:5, numeric(), "a", NULL, list(1, 2), factor(1:2))) {
-      expect_fault(cl_glm_lpdf(family, y, x, 0, bad), "argument", argument = "beta")
-      expect_fault(f(0, bad), "argument", argument = "beta")
-    }
-    for (bad in list(1:2, 1:4, numeric(), "a", NULL)) {
-      expect_fault(cl_glm_lpdf(family, y, x, bad, 1:2), "argument", argument = "alpha")
-      expect_fault(f(bad, 1:2), "argument", argument = "alpha")
-    }
-    expect_fault(cl_glm_lpdf(family, y, x, 0), "argument", argument = "beta")
-    expect_fault(cl_glm_lpdf(family, y, x, 0, 1:2, sigma = 1), "argument", argument = "sigma")
-    expect_fault(f(0, 1:2, sigma = 1), "argument", argument = "sigma")
-    for (bad in list("sigma", c("beta", NA), 1, TRUE)) {
-      expect_fault(cl_glm_lpdf(family, y, x, 0, 1:2, gradient = bad), "argument",
-                   argument = "gradient")
-      expect_fault(f(0, 1:2, gradient = bad), "argument", argument = "gradient")
-    }
-    for (bad in list("probit", 1, NA_character_, c(family, family), NULL)) {
-      expect_fault(cl_glm_lpdf(bad, y, x, 0, 1:2), "argument", argument = "family")
-      expect_fault(cl_likelihood(bad, y, x), "argument", argument = "family")
-    }
-    for (bad in list("a", array(0, c(3, 1, 1)), NULL, list(1))) {
-      expect_fault(cl_glm_lpdf(family, y, bad, 0, 1), "argument", argument = "x")
-    }
-  })
+  f <- cl_likelihood(family, y, x)
+  for (bad in list(1:3, 1:5, numeric(), "a", NULL, list(1, 2), factor(1:2))) {
+    expect_fault(cl_glm_lpdf(family, y, x, 0, bad), "argument", argument = "beta")
+    expect_fault(f(0, bad), "argument", argument = "beta")
+  }
+  for (bad in list(1:2, 1:4, numeric(), "a", NULL)) {
+    expect_fault(cl_glm_lpdf(family, y, x, bad, 1:2), "argument", argument = "alpha")
+    expect_fault(f(bad, 1:2), "argument", argument = "alpha")
+  }
+  expect_fault(cl_glm_lpdf(family, y, x, 0), "argument", argument = "beta")
+  expect_fault(cl_glm_lpdf(family, y, x, 0, 1:2, sigma = 1), "argument", argument = "sigma")
+  expect_fault(f(0, 1:2, sigma = 1), "argument", argument = "sigma")
+  for (bad in list("sigma", c("beta", NA), 1, TRUE)) {
+    expect_fault(cl_glm_lpdf(family, y, x, 0, 1:2, gradient = bad), "argument",
+                 argument = "gradient")
+    expect_fault(f(0, 1:2, gradient = bad), "argument", argument = "gradient")
+  }
+  for (bad in list("probit", 1, NA_character_, c(family, family), NULL)) {
+    expect_fault(cl_glm_lpdf(bad, y, x, 0, 1:2), "argument", argument = "family")
+    expect_fault(cl_likelihood(bad, y, x), "argument", argument = "family")
+  }
+  for (bad in list("a", array(0, c(3, 1, 1)), NULL, list(1))) {
+    expect_fault(cl_glm_lpdf(family, y, bad, 0, 1), "argument", argument = "x")
+  }
 })
 
-test_that("non-finite values are named with their index", {
+test_each_engine("non-finite values are named with their index", {
   x <- matrix(1:6 / 6, 3)
   y <- c(0, 1, 1)
-  each_engine(for (bad in c(NA, NaN, Inf, -Inf)) {
+  for (bad in c(NA, NaN, Inf, -Inf)) {
     f <- cl_likelihood(family, y, x)
     expect_fault(f(0, c(1, bad)), "nonfinite", argument = "beta", index = 2)
     expect_fault(f(c(0, 0, bad), 1:2), "nonfinite", argument = "alpha", index = 3)
@@ -269,31 +249,27 @@ test_that("non-finite values are named with their index", {
                  argument = "x")
     expect_fault(f(0, c(1.7e308, 1.7e308)), "nonfinite", argument = "beta")
     expect_equal(as.vector(f(0, 1:2)), plain_r(y, x, 0, 1:2)$value) # still works
-  })
+  }
 })
 
-test_that("a freed clMatrix is reported, a likelihood keeps its own reference", {
+test_each_engine("a freed clMatrix is reported, a likelihood keeps its own reference", {
   q <- glm_problem(30, 2)
-  each_engine({
-    x <- as_cl(q$x)
-    f <- cl_likelihood(family, q$y, x)
-    expected <- f(0, q$beta)
-    cl_free(x)
-    expect_fault(cl_glm_lpdf(family, q$y, x, 0, q$beta), "stale", argument = "x")
-    expect_identical(f(0, q$beta), expected)
-  })
+  x <- as_cl(q$x)
+  f <- cl_likelihood(family, q$y, x)
+  expected <- f(0, q$beta)
+  cl_free(x)
+  expect_fault(cl_glm_lpdf(family, q$y, x, 0, q$beta), "stale", argument = "x")
+  expect_identical(f(0, q$beta), expected)
 })
 
-test_that("no memory is left allocated", {
+test_each_engine("no memory is left allocated", {
   q <- glm_problem(200, 5)
-  each_engine({
-    expect_no_leak({
-      f <- cl_likelihood(family, q$y, q$x)
-      f(0, q$beta)
-      cl_glm_lpdf(family, q$y, as_cl(q$x), 0, q$beta, gradient = "x")
-      try(cl_glm_lpdf(family, q$y, q$x, 0, c(NA, q$beta[-1])), silent = TRUE)
-      try(cl_glm_lpdf(family, 2, q$x, 0, q$beta), silent = TRUE)
-    })
+  expect_no_leak({
+    f <- cl_likelihood(family, q$y, q$x)
+    f(0, q$beta)
+    cl_glm_lpdf(family, q$y, as_cl(q$x), 0, q$beta, gradient = "x")
+    try(cl_glm_lpdf(family, q$y, q$x, 0, c(NA, q$beta[-1])), silent = TRUE)
+    try(cl_glm_lpdf(family, 2, q$x, 0, q$beta), silent = TRUE)
   })
 })
 
@@ -309,26 +285,24 @@ test_that("a likelihood prints what it is", {
                      collapse = "\n"), "engine: device", fixed = TRUE)
 })
 
-test_that("a likelihood can be saved and restored", {
+test_each_engine("a likelihood can be saved and restored", {
   q <- glm_problem(30, 2)
-  each_engine({
-    f <- cl_likelihood(family, q$y, q$x)
-    expected <- f(0.1, q$beta)
-    path <- tempfile(fileext = ".rds")
-    saveRDS(f, path)
-    g <- readRDS(path)
-    unlink(path)
-    expect_match(paste(capture.output(print(g)), collapse = "\n"), "not on a device now")
-    expect_identical(g(0.1, q$beta), expected)
-    expect_identical(g(0.1, q$beta), expected)
-    h <- unserialize(serialize(cl_likelihood(family, q$y, as_cl(q$x)), NULL))
-    expect_equal(h(0.1, q$beta), expected, ignore_attr = TRUE)
-    gone <- as_cl(q$x)
-    h <- cl_likelihood(family, q$y, gone)
-    cl_free(gone)
-    h <- unserialize(serialize(h, NULL))
-    expect_fault(h(0.1, q$beta), "stale", argument = "x")
-  })
+  f <- cl_likelihood(family, q$y, q$x)
+  expected <- f(0.1, q$beta)
+  path <- tempfile(fileext = ".rds")
+  saveRDS(f, path)
+  g <- readRDS(path)
+  unlink(path)
+  expect_match(paste(capture.output(print(g)), collapse = "\n"), "not on a device now")
+  expect_identical(g(0.1, q$beta), expected)
+  expect_identical(g(0.1, q$beta), expected)
+  h <- unserialize(serialize(cl_likelihood(family, q$y, as_cl(q$x)), NULL))
+  expect_equal(h(0.1, q$beta), expected, ignore_attr = TRUE)
+  gone <- as_cl(q$x)
+  h <- cl_likelihood(family, q$y, gone)
+  cl_free(gone)
+  h <- unserialize(serialize(h, NULL))
+  expect_fault(h(0.1, q$beta), "stale", argument = "x")
 })
 
 test_that("a likelihood works in a forked process", {
@@ -345,24 +319,22 @@ test_that("a likelihood works in a forked process", {
   })
 })
 
-test_that("optim() with cl_objective() finds the estimates of glm()", {
+test_each_engine("optim() with cl_objective() finds the estimates of glm()", {
   q <- glm_problem(400, 3)
   fit <- glm(q$y ~ q$x, family = binomial, control = list(epsilon = 1e-14))
   without <- glm(q$y ~ q$x - 1, family = binomial, control = list(epsilon = 1e-14))
-  each_engine({
-    f <- cl_likelihood(family, q$y, q$x)
-    maximum <- function(pair, start) {
-      optim(start, pair$fn, pair$gr, method = "BFGS", control = list(reltol = 1e-15, maxit = 300))
-    }
-    found <- maximum(cl_objective(f), rep(0, 4))
-    expect_equal(found$par, unname(coef(fit)), tolerance = 1e-6)
-    expect_equal(-found$value, as.vector(logLik(fit)), tolerance = 1e-12)
-    found <- maximum(cl_objective(f, intercept = FALSE), rep(0, 3))
-    expect_equal(found$par, unname(coef(without)), tolerance = 1e-6)
-    pair <- cl_objective(f, maximise = FALSE)
-    expect_equal(pair$fn(c(0.1, q$beta)), as.vector(f(0.1, q$beta)))
-    expect_equal(pair$gr(c(0.1, q$beta)), unname(unlist(gradient_of(f(0.1, q$beta)))))
-  })
+  f <- cl_likelihood(family, q$y, q$x)
+  maximum <- function(pair, start) {
+    optim(start, pair$fn, pair$gr, method = "BFGS", control = list(reltol = 1e-15, maxit = 300))
+  }
+  found <- maximum(cl_objective(f), rep(0, 4))
+  expect_equal(found$par, unname(coef(fit)), tolerance = 1e-6)
+  expect_equal(-found$value, as.vector(logLik(fit)), tolerance = 1e-12)
+  found <- maximum(cl_objective(f, intercept = FALSE), rep(0, 3))
+  expect_equal(found$par, unname(coef(without)), tolerance = 1e-6)
+  pair <- cl_objective(f, maximise = FALSE)
+  expect_equal(pair$fn(c(0.1, q$beta)), as.vector(f(0.1, q$beta)))
+  expect_equal(pair$gr(c(0.1, q$beta)), unname(unlist(gradient_of(f(0.1, q$beta)))))
 })
 
 test_that("value and gradient at one point take one evaluation", {

@@ -2,12 +2,12 @@
 
 some_par <- c(sd = 1.3, lengthscale.a = 0.6, lengthscale.b = 0.9, noise = 0.15)
 
-test_that("universal kriging: predictions have the variance of DiceKriging's formula", {
+test_each_engine("universal kriging: predictions have the variance of DiceKriging's formula", {
   # Roustant, Ginsbourger and Deville (2012), equations 3 and 4: c - k' C^-1 k + (h - k' C^-1 H)
   # (H' C^-1 H)^-1 (h - k' C^-1 H)'
   d <- some_data()
   at <- some_data(7)$x
-  each_engine(for (mean in list("estimate", "linear", ~ a + I(b^2), 0.5)) {
+  for (mean in list("estimate", "linear", ~ a + I(b^2), 0.5)) {
     for (beta in c("profile", "integrate")) {
       fit <- on_host(cl_gp(d$x, d$y, k_matern52(), mean = mean, beta = beta, fixed = some_par))
       basis <- if (is.numeric(mean)) NULL else
@@ -24,7 +24,7 @@ test_that("universal kriging: predictions have the variance of DiceKriging's for
       expect_close(ours$variance, diag(want$covariance), 1e-8)
       expect_close(ours$mean, want$mean, 1e-8)
     }
-  })
+  }
 })
 
 acquire_kernels <- list(
@@ -32,12 +32,12 @@ acquire_kernels <- list(
     k_rational_quadratic(columns = "b"), k_linear() + k_matern52(), k_periodic(period = 2) *
     k_exp_quad() + k_white(), k_matern(1.7))
 
-test_that("gradients agree with differences for all kernels and means", {
+test_each_engine("gradients agree with differences for all kernels and means", {
   d <- some_data(25)
   at <- some_data(4)$x + 0.02
   grid <- some_data(11)$x
   means <- list("estimate", "linear", ~ a + I(b^2), 1.5, "linear", "estimate")
-  each_engine(for (i in seq_along(acquire_kernels)) {
+  for (i in seq_along(acquire_kernels)) {
     kernel <- acquire_kernels[[i]]
     par <- c(coef(resolve_kernel(kernel, d$x, NULL, TRUE, 1)), noise = 0.2)
     fit <- on_host(cl_gp(d$x, d$y, kernel, mean = means[[i]], fixed = par))
@@ -56,7 +56,7 @@ test_that("gradients agree with differences for all kernels and means", {
       }, numeric(4))
       expect_close(unname(attr(f(at), "gradient")), by, 1e-6)
     }
-  })
+  }
 })
 
 test_that("expected improvement is that of base R and of simulation", {
@@ -97,18 +97,18 @@ test_that("expected improvement far in the tail", {
   expect_close(acquire_log_gain(z) / want, rep(1, 9), 1e-7)
 })
 
-test_that("the decrease of the variance is that of a fit with the observation", {
+test_each_engine("the decrease of the variance is that of a fit with the observation", {
   d <- some_data(18)
   grid <- some_data(9)$x
   new <- some_data(3)$x + 0.1
-  each_engine(for (mean in list("estimate", "linear", 0)) {
+  for (mean in list("estimate", "linear", 0)) {
     fit <- on_host(cl_gp(d$x, d$y, k_matern52(), mean = mean, fixed = some_par))
     spread <- function(f) mean(on_host(predict(f, grid, se.fit = TRUE))$se.fit^2)
     want <- vapply(1:3, function(i) {
       spread(fit) - spread(on_host(update(fit, newdata = new[i, , drop = FALSE], y = 0.3)))
     }, 0)
     expect_close(as.vector(cl_acquisition(fit, "variance", at = grid)(new)), want, 1e-8)
-  })
+  }
 })
 
 test_that("a batch gets the points that repeated updates get", {
@@ -146,11 +146,11 @@ test_that("points of a batch lie apart where the optimum is nearly known, unless
   })
 })
 
-test_that("an added point is that of update(), also where no variance is left", {
+test_each_engine("an added point is that of update(), also where no variance is left", {
   d <- some_data(12)
   at <- some_data(5)$x + 0.1
   new <- at[5, , drop = FALSE]
-  each_engine(for (mean in list("linear", 1)) {
+  for (mean in list("linear", 1)) {
     fit <- cl_gp(d$x, d$y, k_matern52(), mean = mean, fixed = some_par)
     updated <- acquire_model(update(fit, newdata = new, y = 0.4))
     added <- acquire_added(acquire_model(fit), new, 0.4)
@@ -164,7 +164,7 @@ test_that("an added point is that of update(), also where no variance is left", 
                                  fixed = replace(some_par, "noise", 0)))
     again <- acquire_moments(acquire_added(exact, exact$x[3, , drop = FALSE], d$y[3]), at)
     expect_close(again$mean, acquire_moments(exact, at)$mean, 1e-3)
-  })
+  }
 })
 
 test_that("the best point is that of a fine grid, with and without constraints", {
@@ -278,13 +278,11 @@ test_that("what does not fit is an error", {
   for (other in others) expect_fault(cl_acquire(other), "argument", argument = "object")
 })
 
-test_that("points without noise are not chosen twice", {
-  on_host({
-    d <- data.frame(x = c(0.2016819, 0.2655087, 0.3721239, 0.5728534, 0.8983897, 0.9082078))
-    d$y <- sin(6 * d$x)
-    fit <- cl_gp(y ~ x, d, fixed = c(sd = 0.86, lengthscale = 0.38, noise = 0))
-    found <- cl_acquire(fit, type = "variance", count = 3)$points$x
-    expect_gt(min(dist(c(found, d$x))), 1e-3)
-    expect_true(all(cl_acquisition(fit, "variance")(d) == 0))
-  })
+test_on_host("points without noise are not chosen twice", {
+  d <- data.frame(x = c(0.2016819, 0.2655087, 0.3721239, 0.5728534, 0.8983897, 0.9082078))
+  d$y <- sin(6 * d$x)
+  fit <- cl_gp(y ~ x, d, fixed = c(sd = 0.86, lengthscale = 0.38, noise = 0))
+  found <- cl_acquire(fit, type = "variance", count = 3)$points$x
+  expect_gt(min(dist(c(found, d$x))), 1e-3)
+  expect_true(all(cl_acquisition(fit, "variance")(d) == 0))
 })

@@ -33,58 +33,55 @@ test_that("a period is found from a nearby guess", {
   expect_equal(coef(fit)[["period"]] / 1.3, 1, tolerance = 1e-2)
 })
 
-test_that("one scale of a product is fixed, and white noise in addition to noise gives a warning", {
+test_on_host(
+  "one scale of a product is fixed, and white noise in addition to noise gives a warning", {
   x <- seq(0, 3, length.out = 25)
   y <- sin(2 * x)
-  on_host({
-    fit <- cl_gp(x, y, kernel = k_exp_quad() * k_matern52(), starts = 1, fixed = c(noise = 0.1),
-                 method = "ml")
-    expect_identical(fit$fixed, c("sd2", "noise"))
-    expect_identical(coef(fit)[["sd2"]], 1)
-    expect_warning(cl_gp(x, y + sin(40 * x), kernel = k_exp_quad() + k_white(), starts = 1,
-                         method = "ml"),
-                   class = "statcl_warning_white")
-    expect_silent(cl_gp(x, y + sin(40 * x), kernel = k_exp_quad() + k_white(), starts = 1,
-                        fixed = c(noise = 0), method = "ml"))
-  })
+  fit <- cl_gp(x, y, kernel = k_exp_quad() * k_matern52(), starts = 1, fixed = c(noise = 0.1),
+               method = "ml")
+  expect_identical(fit$fixed, c("sd2", "noise"))
+  expect_identical(coef(fit)[["sd2"]], 1)
+  expect_warning(cl_gp(x, y + sin(40 * x), kernel = k_exp_quad() + k_white(), starts = 1,
+                       method = "ml"),
+                 class = "statcl_warning_white")
+  expect_silent(cl_gp(x, y + sin(40 * x), kernel = k_exp_quad() + k_white(), starts = 1,
+                      fixed = c(noise = 0), method = "ml"))
 })
 
-test_that("white noise of the kernel is noise", {
+test_each_engine("white noise of the kernel is noise", {
   x <- cbind(u = seq(0, 3, length.out = 25), v = rep(1:5, 5))
   set.seed(1)
   y <- sin(2 * x[, 1]) + rnorm(25, sd = 0.2)
   par <- c(sd1 = 0.8, lengthscale1 = 0.7, sd2 = 0.2, noise = 0)
   at <- cbind(u = c(0.5, 1.5), v = 2)
-  each_engine({
-    own <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white(), fixed = par, method = "ml")
-    plain <- cl_gp(x, y, kernel = k_exp_quad(columns = "u"),
-                   fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.2), method = "ml")
-    expect_equal(own$logLik, plain$logLik, tolerance = 1e-10)
-    expect_close(unname(fitted(own)), unname(fitted(plain)), 1e-10)
-    expect_close(unname(predict(own)), unname(fitted(own)), 1e-8)
-    for (kind in c("confidence", "prediction")) {
-      expect_close(unname(predict(own, at, interval = kind)),
-                   unname(predict(plain, at, interval = kind)), 1e-8)
+  own <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white(), fixed = par, method = "ml")
+  plain <- cl_gp(x, y, kernel = k_exp_quad(columns = "u"),
+                 fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.2), method = "ml")
+  expect_equal(own$logLik, plain$logLik, tolerance = 1e-10)
+  expect_close(unname(fitted(own)), unname(fitted(plain)), 1e-10)
+  expect_close(unname(predict(own)), unname(fitted(own)), 1e-8)
+  for (kind in c("confidence", "prediction")) {
+    expect_close(unname(predict(own, at, interval = kind)),
+                 unname(predict(plain, at, interval = kind)), 1e-8)
+  }
+  expect_equal(residuals(own, "standardized"), residuals(plain, "standardized"),
+               tolerance = 1e-8)
+  for (conditional in c(TRUE, FALSE)) for (noise in c(TRUE, FALSE)) {
+    draw <- function(fit) {
+      simulate(fit, 2, seed = 1, newdata = at, conditional = conditional, noise = noise)
     }
-    expect_equal(residuals(own, "standardized"), residuals(plain, "standardized"),
-                 tolerance = 1e-8)
-    for (conditional in c(TRUE, FALSE)) for (noise in c(TRUE, FALSE)) {
-      draw <- function(fit) {
-        simulate(fit, 2, seed = 1, newdata = at, conditional = conditional, noise = noise)
-      }
-      expect_equal(draw(own), draw(plain), tolerance = 1e-6)
-    }
-    # a factor that multiplies white noise
-    product <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white() * k_linear(columns = "v"),
-                     fixed = c(sd1 = 0.8, lengthscale1 = 0.7, sd2 = 0.2, sd3 = 1, noise = 0.1),
-                     method = "ml")
-    by_variance <- cl_gp(x, y, kernel = k_exp_quad(columns = "u"), variance = 0.04 * x[, "v"]^2,
-                         fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.1), method = "ml")
-    expect_close(unname(fitted(product)), unname(fitted(by_variance)), 1e-9)
-    width <- function(fit) diff(predict(fit, at, interval = "prediction")[1, 2:3])
-    expect_equal(width(product)^2 - width(by_variance)^2,
-                 (2 * qnorm(0.975))^2 * 0.04 * 4, tolerance = 1e-6, ignore_attr = TRUE)
-  })
+    expect_equal(draw(own), draw(plain), tolerance = 1e-6)
+  }
+  # a factor that multiplies white noise
+  product <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white() * k_linear(columns = "v"),
+                   fixed = c(sd1 = 0.8, lengthscale1 = 0.7, sd2 = 0.2, sd3 = 1, noise = 0.1),
+                   method = "ml")
+  by_variance <- cl_gp(x, y, kernel = k_exp_quad(columns = "u"), variance = 0.04 * x[, "v"]^2,
+                       fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.1), method = "ml")
+  expect_close(unname(fitted(product)), unname(fitted(by_variance)), 1e-9)
+  width <- function(fit) diff(predict(fit, at, interval = "prediction")[1, 2:3])
+  expect_equal(width(product)^2 - width(by_variance)^2,
+               (2 * qnorm(0.975))^2 * 0.04 * 4, tolerance = 1e-6, ignore_attr = TRUE)
 })
 
 test_that("user-defined kernels are fitted like others", {
@@ -112,20 +109,18 @@ test_that("user-defined kernels are fitted like others", {
   })
 })
 
-test_that("the fit with a linear kernel is Bayesian regression", {
+test_on_host("the fit with a linear kernel is Bayesian regression", {
   d <- mtcars
   x <- scale(as.matrix(d[c("wt", "hp")]))
-  on_host({
-    fit <- cl_gp(x, d$mpg, kernel = k_linear(sd = c(1, 1)), mean = "estimate", starts = 2,
-                 method = "ml")
-    prior <- coef(fit)[c("sd.wt", "sd.hp")]
-    # ridge regression with these penalties
-    a <- crossprod(x) + diag(fit$noise^2 / prior^2)
-    slope <- solve(a, crossprod(x, d$mpg - fit$mean))
-    expect_close(unname(predict(fit, x)), as.vector(fit$mean + x %*% slope), 1e-7)
-    expect_close(unname(predict(fit, x[1:3, ], gradient = TRUE)$gradient),
-                 matrix(slope, 3, 2, byrow = TRUE), 1e-7)
-  })
+  fit <- cl_gp(x, d$mpg, kernel = k_linear(sd = c(1, 1)), mean = "estimate", starts = 2,
+               method = "ml")
+  prior <- coef(fit)[c("sd.wt", "sd.hp")]
+  # ridge regression with these penalties
+  a <- crossprod(x) + diag(fit$noise^2 / prior^2)
+  slope <- solve(a, crossprod(x, d$mpg - fit$mean))
+  expect_close(unname(predict(fit, x)), as.vector(fit$mean + x %*% slope), 1e-7)
+  expect_close(unname(predict(fit, x[1:3, ], gradient = TRUE)$gradient),
+               matrix(slope, 3, 2, byrow = TRUE), 1e-7)
 })
 
 gp_states$list <- list()

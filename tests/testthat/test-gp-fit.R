@@ -235,30 +235,28 @@ test_that("sampled parameters follow the posterior, and predictions average over
                argument = "control")
 })
 
-test_that("fixed parameters, bounds and interpolation", {
+test_on_host("fixed parameters, bounds and interpolation", {
   d <- some_data(20, 1)
-  on_host({
-    fit <- cl_gp(d$x, d$y, kernel = k_matern32(), fixed = c(noise = 0), starts = 1, method = "ml")
-    expect_identical(fit$noise, 0)
-    expect_identical(attr(logLik(fit), "df"), 3L)
-    expect_close(unname(predict(fit, d$x)), d$y, 1e-9)
-    expect_lt(max(predict(fit, d$x, se.fit = TRUE)$se.fit), 1e-5)
-    expect_true(is.na(vcov(fit)["noise", "noise"]))
-    bounded <- cl_gp(d$x, d$y, upper = c(lengthscale = 0.05), method = "ml")
-    expect_identical(bounded$at_bound, "lengthscale")
-    expect_equal(coef(bounded)[["lengthscale"]], 0.05)
-    expect_output(print(bounded), "at a bound: lengthscale")
-    known <- cl_gp(d$x, d$y, mean = 2, starts = 1, method = "ml")
-    expect_identical(known$mean, 2)
-    expect_named(coef(known), c("sd", "lengthscale", "noise"))
-    # nothing to search: also for one observation, or a constant
-    held <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
-    one <- cl_gp(0.5, 3, mean = 1, fixed = held, method = "ml")
-    expect_equal(unname(fitted(one)), 1 + 2 / 1.04)
-    expect_equal(one$logLik, dnorm(3, 1, sqrt(1.04), log = TRUE))
-    expect_equal(attr(logLik(one), "df"), 0L)
-    expect_equal(unname(predict(cl_gp(1:3, c(2, 2, 2), fixed = held, method = "ml"), 9)), 2)
-  })
+  fit <- cl_gp(d$x, d$y, kernel = k_matern32(), fixed = c(noise = 0), starts = 1, method = "ml")
+  expect_identical(fit$noise, 0)
+  expect_identical(attr(logLik(fit), "df"), 3L)
+  expect_close(unname(predict(fit, d$x)), d$y, 1e-9)
+  expect_lt(max(predict(fit, d$x, se.fit = TRUE)$se.fit), 1e-5)
+  expect_true(is.na(vcov(fit)["noise", "noise"]))
+  bounded <- cl_gp(d$x, d$y, upper = c(lengthscale = 0.05), method = "ml")
+  expect_identical(bounded$at_bound, "lengthscale")
+  expect_equal(coef(bounded)[["lengthscale"]], 0.05)
+  expect_output(print(bounded), "at a bound: lengthscale")
+  known <- cl_gp(d$x, d$y, mean = 2, starts = 1, method = "ml")
+  expect_identical(known$mean, 2)
+  expect_named(coef(known), c("sd", "lengthscale", "noise"))
+  # nothing to search: also for one observation, or a constant
+  held <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
+  one <- cl_gp(0.5, 3, mean = 1, fixed = held, method = "ml")
+  expect_equal(unname(fitted(one)), 1 + 2 / 1.04)
+  expect_equal(one$logLik, dnorm(3, 1, sqrt(1.04), log = TRUE))
+  expect_equal(attr(logLik(one), "df"), 0L)
+  expect_equal(unname(predict(cl_gp(1:3, c(2, 2, 2), fixed = held, method = "ml"), 9)), 2)
 })
 
 test_that("steps with a matrix that is not positive definite are counted, and the search goes on", {
@@ -272,52 +270,48 @@ test_that("steps with a matrix that is not positive definite are counted, and th
   expect_warning(expect_output(print(summary(fit)), "not positive definite"), "no standard errors")
 })
 
-test_that("with many observations the search starts with a subset", {
+test_on_host("with many observations the search starts with a subset", {
   set.seed(2)
   x <- sort(runif(2100))
   y <- sin(20 * x) + rnorm(2100, sd = 0.3)
-  on_host({
-    fit <- cl_gp(x, y, kernel = k_exp_quad(), starts = 2, fixed = c(sd = 0.7, noise = 0.3),
-                 method = "ml")
-    expect_true(fit$converged)
-    expect_lt(abs(fit$gradient), 1e-2)
-    expect_equal(coef(fit)[["lengthscale"]], 0.07, tolerance = 0.3)
-    # a column of the mean that is constant in the subset
-    rare <- replace(numeric(2100), c(1, 2100), 1)
-    sizes <- function(h) {
-      problem <- new_gp_problem(x, y, k_exp_quad(), ~rare, "profile", NULL, NULL, h)
-      space <- gp_space(problem, NULL, NULL, NULL, NULL)
-      unlist(lapply(search_levels(problem, space, NULL, "ml", search_reporter(FALSE)), `[[`, "n"))
-    }
-    expect_identical(sizes(cbind(1, rare = rare)), c(target = 2100L, middle = 2100L, rough = 2100L))
-    expect_identical(sizes(cbind(1, rare = x)), c(target = 2100L, middle = 500L, rough = 250L))
-  })
+  fit <- cl_gp(x, y, kernel = k_exp_quad(), starts = 2, fixed = c(sd = 0.7, noise = 0.3),
+               method = "ml")
+  expect_true(fit$converged)
+  expect_lt(abs(fit$gradient), 1e-2)
+  expect_equal(coef(fit)[["lengthscale"]], 0.07, tolerance = 0.3)
+  # a column of the mean that is constant in the subset
+  rare <- replace(numeric(2100), c(1, 2100), 1)
+  sizes <- function(h) {
+    problem <- new_gp_problem(x, y, k_exp_quad(), ~rare, "profile", NULL, NULL, h)
+    space <- gp_space(problem, NULL, NULL, NULL, NULL)
+    unlist(lapply(search_levels(problem, space, NULL, "ml", search_reporter(FALSE)), `[[`, "n"))
+  }
+  expect_identical(sizes(cbind(1, rare = rare)), c(target = 2100L, middle = 2100L, rough = 2100L))
+  expect_identical(sizes(cbind(1, rare = x)), c(target = 2100L, middle = 500L, rough = 250L))
 })
 
-test_that("with subsets few evaluations need all observations, and the optimum is the same", {
+test_on_host("with subsets few evaluations need all observations, and the optimum is the same", {
   set.seed(1)
   x <- matrix(runif(800))
   y <- sin(6 * x[, 1]) + rnorm(800, sd = 0.2)
-  on_host({
-    problem <- new_gp_problem(x, y, k_matern52(), "estimate", "profile", NULL, NULL, NULL)
-    space <- gp_space(problem, NULL, NULL, NULL, NULL)
-    levels <- search_levels(problem, space, NULL, "ml", search_reporter(FALSE))
-    expect_identical(vapply(levels, `[[`, 0L, "n"), c(target = 800L, middle = 500L, rough = 250L))
-    trials <- open_trials(levels$rough, space, NULL, "ml", NULL)
-    best <- search_all(space, levels, 5L, list(), trials)
-    expect_identical(best$convergence, 0L)
-    expect_lt(levels$target$counts()$all, 30L)
-    # all observations from the first step on
-    whole <- levels[c("target", "target", "target")]
-    names(whole) <- names(levels)
-    trials <- open_trials(levels$target, space, NULL, "ml", NULL)
-    expect_equal(search_all(space, whole, 1L, list(), trials)$objective, best$objective,
-                 tolerance = 1e-8)
-    fit <- cl_gp(x, y, k_matern52(), method = "ml")
-    # those of the subsets are counted too
-    expect_gt(fit$evaluations, 200)
-    expect_equal(fit$objective, levels$target$total(best$objective), tolerance = 1e-8)
-  })
+  problem <- new_gp_problem(x, y, k_matern52(), "estimate", "profile", NULL, NULL, NULL)
+  space <- gp_space(problem, NULL, NULL, NULL, NULL)
+  levels <- search_levels(problem, space, NULL, "ml", search_reporter(FALSE))
+  expect_identical(vapply(levels, `[[`, 0L, "n"), c(target = 800L, middle = 500L, rough = 250L))
+  trials <- open_trials(levels$rough, space, NULL, "ml", NULL)
+  best <- search_all(space, levels, 5L, list(), trials)
+  expect_identical(best$convergence, 0L)
+  expect_lt(levels$target$counts()$all, 30L)
+  # all observations from the first step on
+  whole <- levels[c("target", "target", "target")]
+  names(whole) <- names(levels)
+  trials <- open_trials(levels$target, space, NULL, "ml", NULL)
+  expect_equal(search_all(space, whole, 1L, list(), trials)$objective, best$objective,
+               tolerance = 1e-8)
+  fit <- cl_gp(x, y, k_matern52(), method = "ml")
+  # those of the subsets are counted too
+  expect_gt(fit$evaluations, 200)
+  expect_equal(fit$objective, levels$target$total(best$objective), tolerance = 1e-8)
 })
 
 test_that("an interrupted fit returns the best parameters so far", {

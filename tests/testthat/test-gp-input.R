@@ -1,141 +1,127 @@
 # Fits with unusual or unusable input.
 
-test_that("formulas with factors, missing values and subsets", {
+test_on_host("formulas with factors, missing values and subsets", {
   d <- mtcars
   d$wt[3] <- NA
   d$cyl <- factor(d$cyl)
-  on_host({
-    fit <- cl_gp(mpg ~ wt + cyl, data = d, starts = 1, na.action = na.exclude)
-    expect_identical(colnames(fit$x), c("wt", "cyl6", "cyl8"))
-    expect_identical(nobs(fit), 31L)
-    expect_named(coef(fit), c("sd", paste0("lengthscale.", c("wt", "cyl6", "cyl8")), "noise",
-                              "mean"))
-    expect_identical(which(is.na(fitted(fit))), c(`Datsun 710` = 3L))
-    expect_length(residuals(fit), 32)
-    expect_length(residuals(fit, "loo"), 32)
-    expect_length(predict(fit, d[0, ]), 0)
-    expect_equal(predict(fit, data.frame(wt = d$wt[1], cyl = "6"))[[1]], fitted(fit)[[1]])
-    expect_fault(predict(fit, data.frame(wt = 1, cyl = "5")), "argument", argument = "newdata")
-    expect_fault(predict(fit, data.frame(wt = 1)), "argument", argument = "newdata")
-    expect_error(cl_gp(mpg ~ wt, data = d, na.action = na.fail), "missing values")
-    half <- cl_gp(mpg ~ wt, data = d, subset = am == 1, starts = 1)
-    expect_identical(nobs(half), sum(d$am == 1 & !is.na(d$wt)))
-    # the mean's missing values count, too
-    d$hp[7] <- NA
-    expect_identical(nobs(cl_gp(mpg ~ wt, data = d, mean = ~hp, starts = 1)), 30L)
-    iso <- cl_gp(mpg ~ wt + hp, data = mtcars, ard = FALSE, starts = 1)
-    expect_named(coef(iso), c("sd", "lengthscale", "noise", "mean"))
-    all <- cl_gp(mpg ~ ., data = mtcars[1:4], starts = 1)
-    expect_identical(colnames(all$x), names(mtcars)[2:4])
-  })
+  fit <- cl_gp(mpg ~ wt + cyl, data = d, starts = 1, na.action = na.exclude)
+  expect_identical(colnames(fit$x), c("wt", "cyl6", "cyl8"))
+  expect_identical(nobs(fit), 31L)
+  expect_named(coef(fit), c("sd", paste0("lengthscale.", c("wt", "cyl6", "cyl8")), "noise",
+                            "mean"))
+  expect_identical(which(is.na(fitted(fit))), c(`Datsun 710` = 3L))
+  expect_length(residuals(fit), 32)
+  expect_length(residuals(fit, "loo"), 32)
+  expect_length(predict(fit, d[0, ]), 0)
+  expect_equal(predict(fit, data.frame(wt = d$wt[1], cyl = "6"))[[1]], fitted(fit)[[1]])
+  expect_fault(predict(fit, data.frame(wt = 1, cyl = "5")), "argument", argument = "newdata")
+  expect_fault(predict(fit, data.frame(wt = 1)), "argument", argument = "newdata")
+  expect_error(cl_gp(mpg ~ wt, data = d, na.action = na.fail), "missing values")
+  half <- cl_gp(mpg ~ wt, data = d, subset = am == 1, starts = 1)
+  expect_identical(nobs(half), sum(d$am == 1 & !is.na(d$wt)))
+  # the mean's missing values count, too
+  d$hp[7] <- NA
+  expect_identical(nobs(cl_gp(mpg ~ wt, data = d, mean = ~hp, starts = 1)), 30L)
+  iso <- cl_gp(mpg ~ wt + hp, data = mtcars, ard = FALSE, starts = 1)
+  expect_named(coef(iso), c("sd", "lengthscale", "noise", "mean"))
+  all <- cl_gp(mpg ~ ., data = mtcars[1:4], starts = 1)
+  expect_identical(colnames(all$x), names(mtcars)[2:4])
 })
 
-test_that("coincident rows need noise", {
+test_on_host("coincident rows need noise", {
   x <- c(1, 2, 2, 3, 5)
   y <- c(1, 2, 2.5, 3, 1)
-  on_host({
-    fault <- expect_fault(cl_gp(x, y, fixed = c(noise = 0)), "not_pd", order = 3)
-    expect_match(conditionMessage(fault), "average the repeated rows")
-    expect_match(conditionMessage(fault), "estimate 'noise'")
-    expect_true(is.finite(cl_gp(x, y, starts = 1)$logLik))
-    v <- c(0, 0.1, 0.1, 0, 0)
-    expect_true(is.finite(cl_gp(x, y, variance = v, fixed = c(noise = 0), starts = 1)$logLik))
-    expect_fault(cl_gp(x, y, variance = c(1, 0, 0, 0, 0), fixed = c(noise = 0)), "not_pd",
-                 order = 3)
-    # rows that differ in a column that the kernel does not use
-    expect_fault(cl_gp(cbind(x, 1:5), y, kernel = k_matern52(columns = 1), fixed = c(noise = 0)),
-                 "not_pd", order = 3)
-    # nearly equal rows: nothing can be factored at any starting point
-    near <- c((0:40) * 1e-12, 1)
-    fault <- expect_fault(cl_gp(near, sin(1:42), kernel = k_exp_quad(), fixed = c(noise = 0)),
-                          "not_pd")
-    expect_match(conditionMessage(fault), "at any starting point")
-  })
+  fault <- expect_fault(cl_gp(x, y, fixed = c(noise = 0)), "not_pd", order = 3)
+  expect_match(conditionMessage(fault), "average the repeated rows")
+  expect_match(conditionMessage(fault), "estimate 'noise'")
+  expect_true(is.finite(cl_gp(x, y, starts = 1)$logLik))
+  v <- c(0, 0.1, 0.1, 0, 0)
+  expect_true(is.finite(cl_gp(x, y, variance = v, fixed = c(noise = 0), starts = 1)$logLik))
+  expect_fault(cl_gp(x, y, variance = c(1, 0, 0, 0, 0), fixed = c(noise = 0)), "not_pd",
+               order = 3)
+  # rows that differ in a column that the kernel does not use
+  expect_fault(cl_gp(cbind(x, 1:5), y, kernel = k_matern52(columns = 1), fixed = c(noise = 0)),
+               "not_pd", order = 3)
+  # nearly equal rows: nothing can be factored at any starting point
+  near <- c((0:40) * 1e-12, 1)
+  fault <- expect_fault(cl_gp(near, sin(1:42), kernel = k_exp_quad(), fixed = c(noise = 0)),
+                        "not_pd")
+  expect_match(conditionMessage(fault), "at any starting point")
 })
 
-test_that("a constant column gives a warning", {
+test_on_host("a constant column gives a warning", {
   d <- data.frame(mtcars, one = 7)
-  on_host({
-    expect_warning(fit <- cl_gp(mpg ~ wt + one, d, starts = 1),
-                   class = "statcl_warning_constant_column")
-    expect_identical(fit$fixed, "lengthscale.one")
-    expect_equal(fit$logLik, cl_gp(mpg ~ wt, d, starts = 1)$logLik, tolerance = 1e-7)
-    expect_output(print(summary(fit)), "lengthscale.one +1 +held")
-    expect_silent(cl_gp(mpg ~ wt + one, d, starts = 1, fixed = c(lengthscale.2 = 3)))
-  })
+  expect_warning(fit <- cl_gp(mpg ~ wt + one, d, starts = 1),
+                 class = "statcl_warning_constant_column")
+  expect_identical(fit$fixed, "lengthscale.one")
+  expect_equal(fit$logLik, cl_gp(mpg ~ wt, d, starts = 1)$logLik, tolerance = 1e-7)
+  expect_output(print(summary(fit)), "lengthscale.one +1 +held")
+  expect_silent(cl_gp(mpg ~ wt + one, d, starts = 1, fixed = c(lengthscale.2 = 3)))
 })
 
-test_that("one observation, and observations that do not vary", {
-  on_host({
-    expect_fault(cl_gp(1, 2), "argument", argument = "y")
-    expect_fault(cl_gp(numeric(), numeric()), "argument", argument = "y")
-    fault <- expect_fault(cl_gp(1:3, c(1, 1, 1)), "argument", argument = "y")
-    expect_match(conditionMessage(fault), "constant")
-    fault <- expect_fault(cl_gp(1:5, 2 * (1:5) + 1, mean = "linear"), "argument", argument = "y")
-    expect_match(conditionMessage(fault), "exactly")
-    # constant, but different from the given mean
-    expect_warning(fit <- cl_gp(1:5, rep(2, 5), mean = 0, starts = 1, method = "ml"),
-                   class = "statcl_warning_noise")
-    expect_true(is.finite(fit$logLik))
-    expect_warning(fit <- cl_gp(1:2, c(1, 3), mean = 0, starts = 1), class = "statcl_warning_few")
-    expect_s3_class(fit, "cl_gp")
-  })
+test_on_host("one observation, and observations that do not vary", {
+  expect_fault(cl_gp(1, 2), "argument", argument = "y")
+  expect_fault(cl_gp(numeric(), numeric()), "argument", argument = "y")
+  fault <- expect_fault(cl_gp(1:3, c(1, 1, 1)), "argument", argument = "y")
+  expect_match(conditionMessage(fault), "constant")
+  fault <- expect_fault(cl_gp(1:5, 2 * (1:5) + 1, mean = "linear"), "argument", argument = "y")
+  expect_match(conditionMessage(fault), "exactly")
+  # constant, but different from the given mean
+  expect_warning(fit <- cl_gp(1:5, rep(2, 5), mean = 0, starts = 1, method = "ml"),
+                 class = "statcl_warning_noise")
+  expect_true(is.finite(fit$logLik))
+  expect_warning(fit <- cl_gp(1:2, c(1, 3), mean = 0, starts = 1), class = "statcl_warning_few")
+  expect_s3_class(fit, "cl_gp")
 })
 
-test_that("values that are not finite", {
-  on_host({
-    expect_fault(cl_gp(c(1, Inf, 2), 1:3), "nonfinite", argument = "x", index = 2)
-    expect_fault(cl_gp(1:3, c(1, NaN, 3)), "nonfinite", argument = "y", index = 2)
-    fault <- expect_fault(cl_gp(cbind(1:3, c(1, NA, 2)), 1:3), "nonfinite", argument = "x",
-                          index = 5)
-    expect_match(conditionMessage(fault), "na.action")
-    expect_fault(cl_gp(mpg ~ log(wt - wt), mtcars), "nonfinite", argument = "x")
-  })
+test_on_host("values that are not finite", {
+  expect_fault(cl_gp(c(1, Inf, 2), 1:3), "nonfinite", argument = "x", index = 2)
+  expect_fault(cl_gp(1:3, c(1, NaN, 3)), "nonfinite", argument = "y", index = 2)
+  fault <- expect_fault(cl_gp(cbind(1:3, c(1, NA, 2)), 1:3), "nonfinite", argument = "x",
+                        index = 5)
+  expect_match(conditionMessage(fault), "na.action")
+  expect_fault(cl_gp(mpg ~ log(wt - wt), mtcars), "nonfinite", argument = "x")
 })
 
-test_that("inputs of any scale, and far from zero", {
+test_on_host("inputs of any scale, and far from zero", {
   d <- some_data(25, 1)
-  on_host({
-    fit <- cl_gp(d$x, d$y, starts = 1)
-    for (shift in c(1e6, -1e8)) {
-      far <- cl_gp(d$x + shift, d$y + shift, starts = 1)
-      expect_equal(coef(far)[1:3], coef(fit)[1:3], tolerance = 1e-3)
-      expect_equal(unname(predict(far, 0.5 + shift)) - shift, unname(predict(fit, 0.5)),
-                   tolerance = 1e-4)
-    }
-    for (mean in list("linear", ~ a + I(a^2))) {
-      small <- structure(d$x * 1e-8, dimnames = list(NULL, "a"))
-      near <- structure(d$x, dimnames = list(NULL, "a"))
-      expect_equal(cl_gp(small, d$y, mean = mean, starts = 1)$logLik,
-                   cl_gp(near, d$y, mean = mean, starts = 1)$logLik, tolerance = 1e-6)
-    }
-  })
+  fit <- cl_gp(d$x, d$y, starts = 1)
+  for (shift in c(1e6, -1e8)) {
+    far <- cl_gp(d$x + shift, d$y + shift, starts = 1)
+    expect_equal(coef(far)[1:3], coef(fit)[1:3], tolerance = 1e-3)
+    expect_equal(unname(predict(far, 0.5 + shift)) - shift, unname(predict(fit, 0.5)),
+                 tolerance = 1e-4)
+  }
+  for (mean in list("linear", ~ a + I(a^2))) {
+    small <- structure(d$x * 1e-8, dimnames = list(NULL, "a"))
+    near <- structure(d$x, dimnames = list(NULL, "a"))
+    expect_equal(cl_gp(small, d$y, mean = mean, starts = 1)$logLik,
+                 cl_gp(near, d$y, mean = mean, starts = 1)$logLik, tolerance = 1e-6)
+  }
 })
 
-test_that("a fit rejects input that it cannot use", {
-  on_host({
-    expect_fault(cl_gp(dist ~ 1, cars), "argument", argument = "formula")
-    expect_fault(cl_gp(~ speed, cars), "argument", argument = "formula")
-    expect_fault(cl_gp(dist ~ speed + offset(speed), cars), "argument", argument = "formula")
-    expect_fault(cl_gp(dist ~ speed, cars, method = "reml"), "argument", argument = "method")
-    expect_fault(cl_gp(dist ~ speed, cars, kernel = "m"), "argument", argument = "kernel")
-    expect_fault(cl_gp(dist ~ speed, cars, starts = 0), "argument", argument = "starts")
-    expect_fault(cl_gp(dist ~ speed, cars, start = c(z = 1)), "argument", argument = "start")
-    expect_fault(cl_gp(dist ~ speed, cars, start = c(sd = -1)), "argument", argument = "start")
-    expect_fault(cl_gp(dist ~ speed, cars, fixed = 1), "argument", argument = "fixed")
-    expect_fault(cl_gp(dist ~ speed, cars, lower = c(sd = 5), upper = c(sd = 4)), "argument",
-                 argument = "lower")
-    expect_fault(cl_gp(dist ~ speed, cars, beta = "drop"), "argument", argument = "beta")
-    expect_fault(cl_gp(dist ~ speed, cars, control = 1), "argument", argument = "control")
-    expect_fault(cl_gp(dist ~ speed, cars, progress = NA), "argument", argument = "progress")
-    expect_fault(cl_gp(dist ~ speed, cars, foo = 1), "argument", argument = "foo")
-    expect_fault(cl_gp(cars$speed, cars$dist, foo = 1), "argument", argument = "foo")
-    expect_fault(cl_gp(cars$speed, cars), "argument", argument = "y")
-    expect_fault(cl_gp(letters, 1:26), "argument", argument = "x")
-    fault <- expect_fault(cl_gp(iris[2:5], iris[[1]]), "argument", argument = "x")
-    expect_match(conditionMessage(fault), "'Species'.*formula")
-    expect_fault(cl_gp(1:3, 1:4), "argument", argument = "y")
-  })
+test_on_host("a fit rejects input that it cannot use", {
+  expect_fault(cl_gp(dist ~ 1, cars), "argument", argument = "formula")
+  expect_fault(cl_gp(~ speed, cars), "argument", argument = "formula")
+  expect_fault(cl_gp(dist ~ speed + offset(speed), cars), "argument", argument = "formula")
+  expect_fault(cl_gp(dist ~ speed, cars, method = "reml"), "argument", argument = "method")
+  expect_fault(cl_gp(dist ~ speed, cars, kernel = "m"), "argument", argument = "kernel")
+  expect_fault(cl_gp(dist ~ speed, cars, starts = 0), "argument", argument = "starts")
+  expect_fault(cl_gp(dist ~ speed, cars, start = c(z = 1)), "argument", argument = "start")
+  expect_fault(cl_gp(dist ~ speed, cars, start = c(sd = -1)), "argument", argument = "start")
+  expect_fault(cl_gp(dist ~ speed, cars, fixed = 1), "argument", argument = "fixed")
+  expect_fault(cl_gp(dist ~ speed, cars, lower = c(sd = 5), upper = c(sd = 4)), "argument",
+               argument = "lower")
+  expect_fault(cl_gp(dist ~ speed, cars, beta = "drop"), "argument", argument = "beta")
+  expect_fault(cl_gp(dist ~ speed, cars, control = 1), "argument", argument = "control")
+  expect_fault(cl_gp(dist ~ speed, cars, progress = NA), "argument", argument = "progress")
+  expect_fault(cl_gp(dist ~ speed, cars, foo = 1), "argument", argument = "foo")
+  expect_fault(cl_gp(cars$speed, cars$dist, foo = 1), "argument", argument = "foo")
+  expect_fault(cl_gp(cars$speed, cars), "argument", argument = "y")
+  expect_fault(cl_gp(letters, 1:26), "argument", argument = "x")
+  fault <- expect_fault(cl_gp(iris[2:5], iris[[1]]), "argument", argument = "x")
+  expect_match(conditionMessage(fault), "'Species'.*formula")
+  expect_fault(cl_gp(1:3, 1:4), "argument", argument = "y")
 })
 
 test_that("a long search shows its progress", {

@@ -47,9 +47,9 @@ expect_gradient <- function(f, par, tolerance = 1e-7) {
   expect_equal(unname(gradient), slope, tolerance = tolerance)
 }
 
-test_that("value and gradient of every kernel, for both objectives", {
+test_each_engine("value and gradient of every kernel, for both objectives", {
   d <- some_data()
-  each_engine(for (kernel in all_kernels) {
+  for (kernel in all_kernels) {
     par <- c(coef(kernel), noise = 0.2)
     want <- plain_process(d$y[, 1], d$x, kernel, 0.2)
     f <- cl_gp_likelihood(d$y[, 1], d$x, kernel)
@@ -58,29 +58,27 @@ test_that("value and gradient of every kernel, for both objectives", {
     f <- cl_gp_likelihood(d$y[, 1], d$x, kernel, objective = "loo")
     expect_equal(as.numeric(f(par, FALSE)), want$loo, tolerance = 1e-10)
     expect_gradient(f, par)
-  })
+  }
 })
 
-test_that("values and gradients agree with references of 34 digits", {
+test_each_engine("values and gradients agree with references of 34 digits", {
   table <- read.csv(test_path("..", "reference", "gp-likelihood.csv"), stringsAsFactors = FALSE)
-  each_engine({
-    cases <- gp_reference_cases()
-    expect_setequal(names(cases), table$case)
-    for (name in names(cases)) {
-      case <- cases[[name]]
-      want <- table[table$case == name, ]
-      got <- case$f(case$par)
-      gradient <- attr(got, "gradient")
-      expect_identical(want$what, c("value", names(gradient)))
-      # the condition of C is 1e7 in one of them, and below 1e3 in the others
-      tolerance <- if (name == "smooth") 1e-9 else 1e-12
-      expect_close(as.numeric(got), want$value[1], tolerance * abs(want$value[1]))
-      expect_close(unname(gradient), want$value[-1], tolerance * max(abs(want$value[-1])))
-    }
-  })
+  cases <- gp_reference_cases()
+  expect_setequal(names(cases), table$case)
+  for (name in names(cases)) {
+    case <- cases[[name]]
+    want <- table[table$case == name, ]
+    got <- case$f(case$par)
+    gradient <- attr(got, "gradient")
+    expect_identical(want$what, c("value", names(gradient)))
+    # the condition of C is 1e7 in one of them, and below 1e3 in the others
+    tolerance <- if (name == "smooth") 1e-9 else 1e-12
+    expect_close(as.numeric(got), want$value[1], tolerance * abs(want$value[1]))
+    expect_close(unname(gradient), want$value[-1], tolerance * max(abs(want$value[-1])))
+  }
 })
 
-test_that("means: fixed, estimated, integrated out; weights, variances, two variables", {
+test_each_engine("means: fixed, estimated, integrated out; weights, variances, two variables", {
   d <- some_data()
   kernel <- k_matern52(1, c(0.6, 0.8)) + k_constant(0.5)
   par <- c(coef(kernel), noise = 0.2)
@@ -88,7 +86,7 @@ test_that("means: fixed, estimated, integrated out; weights, variances, two vari
                 formula = cbind(1, d$x[, 1]^2), matrix = cbind(1, exp(d$x[, 2])))
   means <- list(constant = "constant", linear = "linear", formula = ~ I(a^2),
                 matrix = cbind(1, exp(d$x[, 2])))
-  each_engine(for (which in names(bases)) {
+  for (which in names(bases)) {
     for (beta in c("profile", "integrate")) {
       want <- plain_process(d$y, d$x, kernel, 0.2, bases[[which]], beta == "integrate", d$w, d$v)
       make <- function(objective) {
@@ -107,7 +105,7 @@ test_that("means: fixed, estimated, integrated out; weights, variances, two vari
     f <- cl_gp_likelihood(d$y, d$x, kernel, means[[which]], want$beta)
     expect_equal(as.numeric(f(par, FALSE)), held$value, tolerance = 1e-10)
     expect_gradient(f, par)
-  })
+  }
 })
 
 test_that("a mean on any scale loses no accuracy", {
@@ -166,16 +164,14 @@ test_that("a conditioned process predicts, and accepts more observations", {
   })
 })
 
-test_that("many points are predicted in blocks", {
+test_each_engine("many points are predicted in blocks", {
   d <- some_data(600)
   at <- matrix(runif(60000, -1, 1), 30000)
-  each_engine({
-    s <- gp_condition(cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(1, 1)), c(1, 1, 0.1))
-    all <- s$predict(at, "variance")
-    last <- s$predict(at[29998:30000, ], "variance")
-    expect_equal(all$mean[29998:30000], last$mean, tolerance = 1e-12)
-    expect_equal(all$variance[29998:30000], last$variance, tolerance = 1e-9)
-  })
+  s <- gp_condition(cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(1, 1)), c(1, 1, 0.1))
+  all <- s$predict(at, "variance")
+  last <- s$predict(at[29998:30000, ], "variance")
+  expect_equal(all$mean[29998:30000], last$mean, tolerance = 1e-12)
+  expect_equal(all$variance[29998:30000], last$variance, tolerance = 1e-9)
 })
 
 test_that("a basis for predictions must be given if the mean was a matrix", {
@@ -194,17 +190,15 @@ test_that("a formula keeps parameters computed from the data", {
   expect_equal(s$predict(d$x[3:4, ])$mean, s$predict(d$x)$mean[3:4], tolerance = 1e-10)
 })
 
-test_that("the largest possible problem is reported, and larger ones rejected at once", {
-  each_engine({
-    n <- cl_gp_largest()
-    expect_named(n, c("value", "gradient"))
-    if (!anyNA(n)) {
-      expect_true(all(n > 1000) && n[["gradient"]] <= n[["value"]])
-      many <- n[["value"]] + 100
-      fault <- expect_fault(cl_gp_likelihood(numeric(many), seq_len(many), k_exp_quad()), "memory")
-      expect_match(conditionMessage(fault), "has room for [0-9]+ observations")
-    }
-  })
+test_each_engine("the largest possible problem is reported, and larger ones rejected at once", {
+  n <- cl_gp_largest()
+  expect_named(n, c("value", "gradient"))
+  if (!anyNA(n)) {
+    expect_true(all(n > 1000) && n[["gradient"]] <= n[["value"]])
+    many <- n[["value"]] + 100
+    fault <- expect_fault(cl_gp_likelihood(numeric(many), seq_len(many), k_exp_quad()), "memory")
+    expect_match(conditionMessage(fault), "has room for [0-9]+ observations")
+  }
 })
 
 test_that("bad means, weights and variances are rejected", {

@@ -1,56 +1,52 @@
 # Methods of a fitted process: summaries, updates with more data, saving.
 
-test_that("the usual methods", {
-  on_host({
-    fit <- cl_gp(dist ~ speed, data = cars, method = "ml")
-    expect_output(print(fit), "log marginal likelihood: -213.2")
-    expect_identical(formula(fit), dist ~ speed, ignore_formula_env = TRUE)
-    expect_equal(unclass(logLik(fit))[1], fit$logLik)
-    expect_identical(attr(logLik(fit), "df"), 4L)
-    expect_equal(AIC(fit), -2 * fit$logLik + 8)
-    expect_identical(sigma(fit), fit$noise)
-    expect_identical(nobs(fit), 50L)
-    expect_null(weights(fit))
-    expect_equal(unname(residuals(fit) + fitted(fit)), cars$dist)
-    covariance <- vcov(fit)
-    expect_true(all(diag(covariance) > 0))
-    expect_identical(rownames(covariance), names(coef(fit)))
-    f <- cl_gp_likelihood(cars$dist, cars$speed, k_matern52(), "estimate")
-    step <- replace(numeric(3), 3, 1e-3)
-    par <- coef(fit)[1:3]
-    curvature <- -sum(f(par + step, FALSE), f(par - step, FALSE), -2 * f(par, FALSE)) / 1e-6
-    expect_equal(solve(covariance[1:3, 1:3])[3, 3], as.numeric(curvature), tolerance = 1e-2)
-    intervals <- confint(fit, level = 0.9)
-    expect_identical(colnames(intervals), c("5 %", "95 %"))
-    expect_equal(log(intervals["noise", ]), log(fit$noise) + c(-1, 1) * qnorm(0.95) *
-                   sqrt(covariance["noise", "noise"]) / fit$noise, ignore_attr = TRUE)
-    expect_equal(mean(intervals["mean", ]), fit$mean)
-    expect_identical(rownames(confint(fit, c("noise", "mean"))), c("noise", "mean"))
-    expect_fault(confint(fit, "foo"), "argument", argument = "parm")
-    text <- capture.output(print(summary(fit)))
-    expect_true(any(grepl("R squared", text)))
-    expect_true(any(grepl("leave-one-out: rmse", text)))
-    expect_true(any(grepl("^lengthscale .*speed", text)))
-  })
+test_on_host("the usual methods", {
+  fit <- cl_gp(dist ~ speed, data = cars, method = "ml")
+  expect_output(print(fit), "log marginal likelihood: -213.2")
+  expect_identical(formula(fit), dist ~ speed, ignore_formula_env = TRUE)
+  expect_equal(unclass(logLik(fit))[1], fit$logLik)
+  expect_identical(attr(logLik(fit), "df"), 4L)
+  expect_equal(AIC(fit), -2 * fit$logLik + 8)
+  expect_identical(sigma(fit), fit$noise)
+  expect_identical(nobs(fit), 50L)
+  expect_null(weights(fit))
+  expect_equal(unname(residuals(fit) + fitted(fit)), cars$dist)
+  covariance <- vcov(fit)
+  expect_true(all(diag(covariance) > 0))
+  expect_identical(rownames(covariance), names(coef(fit)))
+  f <- cl_gp_likelihood(cars$dist, cars$speed, k_matern52(), "estimate")
+  step <- replace(numeric(3), 3, 1e-3)
+  par <- coef(fit)[1:3]
+  curvature <- -sum(f(par + step, FALSE), f(par - step, FALSE), -2 * f(par, FALSE)) / 1e-6
+  expect_equal(solve(covariance[1:3, 1:3])[3, 3], as.numeric(curvature), tolerance = 1e-2)
+  intervals <- confint(fit, level = 0.9)
+  expect_identical(colnames(intervals), c("5 %", "95 %"))
+  expect_equal(log(intervals["noise", ]), log(fit$noise) + c(-1, 1) * qnorm(0.95) *
+                 sqrt(covariance["noise", "noise"]) / fit$noise, ignore_attr = TRUE)
+  expect_equal(mean(intervals["mean", ]), fit$mean)
+  expect_identical(rownames(confint(fit, c("noise", "mean"))), c("noise", "mean"))
+  expect_fault(confint(fit, "foo"), "argument", argument = "parm")
+  text <- capture.output(print(summary(fit)))
+  expect_true(any(grepl("R squared", text)))
+  expect_true(any(grepl("leave-one-out: rmse", text)))
+  expect_true(any(grepl("^lengthscale .*speed", text)))
 })
 
-test_that("a fit can be saved and restored", {
-  each_engine({
-    fit <- cl_gp(mpg ~ wt, data = mtcars, mean = ~hp, starts = 1, method = "ml")
-    want <- predict(fit, mtcars, se.fit = TRUE)
-    file <- tempfile()
-    saveRDS(fit, file)
-    gp_states$list <- list() # as in another session
-    again <- readRDS(file)
-    expect_identical(predict(again, mtcars, se.fit = TRUE), want)
-    expect_identical(confint(again), confint(fit))
-    expect_equal(residuals(again, "loo"), residuals(fit, "loo"))
-    expect_output(print(again), "Gaussian process, 32 observations")
-    # it contains nothing of size n^2
-    d <- some_data(200, 1)
-    saveRDS(cl_gp(d$x, d$y, fixed = c(sd = 1, lengthscale = 0.3, noise = 0.1), method = "ml"), file)
-    expect_lt(file.size(file), 8 * 200^2 / 5)
-  })
+test_each_engine("a fit can be saved and restored", {
+  fit <- cl_gp(mpg ~ wt, data = mtcars, mean = ~hp, starts = 1, method = "ml")
+  want <- predict(fit, mtcars, se.fit = TRUE)
+  file <- tempfile()
+  saveRDS(fit, file)
+  gp_states$list <- list() # as in another session
+  again <- readRDS(file)
+  expect_identical(predict(again, mtcars, se.fit = TRUE), want)
+  expect_identical(confint(again), confint(fit))
+  expect_equal(residuals(again, "loo"), residuals(fit, "loo"))
+  expect_output(print(again), "Gaussian process, 32 observations")
+  # it contains nothing of size n^2
+  d <- some_data(200, 1)
+  saveRDS(cl_gp(d$x, d$y, fixed = c(sd = 1, lengthscale = 0.3, noise = 0.1), method = "ml"), file)
+  expect_lt(file.size(file), 8 * 200^2 / 5)
 })
 
 test_that("the session caches a bounded number of states", {
@@ -66,17 +62,15 @@ test_that("the session caches a bounded number of states", {
   gp_states$list <- list()
 })
 
-test_that("update() evaluates the call again", {
-  on_host({
-    fit <- cl_gp(dist ~ speed, data = cars, starts = 1, method = "ml")
-    other <- update(fit, kernel = k_exp_quad(), starts = 1)
-    expect_identical(other$kernel$terms[[1]]$type, "exp_quad")
-    expect_identical(formula(update(fit, log(.) ~ ., starts = 1)), log(dist) ~ speed,
-                     ignore_formula_env = TRUE)
-    expect_identical(update(fit, starts = 2, evaluate = FALSE)$starts, 2)
-    weighted <- update(fit, weights = rep(2, 50))
-    expect_identical(unname(weights(weighted)), rep(2, 50))
-  })
+test_on_host("update() evaluates the call again", {
+  fit <- cl_gp(dist ~ speed, data = cars, starts = 1, method = "ml")
+  other <- update(fit, kernel = k_exp_quad(), starts = 1)
+  expect_identical(other$kernel$terms[[1]]$type, "exp_quad")
+  expect_identical(formula(update(fit, log(.) ~ ., starts = 1)), log(dist) ~ speed,
+                   ignore_formula_env = TRUE)
+  expect_identical(update(fit, starts = 2, evaluate = FALSE)$starts, 2)
+  weighted <- update(fit, weights = rep(2, 50))
+  expect_identical(unname(weights(weighted)), rep(2, 50))
 })
 
 test_that("adding observations gives the fit to all of them", {
@@ -140,14 +134,12 @@ test_that("fits work in forked processes, on the host", {
   })
 })
 
-test_that("device memory is returned", {
+test_each_engine("device memory is returned", {
   d <- some_data()
-  each_engine({
+  gp_states$list <- list()
+  expect_no_leak({
+    predict(cl_gp(d$x, d$y, starts = 1, method = "ml"), d$x, se.fit = TRUE)
     gp_states$list <- list()
-    expect_no_leak({
-      predict(cl_gp(d$x, d$y, starts = 1, method = "ml"), d$x, se.fit = TRUE)
-      gp_states$list <- list()
-    })
   })
 })
 
@@ -200,49 +192,45 @@ test_that("coefficients have their names, offsets are rejected, given weights su
                         fixed = c(sd = 20, lengthscale = 5, noise = 15)), "cl_gp")
 })
 
-test_that("tests, criteria, inputs and standardised residuals", {
-  on_host({
-    big <- cl_gp(mpg ~ wt + hp, mtcars, starts = 1, method = "ml")
-    small <- cl_gp(mpg ~ wt, mtcars, starts = 1, method = "ml")
-    table <- anova(small, big)
-    expect_equal(table$Chisq[2L], 2 * (big$logLik - small$logLik))
-    expect_equal(table[["Pr(>Chisq)"]][2L], pchisq(table$Chisq[2L], 1, lower.tail = FALSE))
-    expect_output(print(table), "Likelihood ratio tests")
-    expect_fault(anova(big), "argument", argument = "...")
-    expect_fault(anova(big, cl_gp(mpg ~ wt, mtcars[-1, ], starts = 1)), "argument",
-                 argument = "...")
-    expect_equal(drop1(big)["hp", "AIC"], AIC(small))
-    expect_identical(rstandard(big), residuals(big, "standardized"))
-    expect_identical(model.matrix(big), big$x)
-    expect_equal(model.matrix(small, "mean"),
-                 matrix(1, 32, 1, dimnames = list(rownames(mtcars), "mean")))
-    reml <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", starts = 1, method = "ml")
-    linear <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", mean = ~., starts = 1, method = "ml")
-    expect_identical(linear$trend$names, c("(Intercept)", "wt"))
-    expect_warning(AIC(reml, linear), class = "statcl_warning_means")
-    expect_warning(BIC(reml, small), class = "statcl_warning_means")
-    same <- reml
-    expect_silent(AIC(reml, same))
-    new <- mtcars[1:2, ]
-    expect_identical(predict(small, new, interval = "pred"),
-                     predict(small, new, interval = "prediction"))
-    by_matrix <- cl_gp(as.matrix(mtcars[c("wt", "hp")]), mtcars$mpg, mean = ~., starts = 1,
-                       method = "ml")
-    expect_identical(by_matrix$trend$names, c("(Intercept)", "wt", "hp"))
-  })
+test_on_host("tests, criteria, inputs and standardised residuals", {
+  big <- cl_gp(mpg ~ wt + hp, mtcars, starts = 1, method = "ml")
+  small <- cl_gp(mpg ~ wt, mtcars, starts = 1, method = "ml")
+  table <- anova(small, big)
+  expect_equal(table$Chisq[2L], 2 * (big$logLik - small$logLik))
+  expect_equal(table[["Pr(>Chisq)"]][2L], pchisq(table$Chisq[2L], 1, lower.tail = FALSE))
+  expect_output(print(table), "Likelihood ratio tests")
+  expect_fault(anova(big), "argument", argument = "...")
+  expect_fault(anova(big, cl_gp(mpg ~ wt, mtcars[-1, ], starts = 1)), "argument",
+               argument = "...")
+  expect_equal(drop1(big)["hp", "AIC"], AIC(small))
+  expect_identical(rstandard(big), residuals(big, "standardized"))
+  expect_identical(model.matrix(big), big$x)
+  expect_equal(model.matrix(small, "mean"),
+               matrix(1, 32, 1, dimnames = list(rownames(mtcars), "mean")))
+  reml <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", starts = 1, method = "ml")
+  linear <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", mean = ~., starts = 1, method = "ml")
+  expect_identical(linear$trend$names, c("(Intercept)", "wt"))
+  expect_warning(AIC(reml, linear), class = "statcl_warning_means")
+  expect_warning(BIC(reml, small), class = "statcl_warning_means")
+  same <- reml
+  expect_silent(AIC(reml, same))
+  new <- mtcars[1:2, ]
+  expect_identical(predict(small, new, interval = "pred"),
+                   predict(small, new, interval = "prediction"))
+  by_matrix <- cl_gp(as.matrix(mtcars[c("wt", "hp")]), mtcars$mpg, mean = ~., starts = 1,
+                     method = "ml")
+  expect_identical(by_matrix$trend$names, c("(Intercept)", "wt", "hp"))
 })
 
-test_that("scales whose squares overflow, and noise that collapses", {
-  on_host({
-    for (by in c(1e-200, 1e155)) {
-      expect_fault(cl_gp(cars$speed, cars$dist * by), "argument", argument = "y")
-    }
-    set.seed(3)
-    x <- matrix(runif(100), 20)
-    expect_warning(fit <- cl_gp(x, sin(3 * x[, 1]) * x[, 2], kernel = k_exp_quad(), method = "ml"),
-                   class = "statcl_warning_noise")
-    expect_true(fit$converged)
-    y <- x[, 1] + x[, 2] * x[, 3] + rnorm(20, sd = 0.1)
-    expect_gt(cl_gp(x, y, method = "map")$noise, 0.02 * sd(y))
-  })
+test_on_host("scales whose squares overflow, and noise that collapses", {
+  for (by in c(1e-200, 1e155)) {
+    expect_fault(cl_gp(cars$speed, cars$dist * by), "argument", argument = "y")
+  }
+  set.seed(3)
+  x <- matrix(runif(100), 20)
+  expect_warning(fit <- cl_gp(x, sin(3 * x[, 1]) * x[, 2], kernel = k_exp_quad(), method = "ml"),
+                 class = "statcl_warning_noise")
+  expect_true(fit$converged)
+  y <- x[, 1] + x[, 2] * x[, 3] + rnorm(20, sd = 0.1)
+  expect_gt(cl_gp(x, y, method = "map")$noise, 0.02 * sd(y))
 })

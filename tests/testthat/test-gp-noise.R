@@ -49,45 +49,40 @@ dense_noise <- function(problem, par) {
   -found$value - as.numeric(determinant(diag(length(at)) + prior %*% w)$modulus) / 2
 }
 
-test_that("the likelihood is that of dense matrices of all observations", {
+test_each_engine("the likelihood is that of dense matrices of all observations", {
   d <- noise_data()
-  each_engine({
-    for (beta in c("profile", "integrate")) for (mean in list("constant", "linear", 0.3)) {
-      problem <- noise_problem(beta, mean, d$w)
-      want <- dense_noise(problem, noise_par)
-      problem$noise_kernel <- k_exp_quad()
-      expect_close(as.numeric(noise_function(problem, 1)(noise_par, FALSE)), want, 1e-5)
-    }
-  })
+  for (beta in c("profile", "integrate")) for (mean in list("constant", "linear", 0.3)) {
+    problem <- noise_problem(beta, mean, d$w)
+    want <- dense_noise(problem, noise_par)
+    problem$noise_kernel <- k_exp_quad()
+    expect_close(as.numeric(noise_function(problem, 1)(noise_par, FALSE)), want, 1e-5)
+  }
 })
 
-test_that("its gradient is that of differences", {
+test_each_engine("its gradient is that of differences", {
   d <- noise_data()
-  each_engine({
-    for (beta in c("profile", "integrate")) for (mean in list("constant", "linear", 0.3)) {
-      problem <- noise_problem(beta, mean, d$w)
-      problem$noise_kernel <- k_exp_quad()
-      f <- noise_function(problem, 1)
-      by <- slopes_of(function(par) f(par, FALSE), noise_par, 1e-3 * noise_par)
-      expect_close(unname(attr(f(noise_par), "gradient")), by, 1e-6)
-    }
-  })
+  for (beta in c("profile", "integrate")) for (mean in list("constant", "linear", 0.3)) {
+    problem <- noise_problem(beta, mean, d$w)
+    problem$noise_kernel <- k_exp_quad()
+    f <- noise_function(problem, 1)
+    by <- slopes_of(function(par) f(par, FALSE), noise_par, 1e-3 * noise_par)
+    expect_close(unname(attr(f(noise_par), "gradient")), by, 1e-6)
+  }
 })
 
-test_that("without variance of its logarithm the noise is constant, with replicates and weights", {
+test_each_engine(
+  "without variance of its logarithm the noise is constant, with replicates and weights", {
   d <- noise_data()
   par <- replace(noise_par, "noise.sd", 1e-9)
-  each_engine({
-    for (beta in c("profile", "integrate")) {
-      problem <- noise_problem(beta, "constant", d$w)
-      problem$noise_kernel <- k_exp_quad()
-      want <- cl_gp_likelihood(d$y - mean(d$y), d$x, k_matern52(), "constant", beta,
-                               weights = d$w)(par[c(1, 2, 5)])
-      got <- noise_function(problem, 1)(par)
-      expect_close(as.numeric(got), as.numeric(want), 1e-9)
-      expect_close(attr(got, "gradient")[c(1, 2, 5)], attr(want, "gradient"), 1e-6)
-    }
-  })
+  for (beta in c("profile", "integrate")) {
+    problem <- noise_problem(beta, "constant", d$w)
+    problem$noise_kernel <- k_exp_quad()
+    want <- cl_gp_likelihood(d$y - mean(d$y), d$x, k_matern52(), "constant", beta,
+                             weights = d$w)(par[c(1, 2, 5)])
+    got <- noise_function(problem, 1)(par)
+    expect_close(as.numeric(got), as.numeric(want), 1e-9)
+    expect_close(attr(got, "gradient")[c(1, 2, 5)], attr(want, "gradient"), 1e-6)
+  }
 })
 
 # The mean noise variance at points: its logarithm has the variance G - G (G + W^-1)^-1 G with the
@@ -166,7 +161,7 @@ test_that("what a process of the noise cannot do is an error", {
   expect_fault(update(fit, newdata = cbind(t = 1), y = 1), "argument", argument = "newdata")
 })
 
-test_that("observations at one input may differ in the basis of the mean", {
+test_each_engine("observations at one input may differ in the basis of the mean", {
   d <- noise_data()
   g <- rep_len(0:1, length(d$y))
   moved <- d$x + 1e-10 * seq_along(d$y)
@@ -176,10 +171,8 @@ test_that("observations at one input may differ in the basis of the mean", {
     problem$noise_kernel <- k_exp_quad()
     noise_function(problem, 1)(noise_par)
   }
-  each_engine({
-    one <- value(d$x)
-    apart <- value(moved)
-    expect_close(as.numeric(one), as.numeric(apart), 1e-6)
-    expect_close(attr(one, "gradient"), attr(apart, "gradient"), 1e-5)
-  })
+  one <- value(d$x)
+  apart <- value(moved)
+  expect_close(as.numeric(one), as.numeric(apart), 1e-6)
+  expect_close(attr(one, "gradient"), attr(apart, "gradient"), 1e-5)
 })

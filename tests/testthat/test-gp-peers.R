@@ -16,7 +16,7 @@ peer_data <- function() {
 
 held <- c(sd = 1.3, lengthscale = 0.4, noise = 0.25)
 
-test_that("predictions agree with kernlab", {
+test_each_engine("predictions agree with kernlab", {
   d <- peer_data()
   gausspr <- peer("kernlab", "gausspr")
   theirs <- gausspr(d$x, d$y, kernel = "rbfdot", kpar = list(sigma = 1 / (2 * 0.4^2)),
@@ -25,13 +25,11 @@ test_that("predictions agree with kernlab", {
   their_predict <- peer("kernlab", "predict")
   mean <- as.vector(their_predict(theirs, d$at))
   se <- 1.3 * as.vector(their_predict(theirs, d$at, type = "sdeviation"))
-  each_engine({
-    ours <- cl_gp(d$x, d$y, kernel = k_exp_quad(), ard = FALSE, mean = 0, fixed = held,
-                  method = "ml")
-    got <- predict(ours, d$at, se.fit = TRUE)
-    expect_close(unname(got$fit), mean, 1e-8)
-    expect_close(unname(got$se.fit), se, 1e-8)
-  })
+  ours <- cl_gp(d$x, d$y, kernel = k_exp_quad(), ard = FALSE, mean = 0, fixed = held,
+                method = "ml")
+  got <- predict(ours, d$at, se.fit = TRUE)
+  expect_close(unname(got$fit), mean, 1e-8)
+  expect_close(unname(got$se.fit), se, 1e-8)
 })
 
 test_that("likelihoods and generalised least squares agree with nlme", {

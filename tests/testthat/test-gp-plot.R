@@ -92,72 +92,68 @@ drawn_things <- function(code) {
   list(points = of("p"), lines = of("l"), polygons = sum(name == "C_polygon"))
 }
 
-test_that("a curve for each level of a factor", {
+test_on_host("a curve for each level of a factor", {
   d <- data.frame(mtcars, group = factor(mtcars$cyl), kind = rep(c("b", "a"), 16))
   held <- c(sd = 5, lengthscale.1 = 2, lengthscale.2 = 0.5, noise = 2)
-  on_host({
-    fit <- cl_gp(mpg ~ wt + group, d, k_matern52() * k_factor("group"),
-                 fixed = c(sd1 = 5, lengthscale1 = 2, sd2 = 1, lengthscale2 = 0.5, noise = 2))
-    things <- drawn_things(curves <- plot(fit, n = 7))
-    expect_named(curves, c("x", "fit", "lwr", "upr", "lwr_new", "upr_new", "level"))
-    expect_identical(as.vector(table(curves$level)), rep(7L, 3))
-    want <- predict(fit, data.frame(wt = curves$x, group = curves$level), interval = "prediction")
-    expect_equal(as.matrix(curves[c("fit", "lwr_new", "upr_new")]), want, ignore_attr = TRUE)
-    want <- predict(fit, data.frame(wt = curves$x, group = curves$level), interval = "confidence")
-    expect_equal(as.matrix(curves[c("fit", "lwr", "upr")]), want, ignore_attr = TRUE)
-    # each level has its band, its line and its observations
-    expect_identical(things$polygons, 3L)
-    expect_equal(things$lines, unname(split(curves$fit, curves$level)))
-    expect_equal(things$points, unname(split(d$mpg, d$group)))
+  fit <- cl_gp(mpg ~ wt + group, d, k_matern52() * k_factor("group"),
+               fixed = c(sd1 = 5, lengthscale1 = 2, sd2 = 1, lengthscale2 = 0.5, noise = 2))
+  things <- drawn_things(curves <- plot(fit, n = 7))
+  expect_named(curves, c("x", "fit", "lwr", "upr", "lwr_new", "upr_new", "level"))
+  expect_identical(as.vector(table(curves$level)), rep(7L, 3))
+  want <- predict(fit, data.frame(wt = curves$x, group = curves$level), interval = "prediction")
+  expect_equal(as.matrix(curves[c("fit", "lwr_new", "upr_new")]), want, ignore_attr = TRUE)
+  want <- predict(fit, data.frame(wt = curves$x, group = curves$level), interval = "confidence")
+  expect_equal(as.matrix(curves[c("fit", "lwr", "upr")]), want, ignore_attr = TRUE)
+  # each level has its band, its line and its observations
+  expect_identical(things$polygons, 3L)
+  expect_equal(things$lines, unname(split(curves$fit, curves$level)))
+  expect_equal(things$points, unname(split(d$mpg, d$group)))
 
-    # the factor alone, the other held
-    alone <- with_null_device(plot(fit, along = "group"))
-    expect_equal(alone$fit, unname(predict(fit, data.frame(wt = median(d$wt),
-                                                           group = alone$group))))
-    expect_named(alone, c("group", "fit", "lwr", "upr", "lwr_new", "upr_new"))
-    # of a matrix with coded columns: strings and logicals
-    fit <- cl_gp(mpg ~ wt + kind, d, fixed = held)
-    curves <- with_null_device(plot(fit, n = 3, col = 1:2, xlim = c(0, 6), legend = NULL))
-    expect_identical(as.character(curves$level), rep(c("a", "b"), each = 3))
-    expect_equal(curves$fit, unname(predict(fit, data.frame(wt = curves$x, kind = curves$level))))
-    d$late <- d$kind == "a"
-    fit <- cl_gp(mpg ~ wt + late, d, fixed = held)
-    curves <- with_null_device(plot(fit, n = 3))
-    expect_equal(curves$fit, unname(predict(fit, data.frame(wt = curves$x, late = curves$level))))
-    # many levels are held, unless they are asked for
-    d$many <- factor(seq_len(32) %% 16)
-    fit <- cl_gp(mpg ~ wt + many, d, k_matern52() * k_factor("many"),
-                 fixed = c(sd1 = 5, lengthscale1 = 2, sd2 = 1, lengthscale2 = 0.5, noise = 2))
-    expect_null(with_null_device(plot(fit, n = 3))$level)
-    expect_identical(nrow(with_null_device(plot(fit, n = 3, along = c("wt", "many")))), 48L)
-  })
+  # the factor alone, the other held
+  alone <- with_null_device(plot(fit, along = "group"))
+  expect_equal(alone$fit, unname(predict(fit, data.frame(wt = median(d$wt),
+                                                         group = alone$group))))
+  expect_named(alone, c("group", "fit", "lwr", "upr", "lwr_new", "upr_new"))
+  # of a matrix with coded columns: strings and logicals
+  fit <- cl_gp(mpg ~ wt + kind, d, fixed = held)
+  curves <- with_null_device(plot(fit, n = 3, col = 1:2, xlim = c(0, 6), legend = NULL))
+  expect_identical(as.character(curves$level), rep(c("a", "b"), each = 3))
+  expect_equal(curves$fit, unname(predict(fit, data.frame(wt = curves$x, kind = curves$level))))
+  d$late <- d$kind == "a"
+  fit <- cl_gp(mpg ~ wt + late, d, fixed = held)
+  curves <- with_null_device(plot(fit, n = 3))
+  expect_equal(curves$fit, unname(predict(fit, data.frame(wt = curves$x, late = curves$level))))
+  # many levels are held, unless they are asked for
+  d$many <- factor(seq_len(32) %% 16)
+  fit <- cl_gp(mpg ~ wt + many, d, k_matern52() * k_factor("many"),
+               fixed = c(sd1 = 5, lengthscale1 = 2, sd2 = 1, lengthscale2 = 0.5, noise = 2))
+  expect_null(with_null_device(plot(fit, n = 3))$level)
+  expect_identical(nrow(with_null_device(plot(fit, n = 3, along = c("wt", "many")))), 48L)
 })
 
-test_that("intervals at the levels of factors, also of other families", {
-  on_host({
-    fixed <- c(sd = 0.8, lengthscale = 1)
-    d <- data.frame(InsectSprays, block = gl(2, 1, 72), time = rep(1:3, 24))
-    fit <- cl_gp(count ~ spray, d, k_factor("spray"), fixed = c(sd = 8, lengthscale = 1, noise = 4))
-    at <- with_null_device(plot(fit))
-    expect_equal(as.matrix(at[-1]), cbind(predict(fit, at, interval = "confidence"),
-                                          predict(fit, at, interval = "prediction")[, -1]),
-                 ignore_attr = TRUE)
-    counts <- cl_gp(count ~ spray + block, d, k_factor(c("spray", "block")), family = poisson(),
-                    fixed = fixed)
-    things <- drawn_things(at <- plot(counts))
-    expect_named(at, c("spray", "block", "fit", "lwr", "upr"))
-    expect_identical(nrow(at), 12L)
-    want <- predict(counts, at, type = "response", interval = "confidence")
-    expect_equal(as.matrix(at[-(1:2)]), want, ignore_attr = TRUE, tolerance = 1e-6)
-    # the observations of each level of the second factor, then the fits there
-    expect_equal(things$points[c(1, 3)], unname(split(d$count, d$block)))
-    expect_equal(things$points[c(2, 4)], unname(split(at$fit, at$block)))
-    curves <- with_null_device(plot(cl_gp(
-      count ~ time + spray, d, k_exp_quad(1, 2) * k_factor("spray"), family = poisson(),
-      fixed = c(sd1 = 0.8, lengthscale1 = 2, sd2 = 1, lengthscale2 = 1)), n = 4))
-    expect_named(curves, c("x", "fit", "lwr", "upr", "level"))
-    expect_identical(nrow(curves), 24L)
-  })
+test_on_host("intervals at the levels of factors, also of other families", {
+  fixed <- c(sd = 0.8, lengthscale = 1)
+  d <- data.frame(InsectSprays, block = gl(2, 1, 72), time = rep(1:3, 24))
+  fit <- cl_gp(count ~ spray, d, k_factor("spray"), fixed = c(sd = 8, lengthscale = 1, noise = 4))
+  at <- with_null_device(plot(fit))
+  expect_equal(as.matrix(at[-1]), cbind(predict(fit, at, interval = "confidence"),
+                                        predict(fit, at, interval = "prediction")[, -1]),
+               ignore_attr = TRUE)
+  counts <- cl_gp(count ~ spray + block, d, k_factor(c("spray", "block")), family = poisson(),
+                  fixed = fixed)
+  things <- drawn_things(at <- plot(counts))
+  expect_named(at, c("spray", "block", "fit", "lwr", "upr"))
+  expect_identical(nrow(at), 12L)
+  want <- predict(counts, at, type = "response", interval = "confidence")
+  expect_equal(as.matrix(at[-(1:2)]), want, ignore_attr = TRUE, tolerance = 1e-6)
+  # the observations of each level of the second factor, then the fits there
+  expect_equal(things$points[c(1, 3)], unname(split(d$count, d$block)))
+  expect_equal(things$points[c(2, 4)], unname(split(at$fit, at$block)))
+  curves <- with_null_device(plot(cl_gp(
+    count ~ time + spray, d, k_exp_quad(1, 2) * k_factor("spray"), family = poisson(),
+    fixed = c(sd1 = 0.8, lengthscale1 = 2, sd2 = 1, lengthscale2 = 1)), n = 4))
+  expect_named(curves, c("x", "fit", "lwr", "upr", "level"))
+  expect_identical(nrow(curves), 24L)
 })
 
 test_that("diagnostics and traces", {

@@ -100,20 +100,18 @@ test_that("no new points, missing values and missing variables", {
   expect_equal(unname(predict(plain, 12)), unname(predict(fit, data.frame(speed = 12))))
 })
 
-test_that("columns of a matrix are matched by name", {
-  on_host({
-    fit <- cl_gp(iris[2:4], iris[[1]], starts = 1)
-    want <- predict(fit)
-    expect_equal(unname(predict(fit, iris)), unname(want), tolerance = 1e-9)
-    expect_equal(unname(predict(fit, as.matrix(iris[4:2]))), unname(want), tolerance = 1e-9)
-    expect_equal(unname(predict(fit, as_cl(as.matrix(iris[4:2])))), unname(want), tolerance = 1e-9)
-    expect_equal(unname(predict(fit, unname(as.matrix(iris[2:4])))), unname(want),
-                 tolerance = 1e-9)
-    fault <- expect_fault(predict(fit, iris[2:3]), "argument", argument = "newdata")
-    expect_match(conditionMessage(fault), "Petal.Width")
-    expect_fault(predict(fit, data.frame(iris[2:3], Petal.Width = "a")), "argument",
-                 argument = "newdata")
-  })
+test_on_host("columns of a matrix are matched by name", {
+  fit <- cl_gp(iris[2:4], iris[[1]], starts = 1)
+  want <- predict(fit)
+  expect_equal(unname(predict(fit, iris)), unname(want), tolerance = 1e-9)
+  expect_equal(unname(predict(fit, as.matrix(iris[4:2]))), unname(want), tolerance = 1e-9)
+  expect_equal(unname(predict(fit, as_cl(as.matrix(iris[4:2])))), unname(want), tolerance = 1e-9)
+  expect_equal(unname(predict(fit, unname(as.matrix(iris[2:4])))), unname(want),
+               tolerance = 1e-9)
+  fault <- expect_fault(predict(fit, iris[2:3]), "argument", argument = "newdata")
+  expect_match(conditionMessage(fault), "Petal.Width")
+  expect_fault(predict(fit, data.frame(iris[2:3], Petal.Width = "a")), "argument",
+               argument = "newdata")
 })
 
 test_that("draws have the distribution of the predictions", {

@@ -30,45 +30,43 @@ test_that("groups have equal rows in all columns", {
   expect_identical(as.integer(group_rows(close)), c(1L, 2L, 1L))
 })
 
-test_that("value, gradient and everything derived are those of all observations", {
+test_each_engine("value, gradient and everything derived are those of all observations", {
   d <- repeated_data()
   par <- c(0.9, 0.4, 0.2)
   at <- cbind(a = c(0.2, 0.5, 0.55), b = c(0, 0, 1))
-  each_engine({
-    for (mean in list("constant", "linear", 0.3, ~ a + I(a^2))) {
-      for (beta in c("profile", "integrate")) for (w in list(NULL, d$w)) {
-        for (ratio in list(NULL, d$ratio)) {
-          v <- if (!is.null(ratio)) ratio / (if (is.null(w)) 1 else w)
-          problem <- repeated_problem(mean, beta, w, v)
-          f <- gp_function(problem, "ml", 2)
-          expect_s3_class(f, "cl_gp_replicates")
-          expect_identical(nrow(environment(f)$d$x), 14L)
-          expect_close(f(par), each_observation(problem, 2)(par), 1e-10)
-          expect_close(as.numeric(f(par, FALSE)), as.numeric(f(par)), 1e-12)
+  for (mean in list("constant", "linear", 0.3, ~ a + I(a^2))) {
+    for (beta in c("profile", "integrate")) for (w in list(NULL, d$w)) {
+      for (ratio in list(NULL, d$ratio)) {
+        v <- if (!is.null(ratio)) ratio / (if (is.null(w)) 1 else w)
+        problem <- repeated_problem(mean, beta, w, v)
+        f <- gp_function(problem, "ml", 2)
+        expect_s3_class(f, "cl_gp_replicates")
+        expect_identical(nrow(environment(f)$d$x), 14L)
+        expect_close(f(par), each_observation(problem, 2)(par), 1e-10)
+        expect_close(as.numeric(f(par, FALSE)), as.numeric(f(par)), 1e-12)
 
-          state <- gp_condition(gp_function(problem), par)
-          want <- gp_condition(each_observation(problem), par)
-          basis <- if (!is.null(problem$mean$basis)) problem$mean$basis[c(2, 5, 7), ]
-          same <- function(a, b) {
-            for (name in c("value", "weights", "beta", "beta_cov")) {
-              expect_close(a[[name]], b[[name]], 1e-10)
-            }
-            expect_close(unlist(a$loo()), unlist(b$loo()), 1e-10)
-            expect_close(unlist(a$predict(at, "covariance", basis)),
-                         unlist(b$predict(at, "covariance", basis)), 1e-10)
-            if (is.null(basis)) expect_close(a$mean_gradient(at), b$mean_gradient(at), 1e-10)
+        state <- gp_condition(gp_function(problem), par)
+        want <- gp_condition(each_observation(problem), par)
+        basis <- if (!is.null(problem$mean$basis)) problem$mean$basis[c(2, 5, 7), ]
+        same <- function(a, b) {
+          for (name in c("value", "weights", "beta", "beta_cov")) {
+            expect_close(a[[name]], b[[name]], 1e-10)
           }
-          same(state, want)
-          add <- function(state) {
-            state$extend(c(0.1, -0.2, 0.4), at, basis, if (!is.null(w)) c(1, 3, 2),
-                         if (!is.null(v)) c(0, 0.1, 0.3))
-          }
-          same(add(state), add(want))
-          same(add(add(state)), add(add(want)))
+          expect_close(unlist(a$loo()), unlist(b$loo()), 1e-10)
+          expect_close(unlist(a$predict(at, "covariance", basis)),
+                       unlist(b$predict(at, "covariance", basis)), 1e-10)
+          if (is.null(basis)) expect_close(a$mean_gradient(at), b$mean_gradient(at), 1e-10)
         }
+        same(state, want)
+        add <- function(state) {
+          state$extend(c(0.1, -0.2, 0.4), at, basis, if (!is.null(w)) c(1, 3, 2),
+                       if (!is.null(v)) c(0, 0.1, 0.3))
+        }
+        same(add(state), add(want))
+        same(add(add(state)), add(add(want)))
       }
     }
-  })
+  }
 })
 
 test_that("variances in other ratios, white terms and few repeats are taken one by one", {
@@ -102,27 +100,25 @@ test_that("no noise is refused where inputs repeat, and taken where variances ar
   expect_close(gp_function(problem)(c(1, 0.4, 0)), each_observation(problem)(c(1, 0.4, 0)), 1e-10)
 })
 
-test_that("a fit has the methods and results of one to inputs that differ by rounding", {
+test_each_engine("a fit has the methods and results of one to inputs that differ by rounding", {
   d <- repeated_data()
   data <- data.frame(d$x, y = d$y, w = d$w)
   moved <- transform(data, a = a + 1e-12 * seq_along(a))
-  each_engine({
-    fit <- cl_gp(y ~ a + b, data, mean = ~ b, weights = w, method = "ml")
-    one <- cl_gp(y ~ a + b, moved, mean = ~ b, weights = w, method = "ml")
-    expect_true(inherits(gp_function(gp_problem(fit)), "cl_gp_replicates"))
-    expect_false(inherits(gp_function(gp_problem(one)), "cl_gp_replicates"))
-    expect_close(as.numeric(logLik(fit)), as.numeric(logLik(one)), 1e-7)
-    expect_equal(coef(fit), coef(one), tolerance = 1e-3)
-    expect_equal(vcov(fit), vcov(one), tolerance = 1e-2)
-    expect_equal(fitted(fit), fitted(one), tolerance = 1e-3)
-    expect_equal(predict(fit, data[1:5, ], interval = "prediction"),
-                 predict(one, data[1:5, ], interval = "prediction"), tolerance = 1e-3)
-    more <- data[c(3, 9), ]
-    more$y <- more$y + 0.1
-    longer <- update(fit, newdata = more)
-    again <- cl_gp(y ~ a + b, rbind(data, more), mean = ~ b, weights = w,
-                   fixed = fit$par, method = "ml")
-    expect_close(as.numeric(logLik(longer)), as.numeric(logLik(again)), 1e-9)
-    expect_close(unname(residuals(longer)), unname(residuals(again)), 1e-8)
-  })
+  fit <- cl_gp(y ~ a + b, data, mean = ~ b, weights = w, method = "ml")
+  one <- cl_gp(y ~ a + b, moved, mean = ~ b, weights = w, method = "ml")
+  expect_true(inherits(gp_function(gp_problem(fit)), "cl_gp_replicates"))
+  expect_false(inherits(gp_function(gp_problem(one)), "cl_gp_replicates"))
+  expect_close(as.numeric(logLik(fit)), as.numeric(logLik(one)), 1e-7)
+  expect_equal(coef(fit), coef(one), tolerance = 1e-3)
+  expect_equal(vcov(fit), vcov(one), tolerance = 1e-2)
+  expect_equal(fitted(fit), fitted(one), tolerance = 1e-3)
+  expect_equal(predict(fit, data[1:5, ], interval = "prediction"),
+               predict(one, data[1:5, ], interval = "prediction"), tolerance = 1e-3)
+  more <- data[c(3, 9), ]
+  more$y <- more$y + 0.1
+  longer <- update(fit, newdata = more)
+  again <- cl_gp(y ~ a + b, rbind(data, more), mean = ~ b, weights = w,
+                 fixed = fit$par, method = "ml")
+  expect_close(as.numeric(logLik(longer)), as.numeric(logLik(again)), 1e-9)
+  expect_close(unname(residuals(longer)), unname(residuals(again)), 1e-8)
 })

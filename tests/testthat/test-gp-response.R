@@ -114,11 +114,11 @@ test_that("gradients are those of the value, for each family and mean", {
   })
 })
 
-test_that("Student's t with very many degrees of freedom is the normal process", {
+test_each_engine("Student's t with very many degrees of freedom is the normal process", {
   cases <- response_cases(19L)
   cases$y$student_t <- sin(4 * cases$x[, 1L])
   par <- c(coef(cases$kernel), scale = 0.3, df = 1e8)
-  each_engine(for (beta in c("profile", "integrate")) {
+  for (beta in c("profile", "integrate")) {
     f <- response_f(cases, "student_t", "linear", beta)
     g <- cl_gp_likelihood(cases$y$student_t, cases$x, cases$kernel, "linear", beta)
     normal <- g(stats::setNames(par[1:6], c(names(coef(cases$kernel)), "noise")))
@@ -132,15 +132,15 @@ test_that("Student's t with very many degrees of freedom is the normal process",
     exact <- gp_condition(g, unname(par[1:6]))$predict(new, "covariance")
     expect_equal(at$mean, exact$mean, tolerance = 1e-6)
     expect_equal(at$covariance, exact$covariance, tolerance = 1e-6)
-  })
+  }
 })
 
-test_that("fits with outliers end, where a mode of Student's t vanishes nearby", {
+test_each_engine("fits with outliers end, where a mode of Student's t vanishes nearby", {
   n <- 40L
   set.seed(n)
   d <- data.frame(a = stats::runif(n), b = stats::runif(n))
   d$y <- 2 * sin(5 * d$a) + d$b + 0.1 * stats::rt(n, 3) + 3 * (seq_len(n) %% 10L == 5L)
-  each_engine(for (ard in c(TRUE, FALSE)) {
+  for (ard in c(TRUE, FALSE)) {
     fits <- list(
       cl_gp(stack.loss ~ ., datasets::stackloss, family = "student_t", ard = ard, starts = 1),
       cl_gp(y ~ a + b, d, k_exp_quad(), family = "student_t", ard = ard, starts = 1))
@@ -154,7 +154,7 @@ test_that("fits with outliers end, where a mode of Student's t vanishes nearby",
     away <- abs(fitted(fits[[2L]]) - d$y)
     expect_lt(max(away[-seq(5, n, by = 10)]), 1.5)
     expect_gt(min(away[seq(5, n, by = 10)]), 2)
-  })
+  }
 })
 
 test_that("Student's t: likelihood and predictions are near those of draws", {

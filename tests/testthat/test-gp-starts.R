@@ -16,15 +16,13 @@ test_that("periods are found from the data, in any unit and order", {
   expect_true(all(is.finite(find_periods(c(1:20, 1e9), sin(1:21)))))
 })
 
-test_that("short lengthscales and seasons are found", {
-  on_host({
-    d <- data.frame(t = 1700:1988, y = as.vector(sunspot.year))
-    expect_gt(cl_gp(sqrt(y) ~ t, d, kernel = k_exp_quad(), method = "ml")$logLik, -469.9)
-    air <- data.frame(t = 1:144, y = as.vector(log(AirPassengers)))
-    fit <- cl_gp(y ~ t, air, kernel = k_periodic() * k_exp_quad() + k_matern32(), method = "ml")
-    expect_gt(fit$logLik, 257.9)
-    expect_equal(coef(fit)[["period1"]], 12, tolerance = 0.01)
-  })
+test_on_host("short lengthscales and seasons are found", {
+  d <- data.frame(t = 1700:1988, y = as.vector(sunspot.year))
+  expect_gt(cl_gp(sqrt(y) ~ t, d, kernel = k_exp_quad(), method = "ml")$logLik, -469.9)
+  air <- data.frame(t = 1:144, y = as.vector(log(AirPassengers)))
+  fit <- cl_gp(y ~ t, air, kernel = k_periodic() * k_exp_quad() + k_matern32(), method = "ml")
+  expect_gt(fit$logLik, 257.9)
+  expect_equal(coef(fit)[["period1"]], 12, tolerance = 0.01)
 })
 
 test_that("a period is at least two steps of inputs with equal steps", {
@@ -56,21 +54,19 @@ wing_weight <- function(u) {
     (100 * x[, 7] / angle)^-0.3 * (x[, 8] * x[, 9])^0.49 + x[, 1] * x[, 10]
 }
 
-test_that("optima of many inputs are found, and bounds do not bind on smooth functions", {
-  on_host({
-    set.seed(1)
-    x <- matrix(runif(400), 40)
-    y <- wing_weight(x)
-    fit <- cl_gp(x, y, fixed = c(noise = 1e-4 * sd(y)), method = "ml")
-    expect_gt(fit$logLik, -123.2) # the best of 200 restarts; elsewhere -124.70
-    # inputs without effect are at a bound, and the others have standard errors; with less noise the
-    # second derivatives, from differences, are hardly more than their rounding
-    y <- sin(3 * x[, 1]) + x[, 2]^2
-    x <- x[, 1:6]
-    fit <- cl_gp(x, y, fixed = c(noise = 1e-2 * sd(y)), method = "ml")
-    expect_true(all(paste0("lengthscale.", 3:6) %in% fit$at_bound))
-    expect_false(anyNA(sqrt(diag(vcov(fit)))[c("lengthscale.1", "lengthscale.2")]))
-  })
+test_on_host("optima of many inputs are found, and bounds do not bind on smooth functions", {
+  set.seed(1)
+  x <- matrix(runif(400), 40)
+  y <- wing_weight(x)
+  fit <- cl_gp(x, y, fixed = c(noise = 1e-4 * sd(y)), method = "ml")
+  expect_gt(fit$logLik, -123.2) # the best of 200 restarts; elsewhere -124.70
+  # inputs without effect are at a bound, and the others have standard errors; with less noise the
+  # second derivatives, from differences, are hardly more than their rounding
+  y <- sin(3 * x[, 1]) + x[, 2]^2
+  x <- x[, 1:6]
+  fit <- cl_gp(x, y, fixed = c(noise = 1e-2 * sd(y)), method = "ml")
+  expect_true(all(paste0("lengthscale.", 3:6) %in% fit$at_bound))
+  expect_false(anyNA(sqrt(diag(vcov(fit)))[c("lengthscale.1", "lengthscale.2")]))
 })
 
 test_that("fits find the best known optima of real data", {

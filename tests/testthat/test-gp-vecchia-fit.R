@@ -7,23 +7,21 @@ surface <- function(n, seed = 1) {
   d
 }
 
-test_that("with all neighbours a fit is the exact one", {
-  each_engine({
-    d <- surface(80L)
-    exact <- cl_gp(y ~ a + b, d, k_matern32(), mean = "linear", starts = 2, method = "ml")
-    near <- cl_gp(y ~ a + b, d, k_matern32(), mean = "linear", starts = 2, approx = "vecchia",
-                  neighbours = 79)
-    expect_equal(as.numeric(logLik(near)), as.numeric(logLik(exact)), tolerance = 1e-6)
-    expect_equal(near$objective, as.numeric(logLik(near)), tolerance = 1e-10)
-    expect_equal(coef(near), coef(exact), tolerance = 0.02)
-    near$par <- exact$par # the same parameters: the same predictions
-    near$kernel <- exact$kernel
-    near$noise <- exact$noise
-    new <- data.frame(a = c(0.2, 0.9, NA, 1.5), b = c(0.3, 0.1, 0.5, 0.5))
-    both <- lapply(list(exact, near), predict, new, interval = "prediction", se.fit = TRUE)
-    expect_equal(both[[2L]]$fit[, 1L], both[[1L]]$fit[, 1L], tolerance = 0.05)
-    expect_true(is.na(both[[2L]]$fit[3L, 1L]))
-  })
+test_each_engine("with all neighbours a fit is the exact one", {
+  d <- surface(80L)
+  exact <- cl_gp(y ~ a + b, d, k_matern32(), mean = "linear", starts = 2, method = "ml")
+  near <- cl_gp(y ~ a + b, d, k_matern32(), mean = "linear", starts = 2, approx = "vecchia",
+                neighbours = 79)
+  expect_equal(as.numeric(logLik(near)), as.numeric(logLik(exact)), tolerance = 1e-6)
+  expect_equal(near$objective, as.numeric(logLik(near)), tolerance = 1e-10)
+  expect_equal(coef(near), coef(exact), tolerance = 0.02)
+  near$par <- exact$par # the same parameters: the same predictions
+  near$kernel <- exact$kernel
+  near$noise <- exact$noise
+  new <- data.frame(a = c(0.2, 0.9, NA, 1.5), b = c(0.3, 0.1, 0.5, 0.5))
+  both <- lapply(list(exact, near), predict, new, interval = "prediction", se.fit = TRUE)
+  expect_equal(both[[2L]]$fit[, 1L], both[[1L]]$fit[, 1L], tolerance = 0.05)
+  expect_true(is.na(both[[2L]]$fit[3L, 1L]))
 })
 
 test_that("states of the approximation with all neighbours are those of the process", {
@@ -232,18 +230,16 @@ test_that("the divergence from the process falls with the number of neighbours, 
   }
 })
 
-test_that("what is asked of a fit does not find order and neighbours again", {
+test_each_engine("what is asked of a fit does not find order and neighbours again", {
   set.seed(5)
   d <- data.frame(a = runif(300), b = runif(300))
   d$y <- sin(6 * d$a) + d$b + rnorm(300, sd = 0.1)
-  each_engine({
-    fit <- cl_gp(y ~ a + b, d, k_matern32(), approx = "vecchia", neighbours = 8, starts = 1)
-    state <- statcl:::gp_state(fit)
-    expect_identical(statcl:::gp_state_likelihood(fit), state$likelihood)
-    expect_true(all(is.finite(sqrt(diag(vcov(fit))))))
-    predict(fit, d[1:5, ])
-    expect_identical(statcl:::gp_state(fit), state)
-  })
+  fit <- cl_gp(y ~ a + b, d, k_matern32(), approx = "vecchia", neighbours = 8, starts = 1)
+  state <- statcl:::gp_state(fit)
+  expect_identical(statcl:::gp_state_likelihood(fit), state$likelihood)
+  expect_true(all(is.finite(sqrt(diag(vcov(fit))))))
+  predict(fit, d[1:5, ])
+  expect_identical(statcl:::gp_state(fit), state)
 })
 
 test_that("the nearest rows are the first in order", {

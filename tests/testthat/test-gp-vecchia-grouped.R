@@ -31,20 +31,18 @@ test_that("blocks partition the observations and have the neighbours of their me
   expect_length(apart$blocks, 0L)
 })
 
-test_that("blocks of all sizes give what single observations give", {
-  each_engine({
-    for (m in full_or_quick(c(1, 14, 20, 31, 47, 48, 70), c(20, 48))) {
-      d <- scattered(200L)
-      kernel <- vecchia_kernels$matern32
-      f <- cl_gp_likelihood(d$y, d$x, kernel, mean = "constant", approx = "vecchia",
-                            neighbours = m, grouped = TRUE)
-      par <- c(coef(kernel), noise = 0.2)
-      y <- matrix(d$y - attr(f(par), "mean"))
-      expect_close(as.numeric(f(par)),
-                   plain_vecchia(y, covariance_at(kernel, par, d$x), blocks_of(f)), 1e-10)
-      expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
-    }
-  })
+test_each_engine("blocks of all sizes give what single observations give", {
+  for (m in full_or_quick(c(1, 14, 20, 31, 47, 48, 70), c(20, 48))) {
+    d <- scattered(200L)
+    kernel <- vecchia_kernels$matern32
+    f <- cl_gp_likelihood(d$y, d$x, kernel, mean = "constant", approx = "vecchia",
+                          neighbours = m, grouped = TRUE)
+    par <- c(coef(kernel), noise = 0.2)
+    y <- matrix(d$y - attr(f(par), "mean"))
+    expect_close(as.numeric(f(par)),
+                 plain_vecchia(y, covariance_at(kernel, par, d$x), blocks_of(f)), 1e-10)
+    expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
+  }
 })
 
 test_that("the divergence from the exact process is never larger, and mostly far smaller", {
@@ -71,15 +69,13 @@ test_that("the divergence from the exact process is never larger, and mostly far
   expect_lt(stats::median(ratio), 0.8)
 })
 
-test_that("points that coincide", {
-  each_engine({
-    d <- scattered(300L)
-    d$x[7L, ] <- d$x[8L, ]
-    f <- cl_gp_likelihood(d$y, d$x, k_matern32(), approx = "vecchia", neighbours = 8,
-                          grouped = TRUE)
-    expect_fault(f(c(1, 0.3, 0)), "not_pd")
-    expect_true(is.finite(f(c(1, 0.3, 0.2))))
-  })
+test_each_engine("points that coincide", {
+  d <- scattered(300L)
+  d$x[7L, ] <- d$x[8L, ]
+  f <- cl_gp_likelihood(d$y, d$x, k_matern32(), approx = "vecchia", neighbours = 8,
+                        grouped = TRUE)
+  expect_fault(f(c(1, 0.3, 0)), "not_pd")
+  expect_true(is.finite(f(c(1, 0.3, 0.2))))
 })
 
 test_that("fits use grouped likelihoods, and their methods work", {

@@ -1,45 +1,41 @@
 # The Fisher information of Vecchia's approximation, and what uses it.
 
-test_that("the information is that of the conditional distributions", {
-  each_engine({
-    for (kernel in vecchia_kernels[full_or_quick(1:5, c(1, 4, 5))]) {
-      for (m in c(6, 21)) for (grouped in c(FALSE, TRUE)) {
-        d <- scattered(if (grouped) 60L else 22L)
-        weights <- 1 + d$x[, 1L]
-        variance <- d$x[, 2L] / 50
-        y <- cbind(d$y, d$y^2)
-        f <- cl_gp_likelihood(y, d$x, kernel, mean = "linear", beta = "integrate",
-                              weights = weights, variance = variance, approx = "vecchia",
-                              neighbours = m, grouped = grouped)
-        par <- c(coef(kernel), noise = 0.2)
-        found <- f(par, information = TRUE)
-        plain <- f(par)
-        expect_close(as.numeric(found), as.numeric(plain), 1e-11)
-        expect_equal(attr(found, "gradient"), attr(plain, "gradient"), tolerance = 1e-10)
-        expect_equal(attr(found, "beta"), attr(plain, "beta"), tolerance = 1e-10)
-        expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
-        covariance <- function(par) covariance_at(kernel, par, d$x, weights, variance)
-        right <- 2 * plain_information(covariance, par, blocks_of(f)) # of two outputs
-        scale <- sqrt(outer(diag(right), diag(right)))
-        expect_lt(max(abs(attr(found, "information") - right) / scale), 1e-6)
-        expect_identical(dimnames(attr(found, "information")), list(names(par), names(par)))
-      }
+test_each_engine("the information is that of the conditional distributions", {
+  for (kernel in vecchia_kernels[full_or_quick(1:5, c(1, 4, 5))]) {
+    for (m in c(6, 21)) for (grouped in c(FALSE, TRUE)) {
+      d <- scattered(if (grouped) 60L else 22L)
+      weights <- 1 + d$x[, 1L]
+      variance <- d$x[, 2L] / 50
+      y <- cbind(d$y, d$y^2)
+      f <- cl_gp_likelihood(y, d$x, kernel, mean = "linear", beta = "integrate",
+                            weights = weights, variance = variance, approx = "vecchia",
+                            neighbours = m, grouped = grouped)
+      par <- c(coef(kernel), noise = 0.2)
+      found <- f(par, information = TRUE)
+      plain <- f(par)
+      expect_close(as.numeric(found), as.numeric(plain), 1e-11)
+      expect_equal(attr(found, "gradient"), attr(plain, "gradient"), tolerance = 1e-10)
+      expect_equal(attr(found, "beta"), attr(plain, "beta"), tolerance = 1e-10)
+      expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
+      covariance <- function(par) covariance_at(kernel, par, d$x, weights, variance)
+      right <- 2 * plain_information(covariance, par, blocks_of(f)) # of two outputs
+      scale <- sqrt(outer(diag(right), diag(right)))
+      expect_lt(max(abs(attr(found, "information") - right) / scale), 1e-6)
+      expect_identical(dimnames(attr(found, "information")), list(names(par), names(par)))
     }
-  })
+  }
 })
 
-test_that("one pass gives the derivatives of two, with far points too", {
-  each_engine({
-    d <- scattered(full_or_quick(1500L, 300L))
-    d$x[2L, ] <- 1e160 # squares overflow
-    for (mean in list(0, "constant")) for (grouped in c(FALSE, TRUE)) {
-      f <- cl_gp_likelihood(d$y, d$x, k_matern32(), mean = mean, approx = "vecchia",
-                            neighbours = 8, grouped = grouped)
-      par <- c(1, 0.3, 0.2)
-      expect_true(all(is.finite(attr(f(par, information = TRUE), "information"))))
-      expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
-    }
-  })
+test_each_engine("one pass gives the derivatives of two, with far points too", {
+  d <- scattered(full_or_quick(1500L, 300L))
+  d$x[2L, ] <- 1e160 # squares overflow
+  for (mean in list(0, "constant")) for (grouped in c(FALSE, TRUE)) {
+    f <- cl_gp_likelihood(d$y, d$x, k_matern32(), mean = mean, approx = "vecchia",
+                          neighbours = 8, grouped = grouped)
+    par <- c(1, 0.3, 0.2)
+    expect_true(all(is.finite(attr(f(par, information = TRUE), "information"))))
+    expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
+  }
 })
 
 test_that("standard errors of fits come from the information", {

@@ -65,41 +65,37 @@ test_that("beyond 100,000 points the order goes by grids, with early points far 
   }
 })
 
-test_that("likelihoods equal their definition, and have the derivatives that they say", {
-  each_engine({
-    for (kernel in vecchia_kernels) for (grouped in c(FALSE, TRUE)) {
-      for (n in full_or_quick(c(1L, 2L, 33L, 130L), c(2L, 130L))) {
-        d <- scattered(n)
-        y <- cbind(d$y, d$y^2)
-        f <- cl_gp_likelihood(y, d$x, kernel, mean = 0.3, approx = "vecchia", neighbours = 9,
-                              grouped = grouped)
-        par <- c(coef(kernel), noise = 0.2)
-        value <- f(par)
-        expect_close(as.numeric(value),
-                     plain_vecchia(y - 0.3, covariance_at(kernel, par, d$x), blocks_of(f)), 1e-10)
-        expect_equal(as.numeric(f(par, gradient = FALSE)), as.numeric(value), tolerance = 1e-13)
-        expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
-      }
+test_each_engine("likelihoods equal their definition, and have the derivatives that they say", {
+  for (kernel in vecchia_kernels) for (grouped in c(FALSE, TRUE)) {
+    for (n in full_or_quick(c(1L, 2L, 33L, 130L), c(2L, 130L))) {
+      d <- scattered(n)
+      y <- cbind(d$y, d$y^2)
+      f <- cl_gp_likelihood(y, d$x, kernel, mean = 0.3, approx = "vecchia", neighbours = 9,
+                            grouped = grouped)
+      par <- c(coef(kernel), noise = 0.2)
+      value <- f(par)
+      expect_close(as.numeric(value),
+                   plain_vecchia(y - 0.3, covariance_at(kernel, par, d$x), blocks_of(f)), 1e-10)
+      expect_equal(as.numeric(f(par, gradient = FALSE)), as.numeric(value), tolerance = 1e-13)
+      expect_lt(max(abs(cl_check_gradient(f, par)$error)), 1e-5)
     }
-  })
+  }
 })
 
-test_that("with all earlier points as neighbours the likelihood is exact", {
-  each_engine({
-    d <- scattered(60L)
-    kernel <- vecchia_kernels$sum
-    par <- c(coef(kernel), noise = 0.2)
-    y <- cbind(d$y, d$y^2)
-    for (beta in c("profile", "integrate")) for (mean in list(0, "constant", "linear")) {
-      make <- function(...) {
-        cl_gp_likelihood(y, d$x, kernel, mean = mean, beta = beta, weights = 1 + d$x[, 1],
-                         variance = d$x[, 2] / 50, ...)
-      }
-      exact <- make()(par)
-      for (grouped in c(FALSE, TRUE)) {
-        expect_equal(make(approx = "vecchia", neighbours = 59, grouped = grouped)(par), exact,
-                     tolerance = 1e-9)
-      }
+test_each_engine("with all earlier points as neighbours the likelihood is exact", {
+  d <- scattered(60L)
+  kernel <- vecchia_kernels$sum
+  par <- c(coef(kernel), noise = 0.2)
+  y <- cbind(d$y, d$y^2)
+  for (beta in c("profile", "integrate")) for (mean in list(0, "constant", "linear")) {
+    make <- function(...) {
+      cl_gp_likelihood(y, d$x, kernel, mean = mean, beta = beta, weights = 1 + d$x[, 1],
+                       variance = d$x[, 2] / 50, ...)
     }
-  })
+    exact <- make()(par)
+    for (grouped in c(FALSE, TRUE)) {
+      expect_equal(make(approx = "vecchia", neighbours = 59, grouped = grouped)(par), exact,
+                   tolerance = 1e-9)
+    }
+  }
 })

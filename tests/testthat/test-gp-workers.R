@@ -15,36 +15,34 @@ curve_data <- local({
   list(x = x, y = sin(3 * x) + 0.3 * x + rnorm(60, sd = 0.2))
 })
 
-test_that("starts in workers give the same fit: normal, many observations, counts, Vecchia", {
-  on_host({
-    skip_on_os("windows")
-    cluster <- parallel::makePSOCKcluster(2)
-    on.exit(parallel::stopCluster(cluster))
-    fits <- list(
-      function(...) cl_gp(curve_data$x, curve_data$y, k_exp_quad(), starts = 2, ...),
-      function(...) {
-        x <- seq(0, 20, length.out = 520)
-        cl_gp(x, sin(x) + 0.1 * cos(37 * seq_along(x)), starts = 2, ...)
-      },
-      function(...) cl_gp(carb ~ wt, mtcars, family = "poisson_log", starts = 2, ...),
-      function(...) cl_gp(curve_data$x, curve_data$y, starts = 2, approx = "vecchia",
-                          neighbours = 8, ...))
-    for (fit in fits) expect_same_fit(fit(workers = cluster), fit())
-    expect_same_fit(fits[[1L]](workers = 2), fits[[1L]]())
-    # kernels and priors that use functions of the session
-    double <- function(v) 2 * v
-    environment(double) <- globalenv()
-    prior <- function(v) -double(v)
-    alone <- cl_gp(dist ~ speed, cars, method = "map", prior = list(noise = prior), starts = 2)
-    expect_same_fit(cl_gp(dist ~ speed, cars, method = "map", prior = list(noise = prior),
-                          starts = 2, workers = cluster), alone)
-    draws <- function(...) suppressWarnings(cl_gp(dist ~ speed, cars, method = "mcmc", starts = 1,
-      control = list(chains = 2, warmup = 40, iter = 40, seed = 1), ...))
-    expect_equal(draws(workers = cluster)$draws$draws, draws()$draws$draws, tolerance = 1e-4)
-    expect_fault(cl_gp(dist ~ speed, cars, workers = 0), "argument", argument = "workers")
-    expect_fault(cl_gp(c(1, 1, 2), c(1, 2, 3), fixed = c(noise = 0), workers = cluster), "not_pd")
-    expect_same_fit(fits[[1L]](workers = cluster), fits[[1L]]()) # the cluster is still usable
-  })
+test_on_host("starts in workers give the same fit: normal, many observations, counts, Vecchia", {
+  skip_on_os("windows")
+  cluster <- parallel::makePSOCKcluster(2)
+  on.exit(parallel::stopCluster(cluster))
+  fits <- list(
+    function(...) cl_gp(curve_data$x, curve_data$y, k_exp_quad(), starts = 2, ...),
+    function(...) {
+      x <- seq(0, 20, length.out = 520)
+      cl_gp(x, sin(x) + 0.1 * cos(37 * seq_along(x)), starts = 2, ...)
+    },
+    function(...) cl_gp(carb ~ wt, mtcars, family = "poisson_log", starts = 2, ...),
+    function(...) cl_gp(curve_data$x, curve_data$y, starts = 2, approx = "vecchia",
+                        neighbours = 8, ...))
+  for (fit in fits) expect_same_fit(fit(workers = cluster), fit())
+  expect_same_fit(fits[[1L]](workers = 2), fits[[1L]]())
+  # kernels and priors that use functions of the session
+  double <- function(v) 2 * v
+  environment(double) <- globalenv()
+  prior <- function(v) -double(v)
+  alone <- cl_gp(dist ~ speed, cars, method = "map", prior = list(noise = prior), starts = 2)
+  expect_same_fit(cl_gp(dist ~ speed, cars, method = "map", prior = list(noise = prior),
+                        starts = 2, workers = cluster), alone)
+  draws <- function(...) suppressWarnings(cl_gp(dist ~ speed, cars, method = "mcmc", starts = 1,
+    control = list(chains = 2, warmup = 40, iter = 40, seed = 1), ...))
+  expect_equal(draws(workers = cluster)$draws$draws, draws()$draws$draws, tolerance = 1e-4)
+  expect_fault(cl_gp(dist ~ speed, cars, workers = 0), "argument", argument = "workers")
+  expect_fault(cl_gp(c(1, 1, 2), c(1, 2, 3), fixed = c(noise = 0), workers = cluster), "not_pd")
+  expect_same_fit(fits[[1L]](workers = cluster), fits[[1L]]()) # the cluster is still usable
 })
 
 test_that("the share of a lost worker is done by another one, with the same fit", {

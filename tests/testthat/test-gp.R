@@ -1,7 +1,7 @@
-test_that("the log marginal likelihood agrees with plain R", {
+test_each_engine("the log marginal likelihood agrees with plain R", {
   d <- some_data()
   par <- c(coef(mixed_kernel), noise = 0.15)
-  each_engine(for (mean in list(0, 1.5, "estimate")) {
+  for (mean in list(0, 1.5, "estimate")) {
     want <- plain_gp(d$y, d$x, mixed_kernel, 0.15, mean)
     f <- cl_gp_likelihood(d$y, d$x, mixed_kernel, mean)
     got <- f(par)
@@ -9,13 +9,13 @@ test_that("the log marginal likelihood agrees with plain R", {
     expect_equal(as.numeric(f(par, gradient = FALSE)), as.numeric(got), tolerance = 1e-12)
     expect_null(attr(f(par, gradient = FALSE), "gradient"))
     if (identical(mean, "estimate")) expect_equal(attr(got, "mean"), want$mean, tolerance = 1e-10)
-  })
+  }
 })
 
-test_that("its gradient agrees with central differences, for each parameter", {
+test_each_engine("its gradient agrees with central differences, for each parameter", {
   d <- some_data()
   par <- c(coef(mixed_kernel), noise = 0.15)
-  each_engine(for (mean in list(0.5, "estimate")) {
+  for (mean in list(0.5, "estimate")) {
     f <- cl_gp_likelihood(d$y, d$x, mixed_kernel, mean)
     gradient <- attr(f(par), "gradient")
     expect_named(gradient, names(par))
@@ -23,7 +23,7 @@ test_that("its gradient agrees with central differences, for each parameter", {
     for (k in seq_along(par)) {
       expect_equal(gradient[[k]], slope[k], tolerance = 1e-7, label = names(par)[k])
     }
-  })
+  }
 })
 
 test_that("parameters are matched by name or position", {
@@ -41,18 +41,16 @@ test_that("parameters are matched by name or position", {
   }
 })
 
-test_that("a likelihood can be saved and restored, and prints its engine", {
+test_each_engine("a likelihood can be saved and restored, and prints its engine", {
   d <- some_data()
   par <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
-  each_engine({
-    f <- cl_gp_likelihood(d$y, d$x, k_matern52())
-    expect_output(print(f), "45 observations, 2 columns, mean 0")
-    file <- tempfile()
-    saveRDS(f, file)
-    again <- readRDS(file)
-    expect_output(print(again), "will copy the data")
-    expect_identical(again(par), f(par))
-  })
+  f <- cl_gp_likelihood(d$y, d$x, k_matern52())
+  expect_output(print(f), "45 observations, 2 columns, mean 0")
+  file <- tempfile()
+  saveRDS(f, file)
+  again <- readRDS(file)
+  expect_output(print(again), "will copy the data")
+  expect_identical(again(par), f(par))
 })
 
 test_that("likelihoods and fits work in forked processes, on the host", {
@@ -70,35 +68,29 @@ test_that("likelihoods and fits work in forked processes, on the host", {
   })
 })
 
-test_that("a matrix that is not positive definite is reported with its order", {
-  each_engine({
-    f <- cl_gp_likelihood(c(1, 2, 3), c(0, 0, 1), k_exp_quad())
-    expect_fault(f(c(1, 1, 0)), "not_pd", order = 2)
-    expect_true(is.finite(f(c(1, 1, 0.1))))
-  })
+test_each_engine("a matrix that is not positive definite is reported with its order", {
+  f <- cl_gp_likelihood(c(1, 2, 3), c(0, 0, 1), k_exp_quad())
+  expect_fault(f(c(1, 1, 0)), "not_pd", order = 2)
+  expect_true(is.finite(f(c(1, 1, 0.1))))
 })
 
-test_that("bad data is rejected", {
+test_each_engine("bad data is rejected", {
   d <- some_data()
   k <- k_exp_quad()
-  each_engine({
-    expect_fault(cl_gp_likelihood(d$y[-1], d$x, k), "argument", argument = "y")
-    expect_fault(cl_gp_likelihood(letters, d$x, k), "argument", argument = "y")
-    expect_fault(cl_gp_likelihood(numeric(), numeric(), k), "argument", argument = "y")
-    expect_fault(cl_gp_likelihood(d$y, d$x, k, mean = "a"), "argument", argument = "mean")
-    expect_fault(cl_gp_likelihood(d$y, d$x, k, mean = NA), "argument", argument = "mean")
-    expect_fault(cl_gp_likelihood(d$y, d$x, "k"), "argument", argument = "kernel")
-    expect_fault(cl_gp_likelihood(replace(d$y, 3, NA), d$x, k), "nonfinite", argument = "y",
-                 index = 3)
-    expect_fault(cl_gp_likelihood(d$y, replace(d$x, 50, Inf), k), "nonfinite", argument = "x",
-                 index = 50)
-  })
+  expect_fault(cl_gp_likelihood(d$y[-1], d$x, k), "argument", argument = "y")
+  expect_fault(cl_gp_likelihood(letters, d$x, k), "argument", argument = "y")
+  expect_fault(cl_gp_likelihood(numeric(), numeric(), k), "argument", argument = "y")
+  expect_fault(cl_gp_likelihood(d$y, d$x, k, mean = "a"), "argument", argument = "mean")
+  expect_fault(cl_gp_likelihood(d$y, d$x, k, mean = NA), "argument", argument = "mean")
+  expect_fault(cl_gp_likelihood(d$y, d$x, "k"), "argument", argument = "kernel")
+  expect_fault(cl_gp_likelihood(replace(d$y, 3, NA), d$x, k), "nonfinite", argument = "y",
+               index = 3)
+  expect_fault(cl_gp_likelihood(d$y, replace(d$x, 50, Inf), k), "nonfinite", argument = "x",
+               index = 50)
 })
 
-test_that("device memory is returned", {
+test_each_engine("device memory is returned", {
   d <- some_data()
-  each_engine({
-    expect_no_leak(cl_gp_likelihood(d$y, d$x, k_matern52())(c(1, 1, 1)))
-    expect_no_leak(try(cl_gp_likelihood(d$y, d$x, k_matern52())(c(1, 1, -1)), silent = TRUE))
-  })
+  expect_no_leak(cl_gp_likelihood(d$y, d$x, k_matern52())(c(1, 1, 1)))
+  expect_no_leak(try(cl_gp_likelihood(d$y, d$x, k_matern52())(c(1, 1, -1)), silent = TRUE))
 })

@@ -83,38 +83,34 @@ test_that("an expression that cannot be computed does not damage R's memory", {
   expect_identical(tail(run$output, 1L), "statcl_error_memory 300 300 ")
 })
 
-test_that("asking for a shape computes nothing", {
-  each_engine({
-    z <- deep(as_cl(matrix(1, 3, 4)))
-    before <- .Call(r_expr_stats)
-    expect_identical(.Call(r_matrix_shape, z@handle), c(3L, 4L, 0L))
-    expect_identical(dim(z), 3:4)
-    cl_free(z)
-    expect_identical(.Call(r_expr_stats)[1L], before[1L])
-    expect_fault(as.matrix(z), "stale", argument = "x")
-    expect_fault(z %*% diag(4), "stale")
-  })
+test_each_engine("asking for a shape computes nothing", {
+  z <- deep(as_cl(matrix(1, 3, 4)))
+  before <- .Call(r_expr_stats)
+  expect_identical(.Call(r_matrix_shape, z@handle), c(3L, 4L, 0L))
+  expect_identical(dim(z), 3:4)
+  cl_free(z)
+  expect_identical(.Call(r_expr_stats)[1L], before[1L])
+  expect_fault(as.matrix(z), "stale", argument = "x")
+  expect_fault(z %*% diag(4), "stale")
 })
 
 # ---- freeing ------------------------------------------------------------------------------------
 
-test_that("expressions of a matrix outlive it, also if a part was computed in between", {
-  each_engine({
-    a <- as_cl(matrix(3, 3, 2))
-    n1 <- a + 1
-    n2 <- trunc(n1)
-    n3 <- n2 * n1
-    cl_free(a)
-    expect_equal(as.matrix(n1), matrix(4, 3, 2))
-    expect_equal(as.matrix(-n2), matrix(-4, 3, 2))
-    expect_equal(as.matrix(exp(n2)), matrix(exp(4), 3, 2))
-    expect_equal(as.matrix(round(n2)), matrix(4, 3, 2))
-    cl_free(n1)
-    cl_free(n2)
-    expect_equal(as.matrix(n3 + 1), matrix(17, 3, 2))
-    expect_fault(n1 + 1, "stale")
-    expect_fault(n2 + 1, "stale")
-  })
+test_each_engine("expressions of a matrix outlive it, also if a part was computed in between", {
+  a <- as_cl(matrix(3, 3, 2))
+  n1 <- a + 1
+  n2 <- trunc(n1)
+  n3 <- n2 * n1
+  cl_free(a)
+  expect_equal(as.matrix(n1), matrix(4, 3, 2))
+  expect_equal(as.matrix(-n2), matrix(-4, 3, 2))
+  expect_equal(as.matrix(exp(n2)), matrix(exp(4), 3, 2))
+  expect_equal(as.matrix(round(n2)), matrix(4, 3, 2))
+  cl_free(n1)
+  cl_free(n2)
+  expect_equal(as.matrix(n3 + 1), matrix(17, 3, 2))
+  expect_fault(n1 + 1, "stale")
+  expect_fault(n2 + 1, "stale")
 })
 
 test_that("a freed matrix is released with the last expression of it, even a dropped one", {
@@ -186,33 +182,31 @@ test_that("finalizers that run in the middle of a computation may free matrices 
 
 # ---- changed by hand, or from a file ------------------------------------------------------------
 
-test_that("dimensions are those of the data, whatever the slot contains", {
+test_each_engine("dimensions are those of the data, whatever the slot contains", {
   x <- matrix(1:12 + 0, 3)
-  each_engine({
-    for (dim in list(c(1L, 1L), c(12L, 1L), c(3000L, 4000L))) {
-      forged <- as_cl(x)
-      attr(forged, "Dim") <- dim
-      expect_identical(rowSums(forged), rowSums(x))
-      expect_identical(colSums(forged), colSums(x))
-      expect_equal(rowMeans(forged), rowMeans(x))
-      expect_identical(colMeans(forged), colMeans(x))
-      expect_identical(sum(forged), sum(x))
-      expect_identical(as.matrix(forged), x)
-      expect_identical(dim(exp(forged)), c(3L, 4L))
-      expect_identical(as.matrix(forged + 1), x + 1)
-      expect_identical(as.matrix(forged * as_cl(x)), x * x)
-      expect_identical(as.matrix(as_cl(x) - forged), x - x)
-      expect_identical(as.matrix(crossprod(forged)), crossprod(x))
-      expect_fault(forged + as_cl(diag(2)), "argument")
-    }
-    forged@Dim <- c(1L, 1L)
-    expect_identical(norm(forged), norm(x))
-    forged@Dim <- c(5L, 6L)
-    for (use in list(function(z) z[5, ], function(z) z[, 6], function(z) z[c(5, 1), ],
-                     function(z) z[4:5, 5:6], function(z) z %*% matrix(1, 6, 2))) {
-      expect_fault(as.matrix(use(forged)), "argument")
-    }
-  })
+  for (dim in list(c(1L, 1L), c(12L, 1L), c(3000L, 4000L))) {
+    forged <- as_cl(x)
+    attr(forged, "Dim") <- dim
+    expect_identical(rowSums(forged), rowSums(x))
+    expect_identical(colSums(forged), colSums(x))
+    expect_equal(rowMeans(forged), rowMeans(x))
+    expect_identical(colMeans(forged), colMeans(x))
+    expect_identical(sum(forged), sum(x))
+    expect_identical(as.matrix(forged), x)
+    expect_identical(dim(exp(forged)), c(3L, 4L))
+    expect_identical(as.matrix(forged + 1), x + 1)
+    expect_identical(as.matrix(forged * as_cl(x)), x * x)
+    expect_identical(as.matrix(as_cl(x) - forged), x - x)
+    expect_identical(as.matrix(crossprod(forged)), crossprod(x))
+    expect_fault(forged + as_cl(diag(2)), "argument")
+  }
+  forged@Dim <- c(1L, 1L)
+  expect_identical(norm(forged), norm(x))
+  forged@Dim <- c(5L, 6L)
+  for (use in list(function(z) z[5, ], function(z) z[, 6], function(z) z[c(5, 1), ],
+                   function(z) z[4:5, 5:6], function(z) z %*% matrix(1, 6, 2))) {
+    expect_fault(as.matrix(use(forged)), "argument")
+  }
 })
 
 test_that("a likelihood that was changed by hand is rejected", {

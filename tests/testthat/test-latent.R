@@ -24,48 +24,46 @@ series <- local({
   list(n = n, y = x + stats::rnorm(n, 0, 0.4), prior = 0.8^abs(outer(1:n, 1:n, "-")) / 0.36)
 })
 
-test_that("a normal response has its exact posterior", {
-  each_engine({
-    n <- series$n
-    y <- series$y
-    nll <- function(p) {
-      sd <- exp(p$sd)
-      -sum(dnorm(c(p$sd, p$noise), 0, 0.7, log = TRUE)) -
-        dnorm(p$x[1], 0, sd / 0.6, log = TRUE) -
-        sum(dnorm(p$x[-1], 0.8 * p$x[-n], sd, log = TRUE)) -
-        sum(dnorm(y, p$x, exp(p$noise), log = TRUE))
-    }
-    fit <- cl_laplace(cl_tmb(nll, list(sd = 0, noise = 0, x = numeric(n)), random = "x"), seed = 1)
-    exact <- on_grid(function(sd, noise) {
-      root <- chol(exp(2 * sd) * series$prior + exp(2 * noise) * diag(n))
-      sum(dnorm(c(sd, noise), 0, 0.7, log = TRUE)) - sum(log(diag(root))) -
-        sum(backsolve(root, y, transpose = TRUE)^2) / 2 - n * log(2 * pi) / 2
-    }, seq(-2.6, 0.8, length.out = 60), seq(-3.8, 0.8, length.out = 60))
-    expect_equal(fit$log_marginal, exact$log_integral, tolerance = 1e-4)
-    probs <- c(0.05, 0.5, 0.95)
-    hyper <- summary(fit, c("sd", "noise"), probs)
-    for (k in 1:2) {
-      x <- exact$at[, k]
-      mean <- sum(exact$weight * x)
-      sd <- sqrt(sum(exact$weight * (x - mean)^2))
-      expect_equal(c(hyper$mean[k], hyper$sd[k]), c(mean, sd), tolerance = 5e-3)
-      found <- unlist(hyper[k, c("5%", "50%", "95%")], use.names = FALSE)
-      expect_lt(max(abs(found - weighted_quantile(x, exact$weight, probs))), 0.02 * sd)
-    }
-    first <- second <- numeric(n)
-    for (k in which(exact$weight > 1e-7)) {
-      prior <- exp(2 * exact$at[k, 1]) * series$prior
-      gain <- prior %*% solve(prior + exp(2 * exact$at[k, 2]) * diag(n))
-      m <- as.vector(gain %*% y)
-      first <- first + exact$weight[k] * m
-      second <- second + exact$weight[k] * (m^2 + diag(prior - gain %*% prior))
-    }
-    sd <- sqrt(second - first^2)
-    field <- summary(fit, "x")
-    expect_lt(max(abs(field$mean - first) / sd), 5e-3)
-    expect_equal(field$sd, sd, tolerance = 5e-3)
-    expect_lt(fit$khat, 0.01)
-  })
+test_each_engine("a normal response has its exact posterior", {
+  n <- series$n
+  y <- series$y
+  nll <- function(p) {
+    sd <- exp(p$sd)
+    -sum(dnorm(c(p$sd, p$noise), 0, 0.7, log = TRUE)) -
+      dnorm(p$x[1], 0, sd / 0.6, log = TRUE) -
+      sum(dnorm(p$x[-1], 0.8 * p$x[-n], sd, log = TRUE)) -
+      sum(dnorm(y, p$x, exp(p$noise), log = TRUE))
+  }
+  fit <- cl_laplace(cl_tmb(nll, list(sd = 0, noise = 0, x = numeric(n)), random = "x"), seed = 1)
+  exact <- on_grid(function(sd, noise) {
+    root <- chol(exp(2 * sd) * series$prior + exp(2 * noise) * diag(n))
+    sum(dnorm(c(sd, noise), 0, 0.7, log = TRUE)) - sum(log(diag(root))) -
+      sum(backsolve(root, y, transpose = TRUE)^2) / 2 - n * log(2 * pi) / 2
+  }, seq(-2.6, 0.8, length.out = 60), seq(-3.8, 0.8, length.out = 60))
+  expect_equal(fit$log_marginal, exact$log_integral, tolerance = 1e-4)
+  probs <- c(0.05, 0.5, 0.95)
+  hyper <- summary(fit, c("sd", "noise"), probs)
+  for (k in 1:2) {
+    x <- exact$at[, k]
+    mean <- sum(exact$weight * x)
+    sd <- sqrt(sum(exact$weight * (x - mean)^2))
+    expect_equal(c(hyper$mean[k], hyper$sd[k]), c(mean, sd), tolerance = 5e-3)
+    found <- unlist(hyper[k, c("5%", "50%", "95%")], use.names = FALSE)
+    expect_lt(max(abs(found - weighted_quantile(x, exact$weight, probs))), 0.02 * sd)
+  }
+  first <- second <- numeric(n)
+  for (k in which(exact$weight > 1e-7)) {
+    prior <- exp(2 * exact$at[k, 1]) * series$prior
+    gain <- prior %*% solve(prior + exp(2 * exact$at[k, 2]) * diag(n))
+    m <- as.vector(gain %*% y)
+    first <- first + exact$weight[k] * m
+    second <- second + exact$weight[k] * (m^2 + diag(prior - gain %*% prior))
+  }
+  sd <- sqrt(second - first^2)
+  field <- summary(fit, "x")
+  expect_lt(max(abs(field$mean - first) / sd), 5e-3)
+  expect_equal(field$sd, sd, tolerance = 5e-3)
+  expect_lt(fit$khat, 0.01)
 })
 
 on_host({

@@ -21,27 +21,26 @@ test_that("random expressions on the device agree with base R", {
   on_device(expect_trees(seq_len(count)))
 })
 
-test_that("rows, columns and single elements are recycled; other shapes are rejected by name", {
+test_each_engine(
+  "rows, columns and single elements are recycled; other shapes are rejected by name", {
   x <- matrix(1:12 + 0, 4)
-  each_engine({
-    d <- as_cl(x)
-    row <- as_cl(matrix(c(10, 20, 30), 1))
-    one <- as_cl(matrix(5))
-    expect_equal(as.matrix(d - row), x - rep(c(10, 20, 30), each = 4))
-    expect_equal(as.matrix(row / d), matrix(rep(c(10, 20, 30), each = 4), 4) / x)
-    expect_equal(as.matrix(one * d), 5 * x)
-    expect_equal(as.matrix(as_cl(1:4) + row), outer(1:4, c(10, 20, 30), "+"))
-    expect_equal(as.matrix(pmax(d, row)), pmax(x, rep(c(10, 20, 30), each = 4)))
-    expect_equal(as.matrix(cl_ifelse(row > 15, d, 0)), ifelse(col(x) > 1, x, 0))
-    expect_equal(as.matrix(d + 1:2), x + 1:2)
-    expect_fault(d + as_cl(matrix(1, 2, 3)), "argument", argument = "e2")
-    expect_fault(d + as_cl(matrix(1, 2, 1)), "argument", argument = "e2")
-    expect_fault(d + matrix(1, 1, 3), "argument", argument = "e2") # as base R
-    expect_fault(1:13 * d, "argument", argument = "e1")
-    expect_fault(cl_ifelse(d > 1, d, 1:13), "argument", argument = "no")
-    expect_fault(cl_ifelse(d, as_cl(diag(2)), 1), "argument", argument = "yes")
-    expect_fault(pmin(d, 1:13), "argument")
-  })
+  d <- as_cl(x)
+  row <- as_cl(matrix(c(10, 20, 30), 1))
+  one <- as_cl(matrix(5))
+  expect_equal(as.matrix(d - row), x - rep(c(10, 20, 30), each = 4))
+  expect_equal(as.matrix(row / d), matrix(rep(c(10, 20, 30), each = 4), 4) / x)
+  expect_equal(as.matrix(one * d), 5 * x)
+  expect_equal(as.matrix(as_cl(1:4) + row), outer(1:4, c(10, 20, 30), "+"))
+  expect_equal(as.matrix(pmax(d, row)), pmax(x, rep(c(10, 20, 30), each = 4)))
+  expect_equal(as.matrix(cl_ifelse(row > 15, d, 0)), ifelse(col(x) > 1, x, 0))
+  expect_equal(as.matrix(d + 1:2), x + 1:2)
+  expect_fault(d + as_cl(matrix(1, 2, 3)), "argument", argument = "e2")
+  expect_fault(d + as_cl(matrix(1, 2, 1)), "argument", argument = "e2")
+  expect_fault(d + matrix(1, 1, 3), "argument", argument = "e2") # as base R
+  expect_fault(1:13 * d, "argument", argument = "e1")
+  expect_fault(cl_ifelse(d > 1, d, 1:13), "argument", argument = "no")
+  expect_fault(cl_ifelse(d, as_cl(diag(2)), 1), "argument", argument = "yes")
+  expect_fault(pmin(d, 1:13), "argument")
 })
 
 test_that("pmin and pmax dispatch on clMatrix arguments in any position, and leave base R alone", {
@@ -93,19 +92,17 @@ test_that("which.max, which.min, any, all, anyNA and is.na agree with base R", {
   expect_identical(which.max(c(a = 1, b = 3)), c(b = 2L))
 })
 
-test_that("products with a column are fused with arithmetic", {
+test_each_engine("products with a column are fused with arithmetic", {
   x <- matrix(sin(1:60), 12)
   y <- cos(1:12)
   b <- c(1, -2, 0.5, 3, 0)
-  each_engine({
-    d <- as_cl(x)
-    r <- as_cl(y) - d %*% b
-    expect_true(pending(r))
-    expect_equal(sum(r^2), sum((y - x %*% b)^2))
-    expect_equal(as.matrix(d %*% as_cl(b)), x %*% b)
-    expect_equal(as.matrix((d * 2) %*% (as_cl(b) + 1)), (x * 2) %*% (b + 1))
-    expect_equal(as.matrix(crossprod(d, r)), crossprod(x, y - x %*% b))
-  })
+  d <- as_cl(x)
+  r <- as_cl(y) - d %*% b
+  expect_true(pending(r))
+  expect_equal(sum(r^2), sum((y - x %*% b)^2))
+  expect_equal(as.matrix(d %*% as_cl(b)), x %*% b)
+  expect_equal(as.matrix((d * 2) %*% (as_cl(b) + 1)), (x * 2) %*% (b + 1))
+  expect_equal(as.matrix(crossprod(d, r)), crossprod(x, y - x %*% b))
 })
 
 test_that("blocks read and replaced, transposes and indices stay in the graph", {
@@ -143,166 +140,149 @@ test_that("blocks read and replaced, transposes and indices stay in the graph", 
 
 # ---- laziness -----------------------------------------------------------------------------------
 
-test_that("nothing is computed until it is needed, and then once", {
-  each_engine({
-    x <- as_cl(matrix(runif(20), 4))
-    before <- counters()
-    y <- exp(x) * 2 + t(t(x))
-    for (text in list(capture.output(str(y)), format(y))) {
-      expect_match(paste(text, collapse = " "), "4 x 5")
-      expect_match(paste(text, collapse = " "), "exp(", fixed = TRUE)
-    }
-    dim(y)
-    dimnames(y)
-    length(y)
-    expect_true(pending(y))
-    expect_identical(counters(), before)
-    first <- as.matrix(y)
-    expect_false(pending(y))
-    done <- counters()
-    expect_identical(as.matrix(y), first)
-    expect_identical(counters(), done)
-    expect_no_match <- function(x) expect_false(any(grepl("pending", x)))
-    expect_no_match(capture.output(print(y)))
-  })
+test_each_engine("nothing is computed until it is needed, and then once", {
+  x <- as_cl(matrix(runif(20), 4))
+  before <- counters()
+  y <- exp(x) * 2 + t(t(x))
+  for (text in list(capture.output(str(y)), format(y))) {
+    expect_match(paste(text, collapse = " "), "4 x 5")
+    expect_match(paste(text, collapse = " "), "exp(", fixed = TRUE)
+  }
+  dim(y)
+  dimnames(y)
+  length(y)
+  expect_true(pending(y))
+  expect_identical(counters(), before)
+  first <- as.matrix(y)
+  expect_false(pending(y))
+  done <- counters()
+  expect_identical(as.matrix(y), first)
+  expect_identical(counters(), done)
+  expect_no_match <- function(x) expect_false(any(grepl("pending", x)))
+  expect_no_match(capture.output(print(y)))
 })
 
-test_that("printing computes the numbers that it shows, also of pending matrices", {
+test_each_engine("printing computes the numbers that it shows, also of pending matrices", {
   plain <- matrix(seq_len(70) / 7, 10)
-  each_engine({
-    x <- as_cl(plain)
-    shown <- capture.output(print(plain[1:6, ] * 2))
-    text <- capture.output(print(head(x * 2)))
-    expect_match(text[1], "6 x 7")
-    expect_identical(text[2:8], capture.output(print(plain[1:6, 1:6] * 2)))
-    expect_identical(capture.output((x * 2)[1:2, 1:3])[-1],
-                     capture.output(print(plain[1:2, 1:3] * 2)))
-    y <- x * 2 + 1
-    text <- capture.output(print(y)) # the corner alone is computed
-    expect_match(text[1], "pending: ")
-    expect_identical(text[2:8], capture.output(print(plain[1:6, 1:6] * 2 + 1)))
-    expect_match(text[9], "4 rows, 1 column more")
+  x <- as_cl(plain)
+  shown <- capture.output(print(plain[1:6, ] * 2))
+  text <- capture.output(print(head(x * 2)))
+  expect_match(text[1], "6 x 7")
+  expect_identical(text[2:8], capture.output(print(plain[1:6, 1:6] * 2)))
+  expect_identical(capture.output((x * 2)[1:2, 1:3])[-1],
+                   capture.output(print(plain[1:2, 1:3] * 2)))
+  y <- x * 2 + 1
+  text <- capture.output(print(y)) # the corner alone is computed
+  expect_match(text[1], "pending: ")
+  expect_identical(text[2:8], capture.output(print(plain[1:6, 1:6] * 2 + 1)))
+  expect_match(text[9], "4 rows, 1 column more")
+  expect_true(pending(y))
+  dimnames(y) <- list(letters[1:10], NULL)
+  expect_match(capture.output(print(y + 0))[8], "^f ")
+  expect_match(capture.output(print(t(x) %*% rep(1, 10)))[2:3], "[,1]", fixed = TRUE, all = FALSE)
+})
+
+test_on_device("a computed part is used by expressions of it", {
+  x <- as_cl(matrix(runif(20), 4))
+  part <- atanh(x / 2)
+  whole <- part + 1
+  format(whole) # from here on the graph is there
+  transposed <- t(part)
+  cl_eval(part)
+  for (y in list(whole, transposed)) {
+    expect_false(grepl("atanh", format(y)))
     expect_true(pending(y))
-    dimnames(y) <- list(letters[1:10], NULL)
-    expect_match(capture.output(print(y + 0))[8], "^f ")
-    expect_match(capture.output(print(t(x) %*% rep(1, 10)))[2:3], "[,1]", fixed = TRUE, all = FALSE)
-  })
+  }
+  expect_equal(as.matrix(whole), atanh(as.matrix(x) / 2) + 1)
 })
 
-test_that("a computed part is used by expressions of it", {
-  on_device({
-    x <- as_cl(matrix(runif(20), 4))
-    part <- atanh(x / 2)
-    whole <- part + 1
-    format(whole) # from here on the graph is there
-    transposed <- t(part)
-    cl_eval(part)
-    for (y in list(whole, transposed)) {
-      expect_false(grepl("atanh", format(y)))
-      expect_true(pending(y))
-    }
-    expect_equal(as.matrix(whole), atanh(as.matrix(x) / 2) + 1)
-  })
-})
-
-test_that("cl_eval() gives the matrices with their values, named, and reduces in the same kernel", {
+test_each_engine(
+  "cl_eval() gives the matrices with their values, named, and reduces in the same kernel", {
   plain <- matrix(runif(30), 6)
-  each_engine({
-    x <- as_cl(plain)
-    r <- x - 0.5
-    got <- cl_eval(score = r * 3, total = cl_reduce(r^2), abs(r))
-    expect_named(got, c("score", "total", ""))
-    expect_false(any(vapply(got, pending, NA)))
-    expect_equal(as.matrix(got$score), (plain - 0.5) * 3)
-    expect_equal(as.matrix(got$total), matrix(sum((plain - 0.5)^2)))
-    expect_equal(as.matrix(got[[3]]), abs(plain - 0.5))
-    expect_fault(cl_eval(x, 1), "argument", argument = "...")
-    expect_identical(cl_eval(), list())
-  })
+  x <- as_cl(plain)
+  r <- x - 0.5
+  got <- cl_eval(score = r * 3, total = cl_reduce(r^2), abs(r))
+  expect_named(got, c("score", "total", ""))
+  expect_false(any(vapply(got, pending, NA)))
+  expect_equal(as.matrix(got$score), (plain - 0.5) * 3)
+  expect_equal(as.matrix(got$total), matrix(sum((plain - 0.5)^2)))
+  expect_equal(as.matrix(got[[3]]), abs(plain - 0.5))
+  expect_fault(cl_eval(x, 1), "argument", argument = "...")
+  expect_identical(cl_eval(), list())
 })
 
-test_that("several results of one shape, and repeated structures, compile one kernel", {
-  on_device({
-    x <- as_cl(matrix(runif(30), 6))
-    y <- as_cl(matrix(runif(30), 6))
-    run <- function(a, b) cl_eval(atanh(a / 2) - b, cl_reduce(atanh(a / 2) * b, margin = "rows"))
-    before <- built()
-    run(x, y)
-    expect_equal(built() - before, 1)
-    run(y, x)
-    run(x * 1, y) # another structure
-    expect_equal(built() - before, 2)
-    z <- as_cl(matrix(runif(80), 10))
-    for (number in c(2, 3.5, -1)) run(z, z + 0) # again one
-    sinh(x * 1.5 + 0.25) -> p
-    after <- built()
-    cl_eval(p)
-    cl_eval(sinh(z * -7 + 1e-3))
-    expect_equal(built() - after, 1)
-  })
+test_on_device("several results of one shape, and repeated structures, compile one kernel", {
+  x <- as_cl(matrix(runif(30), 6))
+  y <- as_cl(matrix(runif(30), 6))
+  run <- function(a, b) cl_eval(atanh(a / 2) - b, cl_reduce(atanh(a / 2) * b, margin = "rows"))
+  before <- built()
+  run(x, y)
+  expect_equal(built() - before, 1)
+  run(y, x)
+  run(x * 1, y) # another structure
+  expect_equal(built() - before, 2)
+  z <- as_cl(matrix(runif(80), 10))
+  for (number in c(2, 3.5, -1)) run(z, z + 0) # again one
+  sinh(x * 1.5 + 0.25) -> p
+  after <- built()
+  cl_eval(p)
+  cl_eval(sinh(z * -7 + 1e-3))
+  expect_equal(built() - after, 1)
 })
 
-test_that("a shared subexpression occurs once in the kernel", {
-  on_device({
-    x <- as_cl(matrix(runif(30), 6))
-    z <- acosh(x + 1.5)
-    source <- capture.output(text <- cl_show_kernel(z * z + z - sqrt(z)))
-    expect_identical(paste(source, collapse = "\n"), sub("\n$", "", text))
-    expect_length(gregexpr("acosh(", text, fixed = TRUE)[[1L]], 1L)
-    expect_true(pending(z))
-    # Equal parts that were written twice are computed once.
-    capture.output(text <- cl_show_kernel(acosh(x + 1.5) + 2 * acosh(x + 1.5)))
-    expect_length(gregexpr("acosh(", text, fixed = TRUE)[[1L]], 1L)
-  })
+test_on_device("a shared subexpression occurs once in the kernel", {
+  x <- as_cl(matrix(runif(30), 6))
+  z <- acosh(x + 1.5)
+  source <- capture.output(text <- cl_show_kernel(z * z + z - sqrt(z)))
+  expect_identical(paste(source, collapse = "\n"), sub("\n$", "", text))
+  expect_length(gregexpr("acosh(", text, fixed = TRUE)[[1L]], 1L)
+  expect_true(pending(z))
+  # Equal parts that were written twice are computed once.
+  capture.output(text <- cl_show_kernel(acosh(x + 1.5) + 2 * acosh(x + 1.5)))
+  expect_length(gregexpr("acosh(", text, fixed = TRUE)[[1L]], 1L)
 })
 
-test_that("a value that was printed, summed or passed on agrees with base R", {
+test_each_engine("a value that was printed, summed or passed on agrees with base R", {
   plain <- matrix(sin(1:40), 8, dimnames = list(letters[1:8], NULL))
-  each_engine({
-    x <- as_cl(plain)
-    y <- x^2 + 0.1
-    expect_equal(as.matrix(y), plain^2 + 0.1)
-    expect_equal(sum(x * y), sum(plain * (plain^2 + 0.1)))
-    expect_equal(rowSums(exp(x - y)), rowSums(exp(plain - (plain^2 + 0.1))))
-    expect_equal(as.matrix(crossprod(x - 1)), crossprod(plain - 1), ignore_attr = TRUE)
-    expect_equal(as.matrix(cl_chol(crossprod(x) + diag(5))), chol(crossprod(plain) + diag(5)),
-                 ignore_attr = TRUE)
-    expect_equal(as.matrix(rbind(x * 2, y)), rbind(plain * 2, plain^2 + 0.1))
-    expect_equal((x + 1)["b", 2], (plain + 1)["b", 2])
-  })
+  x <- as_cl(plain)
+  y <- x^2 + 0.1
+  expect_equal(as.matrix(y), plain^2 + 0.1)
+  expect_equal(sum(x * y), sum(plain * (plain^2 + 0.1)))
+  expect_equal(rowSums(exp(x - y)), rowSums(exp(plain - (plain^2 + 0.1))))
+  expect_equal(as.matrix(crossprod(x - 1)), crossprod(plain - 1), ignore_attr = TRUE)
+  expect_equal(as.matrix(cl_chol(crossprod(x) + diag(5))), chol(crossprod(plain) + diag(5)),
+               ignore_attr = TRUE)
+  expect_equal(as.matrix(rbind(x * 2, y)), rbind(plain * 2, plain^2 + 0.1))
+  expect_equal((x + 1)["b", 2], (plain + 1)["b", 2])
 })
 
 # ---- limits and injection -----------------------------------------------------------------------
 
-test_that("deep and large graphs are split, with the same results", {
-  each_engine({
-    x <- as_cl(matrix(c(0.5, 1, 2, -1), 2))
-    y <- x
-    for (k in 1:3000) y <- y * 0.999 + 0.001
-    want <- as.matrix(x)
-    for (k in 1:3000) want <- want * 0.999 + 0.001
-    expect_equal(as.matrix(y), want)
-    terms <- lapply(1:300, function(k) as_cl(matrix(k, 2, 2)))
-    expect_equal(as.matrix(Reduce(`+`, terms)), matrix(sum(1:300), 2, 2))
-    # Doubling: 2^60 nodes as a tree, 60 as a graph.
-    z <- x
-    for (k in 1:60) z <- z + z
-    expect_equal(as.matrix(z), as.matrix(x) * 2^60)
-    # Many elements replaced one after another.
-    w <- as_cl(matrix(0, 5, 5))
-    for (k in 1:5) for (l in 1:5) w[k, l] <- k * 10 + l
-    expect_equal(as.matrix(w), outer(1:5 * 10, 1:5, "+"))
-  })
+test_each_engine("deep and large graphs are split, with the same results", {
+  x <- as_cl(matrix(c(0.5, 1, 2, -1), 2))
+  y <- x
+  for (k in 1:3000) y <- y * 0.999 + 0.001
+  want <- as.matrix(x)
+  for (k in 1:3000) want <- want * 0.999 + 0.001
+  expect_equal(as.matrix(y), want)
+  terms <- lapply(1:300, function(k) as_cl(matrix(k, 2, 2)))
+  expect_equal(as.matrix(Reduce(`+`, terms)), matrix(sum(1:300), 2, 2))
+  # Doubling: 2^60 nodes as a tree, 60 as a graph.
+  z <- x
+  for (k in 1:60) z <- z + z
+  expect_equal(as.matrix(z), as.matrix(x) * 2^60)
+  # Many elements replaced one after another.
+  w <- as_cl(matrix(0, 5, 5))
+  for (k in 1:5) for (l in 1:5) w[k, l] <- k * 10 + l
+  expect_equal(as.matrix(w), outer(1:5 * 10, 1:5, "+"))
 })
 
-test_that("dropping a long graph that nobody needed frees it", {
-  each_engine({
-    expect_no_leak({
-      x <- as_cl(matrix(1, 3, 3))
-      for (k in 1:500) x <- x + exp(x)
-      y <- x * 2
-      cl_free(y)
-    })
+test_each_engine("dropping a long graph that nobody needed frees it", {
+  expect_no_leak({
+    x <- as_cl(matrix(1, 3, 3))
+    for (k in 1:500) x <- x + exp(x)
+    y <- x * 2
+    cl_free(y)
   })
 })
 
@@ -327,23 +307,21 @@ test_that("a freed matrix lives as long as pending expressions need it, and no l
   })
 })
 
-test_that("numbers of every kind are arguments and keep their values", {
+test_each_engine("numbers of every kind are arguments and keep their values", {
   x <- matrix(c(1, -2, 0, 4), 2)
   numbers <- c(NA, NaN, Inf, -Inf, 0, -0, 1e-320, -4.9e-324, 2^53 + 1, .Machine$double.xmax, 1 / 3)
-  each_engine({
-    d <- as_cl(x)
-    before <- built()
-    for (number in numbers) {
-      got <- as.matrix((d * 0.5) * number)
-      want <- (x * 0.5) * number
-      expect_identical(is.na(got), is.na(want))
-      expect_identical(got[!is.na(want)], want[!is.na(want)])
-    }
-    expect_lte(built() - before, 2) # one kernel for all numbers; NA may have its own
-    expect_identical(1 / as.matrix(d * -0)[1, 1], -Inf)
-    expect_identical(as.matrix(d + 2L), x + 2)
-    expect_identical(as.matrix(is.na(d + NA_integer_)), matrix(1, 2, 2))
-  })
+  d <- as_cl(x)
+  before <- built()
+  for (number in numbers) {
+    got <- as.matrix((d * 0.5) * number)
+    want <- (x * 0.5) * number
+    expect_identical(is.na(got), is.na(want))
+    expect_identical(got[!is.na(want)], want[!is.na(want)])
+  }
+  expect_lte(built() - before, 2) # one kernel for all numbers; NA may have its own
+  expect_identical(1 / as.matrix(d * -0)[1, 1], -Inf)
+  expect_identical(as.matrix(d + 2L), x + 2)
+  expect_identical(as.matrix(is.na(d + NA_integer_)), matrix(1, 2, 2))
 })
 
 test_that("a decimal comma, shadowed functions and unusual names change nothing", {
@@ -377,88 +355,80 @@ test_that("a decimal comma, shadowed functions and unusual names change nothing"
   })
 })
 
-test_that("no generated source has an include, inline assembly or a build option", {
-  on_device({
-    x <- as_cl(matrix(runif(30), 6))
-    texts <- vapply(list(
-      exp(x) + 1, t(x) * 2, x[2:3, ] - 1, cl_reduce(x, margin = "rows") + 0,
-      cl_map(function(x, i, j) x * i + j, x), cl_ifelse(x > 0.5, x, 0)),
-      function(y) {
-        capture.output(text <- cl_show_kernel(y))
-        text
-      }, "")
-    expect_true(all(nzchar(texts)))
-    expect_false(any(grepl("#include|asm|printf|#pragma OPENCL SELECT", texts)))
-  })
+test_on_device("no generated source has an include, inline assembly or a build option", {
+  x <- as_cl(matrix(runif(30), 6))
+  texts <- vapply(list(
+    exp(x) + 1, t(x) * 2, x[2:3, ] - 1, cl_reduce(x, margin = "rows") + 0,
+    cl_map(function(x, i, j) x * i + j, x), cl_ifelse(x > 0.5, x, 0)),
+    function(y) {
+      capture.output(text <- cl_show_kernel(y))
+      text
+    }, "")
+  expect_true(all(nzchar(texts)))
+  expect_false(any(grepl("#include|asm|printf|#pragma OPENCL SELECT", texts)))
 })
 
-test_that("similar structures do not share a kernel", {
+test_each_engine("similar structures do not share a kernel", {
   # The same text over other shapes, types of operands, orders and positions of numbers.
-  each_engine({
-    a <- matrix(1:6 + 0, 3)
-    full <- as_cl(a)
-    column <- as_cl(1:3)
-    row <- as_cl(matrix(1:2, 1))
-    l <- matrix(c(1, 2, 3, 0, 4, 5, 0, 0, 6), 3)
-    square <- as_cl(l, view = "lower")
-    f <- function(x, y) x - y * 2
-    expect_equal(as.matrix(f(full, full)), a - a * 2)
-    expect_equal(as.matrix(f(full, column)), a - 1:3 * 2)
-    expect_equal(as.matrix(f(full, row)), a - rep(c(1, 2), each = 3) * 2)
-    expect_equal(as.matrix(f(column, full)), 1:3 - a * 2)
-    expect_equal(as.matrix(f(full, 5)), a - 10)
-    expect_equal(as.matrix(f(5, full)), 5 - a * 2)
-    # a triangle, itself and transposed, and its known zeros
-    expect_equal(as.matrix(f(square, t(square))), l - t(l) * 2)
-    expect_equal(as.matrix(f(t(square), square)), t(l) - l * 2)
-    expect_equal(as.matrix(f(square, square)), -l)
-    expect_equal(as.matrix(f(as_cl(l), t(square))), l - t(l) * 2)
-    expect_equal(as.matrix(f(t(square), t(square))), -t(l))
-    general <- matrix(1:9 + 0, 3)
-    expect_equal(as.matrix(f(as_cl(general), t(as_cl(general)))), general - t(general) * 2)
-    expect_equal(as.matrix(f(t(as_cl(general)), as_cl(general))), t(general) - general * 2)
-    expect_equal(as.matrix(f(as_cl(a), as_cl(a)[, ] + 0)), a - a * 2)
-    expect_equal(as.matrix(full - full), a - a)
-    expect_equal(as.matrix(full[1:2, ] - full[2:3, ]), a[1:2, ] - a[2:3, ])
-    expect_equal(as.matrix(t(full) - t(full + 1)), matrix(-1, 2, 3))
-    expect_equal(sum(full * 2), sum(a * 2))
-    expect_equal(max(full * 2), 12)
-    expect_equal(rowSums(full * 2), rowSums(a * 2))
-    expect_equal(colSums(full * 2), colSums(a * 2))
-  })
+  a <- matrix(1:6 + 0, 3)
+  full <- as_cl(a)
+  column <- as_cl(1:3)
+  row <- as_cl(matrix(1:2, 1))
+  l <- matrix(c(1, 2, 3, 0, 4, 5, 0, 0, 6), 3)
+  square <- as_cl(l, view = "lower")
+  f <- function(x, y) x - y * 2
+  expect_equal(as.matrix(f(full, full)), a - a * 2)
+  expect_equal(as.matrix(f(full, column)), a - 1:3 * 2)
+  expect_equal(as.matrix(f(full, row)), a - rep(c(1, 2), each = 3) * 2)
+  expect_equal(as.matrix(f(column, full)), 1:3 - a * 2)
+  expect_equal(as.matrix(f(full, 5)), a - 10)
+  expect_equal(as.matrix(f(5, full)), 5 - a * 2)
+  # a triangle, itself and transposed, and its known zeros
+  expect_equal(as.matrix(f(square, t(square))), l - t(l) * 2)
+  expect_equal(as.matrix(f(t(square), square)), t(l) - l * 2)
+  expect_equal(as.matrix(f(square, square)), -l)
+  expect_equal(as.matrix(f(as_cl(l), t(square))), l - t(l) * 2)
+  expect_equal(as.matrix(f(t(square), t(square))), -t(l))
+  general <- matrix(1:9 + 0, 3)
+  expect_equal(as.matrix(f(as_cl(general), t(as_cl(general)))), general - t(general) * 2)
+  expect_equal(as.matrix(f(t(as_cl(general)), as_cl(general))), t(general) - general * 2)
+  expect_equal(as.matrix(f(as_cl(a), as_cl(a)[, ] + 0)), a - a * 2)
+  expect_equal(as.matrix(full - full), a - a)
+  expect_equal(as.matrix(full[1:2, ] - full[2:3, ]), a[1:2, ] - a[2:3, ])
+  expect_equal(as.matrix(t(full) - t(full + 1)), matrix(-1, 2, 3))
+  expect_equal(sum(full * 2), sum(a * 2))
+  expect_equal(max(full * 2), 12)
+  expect_equal(rowSums(full * 2), rowSums(a * 2))
+  expect_equal(colSums(full * 2), colSums(a * 2))
 })
 
-test_that("an operand may be an earlier value of the same variable", {
-  each_engine({
-    x <- as_cl(matrix(1:4 + 0, 2))
-    y <- x
-    y[1, ] <- y[2, 1:2, drop = FALSE] * 10
-    expect_equal(as.matrix(x), matrix(1:4, 2))
-    expect_equal(as.matrix(y), matrix(c(20, 2, 40, 4), 2))
-    z <- y + t(y)
-    cl_eval(z)
-    z <- z * z
-    expect_equal(as.matrix(z), (as.matrix(y) + t(as.matrix(y)))^2)
-  })
+test_each_engine("an operand may be an earlier value of the same variable", {
+  x <- as_cl(matrix(1:4 + 0, 2))
+  y <- x
+  y[1, ] <- y[2, 1:2, drop = FALSE] * 10
+  expect_equal(as.matrix(x), matrix(1:4, 2))
+  expect_equal(as.matrix(y), matrix(c(20, 2, 40, 4), 2))
+  z <- y + t(y)
+  cl_eval(z)
+  z <- z * z
+  expect_equal(as.matrix(z), (as.matrix(y) + t(as.matrix(y)))^2)
 })
 
 # ---- errors and memory --------------------------------------------------------------------------
 
-test_that("an error during evaluation names the cause, and the next call works", {
-  each_engine({
-    x <- as_cl(diag(3))
-    y <- x * 2 + 1
-    .Call(r_fail_buffer_after, 1L)
-    expect_fault(as.matrix(y), "memory")
-    .Call(r_fail_buffer_after, -1L)
-    expect_equal(as.matrix(y), diag(3) * 2 + 1)
-    z <- x + 1
-    cl_free(x)
-    expect_equal(as.matrix(z), diag(3) + 1) # the graph holds what it needs
-    expect_fault(x + 1, "stale")
-    saved <- unserialize(serialize(z + 1, NULL))
-    expect_equal(as.matrix(saved + 1), diag(3) + 3)
-  })
+test_each_engine("an error during evaluation names the cause, and the next call works", {
+  x <- as_cl(diag(3))
+  y <- x * 2 + 1
+  .Call(r_fail_buffer_after, 1L)
+  expect_fault(as.matrix(y), "memory")
+  .Call(r_fail_buffer_after, -1L)
+  expect_equal(as.matrix(y), diag(3) * 2 + 1)
+  z <- x + 1
+  cl_free(x)
+  expect_equal(as.matrix(z), diag(3) + 1) # the graph holds what it needs
+  expect_fault(x + 1, "stale")
+  saved <- unserialize(serialize(z + 1, NULL))
+  expect_equal(as.matrix(saved + 1), diag(3) + 3)
 })
 
 test_that("matrices of two engines are not mixed", {

@@ -25,15 +25,13 @@ test_that("cl_map() applies a function to every element, for base R and device m
   })
 })
 
-test_that("arguments i and j receive row and column numbers", {
+test_each_engine("arguments i and j receive row and column numbers", {
   x <- matrix(runif(12), 3)
-  each_engine({
-    expect_equal(cl_map(function(x, i, j) x * i + j, x), x * row(x) + col(x))
-    expect_equal(cl_map(function(j, x) j - x, x, 1), x - 1) # j is the first matrix here
-    expect_equal(as.matrix(cl_map(function(x, j) x / j, as_cl(x), j = 2)), x / 2)
-    expect_equal(cl_map(function(x, i) i, c(5, 6, 7)), c(1, 2, 3))
-    expect_equal(cl_map(function(x, i, j) i >= j, diag(3)), lower.tri(diag(3), TRUE) + 0)
-  })
+  expect_equal(cl_map(function(x, i, j) x * i + j, x), x * row(x) + col(x))
+  expect_equal(cl_map(function(j, x) j - x, x, 1), x - 1) # j is the first matrix here
+  expect_equal(as.matrix(cl_map(function(x, j) x / j, as_cl(x), j = 2)), x / 2)
+  expect_equal(cl_map(function(x, i) i, c(5, 6, 7)), c(1, 2, 3))
+  expect_equal(cl_map(function(x, i, j) i >= j, diag(3)), lower.tri(diag(3), TRUE) + 0)
 })
 
 test_that("closures, helper functions, loops and lists work", {
@@ -96,7 +94,8 @@ test_that("the error for a function that branches on data names cl_ifelse()", {
   expect_match(conditionMessage(e), "cl_ifelse")
 })
 
-test_that("elements are numbers: ifelse(), c(), densities and questions about their type work", {
+test_each_engine(
+  "elements are numbers: ifelse(), c(), densities and questions about their type work", {
   x <- matrix(c(-2, 0.5, 3, 1, 0, -0.1), 2)
   functions <- list(
     function(x) ifelse(x > 0, sqrt(abs(x)), 0), function(x) as.numeric(x) + max(0, x, 1),
@@ -107,7 +106,7 @@ test_that("elements are numbers: ifelse(), c(), densities and questions about th
     function(x) is.logical(x > 0) + is.integer(x) + is.atomic(x) + (mode(x) == "numeric") + x,
     function(x) sapply(x, function(u) u^2) + Reduce(`+`, list(x, 1, x)),
     function(x) tryCatch(x + log(2), error = function(e) 0))
-  each_engine(for (f in functions) expect_equal(cl_map(f, x), apply(x, 1:2, f)))
+  for (f in functions) expect_equal(cl_map(f, x), apply(x, 1:2, f))
 })
 
 test_that("questions of identity are rejected like if(), in called functions too", {
@@ -192,12 +191,12 @@ test_that("operations that elements do not have are named", {
 
 # ---- cl_reduce ----------------------------------------------------------------------------------
 
-test_that("cl_reduce() sums, multiplies and finds extremes of all, rows and columns", {
+test_each_engine("cl_reduce() sums, multiplies and finds extremes of all, rows and columns", {
   x <- matrix(sin(1:35) + 2, 5, dimnames = list(letters[1:5], NULL))
   apply_margin <- function(f, margin, y = x) {
     switch(margin, all = f(y), rows = apply(y, 1, f), cols = unname(apply(y, 2, f)))
   }
-  each_engine(for (margin in c("all", "rows", "cols")) {
+  for (margin in c("all", "rows", "cols")) {
     expect_equal(cl_reduce(x, margin = margin), apply_margin(sum, margin))
     expect_equal(cl_reduce(x, combine = "*", identity = 1, margin = margin),
                  apply_margin(prod, margin))
@@ -218,7 +217,7 @@ test_that("cl_reduce() sums, multiplies and finds extremes of all, rows and colu
     expect_s4_class(got, "clMatrix")
     expect_equal(dim(got), switch(margin, all = c(1L, 1L), rows = c(5L, 1L), cols = c(1L, 7L)))
     expect_equal(as.vector(got), as.vector(apply_margin(function(v) sum(v^2), margin)))
-  })
+  }
 })
 
 test_that("reductions of large, long, wide, empty and one-dimensional data", {
@@ -287,32 +286,30 @@ __kernel void axpy(double a, __global const double *x, int x_ld, __global const 
 }"
 axpy_arguments <- c(a = "double", x = "in", y = "in", out = "out", rows = "int", columns = "int")
 
-test_that("cl_kernel() runs the user's OpenCL C", {
+test_on_device("cl_kernel() runs the user's OpenCL C", {
   x <- matrix(runif(70 * 3), 70)
-  on_device({
-    axpy <- cl_kernel(axpy_source, "axpy", axpy_arguments)
-    expect_output(print(axpy), "user code")
-    d <- as_cl(x)
-    got <- axpy(2, d, d + 1, c(70, 3), 70, 3, global = c(70, 3), local = c(32, 1))
-    expect_equal(as.matrix(got), 2 * x + x + 1)
-    got <- axpy(columns = 3, rows = 70, a = -1, x = d, y = d, out = c(70, 3), global = c(70, 3))
-    expect_equal(as.matrix(got), x * 0)
-    expect_equal(as.matrix(d), x)
-    expect_fault(axpy(2, d), "argument")
-    expect_fault(axpy(2, x, d, c(70, 3), 70, 3, global = c(70, 3)), "argument", argument = "x")
-    expect_fault(axpy("a", d, d, c(70, 3), 70, 3, global = c(70, 3)), "argument", argument = "a")
-    expect_fault(axpy(2, d, d, 5, 70, 3, global = c(70, 3)), "argument", argument = "out")
-    expect_fault(axpy(2, d, d, c(70, 3), 0.5, 3, global = c(70, 3)), "argument", argument = "rows")
-    expect_fault(axpy(2, d, d, c(70, 3), 70, 3, global = 0), "argument", argument = "global")
-    expect_fault(axpy(2, d, d, c(70, 3), 70, 3, global = c(70, 3), local = 8), "argument",
-                 argument = "local")
-    e <- expect_fault(cl_kernel("__kernel void bad(int x) { syntax error }", "bad",
-                                c(x = "int", y = "out")), "build")
-    expect_true(nzchar(e$log))
-    expect_error(cl_kernel(axpy_source, "missing", axpy_arguments), class = "statcl_error")
-    e <- expect_error(cl_kernel(axpy_source, "axpy", axpy_arguments[-1])(
-      d, d, c(70, 3), 70, 3, global = c(70, 3)), class = "statcl_error")
-  })
+  axpy <- cl_kernel(axpy_source, "axpy", axpy_arguments)
+  expect_output(print(axpy), "user code")
+  d <- as_cl(x)
+  got <- axpy(2, d, d + 1, c(70, 3), 70, 3, global = c(70, 3), local = c(32, 1))
+  expect_equal(as.matrix(got), 2 * x + x + 1)
+  got <- axpy(columns = 3, rows = 70, a = -1, x = d, y = d, out = c(70, 3), global = c(70, 3))
+  expect_equal(as.matrix(got), x * 0)
+  expect_equal(as.matrix(d), x)
+  expect_fault(axpy(2, d), "argument")
+  expect_fault(axpy(2, x, d, c(70, 3), 70, 3, global = c(70, 3)), "argument", argument = "x")
+  expect_fault(axpy("a", d, d, c(70, 3), 70, 3, global = c(70, 3)), "argument", argument = "a")
+  expect_fault(axpy(2, d, d, 5, 70, 3, global = c(70, 3)), "argument", argument = "out")
+  expect_fault(axpy(2, d, d, c(70, 3), 0.5, 3, global = c(70, 3)), "argument", argument = "rows")
+  expect_fault(axpy(2, d, d, c(70, 3), 70, 3, global = 0), "argument", argument = "global")
+  expect_fault(axpy(2, d, d, c(70, 3), 70, 3, global = c(70, 3), local = 8), "argument",
+               argument = "local")
+  e <- expect_fault(cl_kernel("__kernel void bad(int x) { syntax error }", "bad",
+                              c(x = "int", y = "out")), "build")
+  expect_true(nzchar(e$log))
+  expect_error(cl_kernel(axpy_source, "missing", axpy_arguments), class = "statcl_error")
+  e <- expect_error(cl_kernel(axpy_source, "axpy", axpy_arguments[-1])(
+    d, d, c(70, 3), 70, 3, global = c(70, 3)), class = "statcl_error")
 })
 
 test_that("cl_kernel() checks its arguments, and needs a device", {
@@ -323,24 +320,21 @@ test_that("cl_kernel() checks its arguments, and needs a device", {
   expect_fault(on_host(cl_kernel(axpy_source, "axpy", axpy_arguments)), "no_device")
 })
 
-test_that("an expression used many times is visited once", {
-  each_engine({
-    square <- function(u, v) {
-      s <- u + v
-      for (k in 1:40) s <- (s + s) / 2
-      s
-    }
-    expect_equal(cl_reduce(c(1, 2, 3), combine = square, identity = 0), 6)
-  })
+test_each_engine("an expression used many times is visited once", {
+  square <- function(u, v) {
+    s <- u + v
+    for (k in 1:40) s <- (s + s) / 2
+    s
+  }
+  expect_equal(cl_reduce(c(1, 2, 3), combine = square, identity = 0), 6)
 })
 
-test_that("names of a vector are those of its rows; any() and all() of one element are 0 or 1", {
-  each_engine({
-    expect_equal(cl_reduce(c(a = 1, b = 2), margin = "rows"), c(a = 1, b = 2))
-    expect_equal(cl_reduce(c(a = 1, b = 2), margin = "cols"), 3)
-    expect_equal(cl_map(function(x) any(x), 3), 1)
-    expect_equal(cl_map(function(x) all(x), c(0, 3)), c(0, 1))
-  })
+test_each_engine(
+  "names of a vector are those of its rows; any() and all() of one element are 0 or 1", {
+  expect_equal(cl_reduce(c(a = 1, b = 2), margin = "rows"), c(a = 1, b = 2))
+  expect_equal(cl_reduce(c(a = 1, b = 2), margin = "cols"), 3)
+  expect_equal(cl_map(function(x) any(x), 3), 1)
+  expect_equal(cl_map(function(x) all(x), c(0, 3)), c(0, 1))
 })
 
 test_that("arguments that are calls are data and are not evaluated", {

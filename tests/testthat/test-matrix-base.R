@@ -39,28 +39,24 @@ test_that("c(), append(), rep(), outer(), ifelse() and subset() agree with base 
   })
 })
 
-test_that("arrays have c(), rep(), outer() and missing subscripts", {
+test_each_engine("arrays have c(), rep(), outer() and missing subscripts", {
   a <- array(1:12 + 0, c(2, 3, 2))
-  each_engine({
-    expect_as_base(c(x, 1), x = a)
-    expect_as_base(c(1, x), x = a)
-    expect_as_base(rep(x, 2), x = a)
-    expect_as_base(outer(1:2, x), x = a)
-    expect_as_base(x[c(1, NA), , 2:1], x = a)
-    expect_as_base(x[NULL, , 1:2], x = a)
-    expect_as_base(x[, c(NA, TRUE, FALSE), NA], x = a)
-    expect_fault(as_cl(a)[, 3e9, ], "argument", argument = "j")
-  })
+  expect_as_base(c(x, 1), x = a)
+  expect_as_base(c(1, x), x = a)
+  expect_as_base(rep(x, 2), x = a)
+  expect_as_base(outer(1:2, x), x = a)
+  expect_as_base(x[c(1, NA), , 2:1], x = a)
+  expect_as_base(x[NULL, , 1:2], x = a)
+  expect_as_base(x[, c(NA, TRUE, FALSE), NA], x = a)
+  expect_fault(as_cl(a)[, 3e9, ], "argument", argument = "j")
 })
 
-test_that("lists keep a device matrix unchanged", {
-  each_engine({
-    x <- as_cl(m)
-    expect_identical(on_base(unlist(list(x))[[1]]), m)
-    expect_identical(on_base(c(list(1), x)[[2]]), m)
-    expect_identical(on_base(c(a = 1, x)[[2]]), m)
-    expect_identical(unlist(lapply(list(x, 1), as.vector)), c(m, 1))
-  })
+test_each_engine("lists keep a device matrix unchanged", {
+  x <- as_cl(m)
+  expect_identical(on_base(unlist(list(x))[[1]]), m)
+  expect_identical(on_base(c(list(1), x)[[2]]), m)
+  expect_identical(on_base(c(a = 1, x)[[2]]), m)
+  expect_identical(unlist(lapply(list(x, 1), as.vector)), c(m, 1))
 })
 
 test_that("methods for plain first arguments do not affect other classes", {
@@ -114,9 +110,9 @@ test_that("all.equal() accepts a device matrix on either side", {
   expect_true(all.equal(1, 1 + 1e-10))
 })
 
-test_that("cbind() and rbind() treat names and vectors like base R", {
+test_each_engine("cbind() and rbind() treat names and vectors like base R", {
   v <- 7
-  each_engine(for (x in list(m, plain, m[, 0], m[0, ], plain[0, ])) {
+  for (x in list(m, plain, m[, 0], m[0, ], plain[0, ])) {
     expect_as_base(cbind(x, c(p = 1, q = 2)), x = x)
     expect_as_base(cbind(c(p = 1, q = 2), x), x = x)
     expect_as_base(rbind(x, c(p = 1, q = 2, r = 3)), x = x)
@@ -135,22 +131,20 @@ test_that("cbind() and rbind() treat names and vectors like base R", {
     expect_as_base(rbind(v, x, 2, deparse.level = 0), x = x)
     expect_as_base(rbind(v, x, w = v), x = x)
     expect_as_base(do.call(cbind, list(x, a = 1, x)), x = x)
-  })
+  }
 })
 
-test_that("incomplete recycling gives a warning, as in base R", {
-  each_engine({
-    expect_as_base(x + 1:4, x = m)
-    expect_as_base(1:4 - x, x = m)
-    expect_as_base(x * 1:5, x = plain)
-    expect_as_base(x + 1:7, x = m)
-    expect_as_base(x + 1:7, x = m[0, ])
-    expect_warning(as_cl(m) + 1:4, class = "statcl_warning_recycled")
-    expect_warning(x <- cl_matrix(1:5, 2, 3), class = "statcl_warning_recycled")
-    expect_identical(as.matrix(x), suppressWarnings(matrix(1:5 + 0, 2, 3)))
-    expect_identical(as.matrix(cl_matrix(numeric(), 2, 2)), matrix(NA_real_, 2, 2))
-    expect_identical(as.matrix(cl_matrix(numeric(), 0, 2)), matrix(0, 0, 2))
-  })
+test_each_engine("incomplete recycling gives a warning, as in base R", {
+  expect_as_base(x + 1:4, x = m)
+  expect_as_base(1:4 - x, x = m)
+  expect_as_base(x * 1:5, x = plain)
+  expect_as_base(x + 1:7, x = m)
+  expect_as_base(x + 1:7, x = m[0, ])
+  expect_warning(as_cl(m) + 1:4, class = "statcl_warning_recycled")
+  expect_warning(x <- cl_matrix(1:5, 2, 3), class = "statcl_warning_recycled")
+  expect_identical(as.matrix(x), suppressWarnings(matrix(1:5 + 0, 2, 3)))
+  expect_identical(as.matrix(cl_matrix(numeric(), 2, 2)), matrix(NA_real_, 2, 2))
+  expect_identical(as.matrix(cl_matrix(numeric(), 0, 2)), matrix(0, 0, 2))
 })
 
 test_that("log() accepts its arguments by name in any order", {

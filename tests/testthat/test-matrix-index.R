@@ -60,9 +60,9 @@ beyond <- function(...) {
   any(vapply(list(...), function(i) is.numeric(i) && any(abs(i) > 1e8, na.rm = TRUE), NA))
 }
 
-test_that("random parts agree with base R", {
+test_each_engine("random parts agree with base R", {
   set.seed(11)
-  each_engine(for (round in seq_len(full_or_quick(600, 200))) {
+  for (round in seq_len(full_or_quick(600, 200))) {
     m <- random_matrix()
     i <- random_subscript(nrow(m), rownames(m))
     j <- random_subscript(ncol(m), colnames(m))
@@ -74,12 +74,12 @@ test_that("random parts agree with base R", {
     expect_call_as_base(quote(x[i, j]), list(x = m), environment(), label = here)
     expect_call_as_base(quote(x[i, , drop = FALSE]), list(x = m), environment(), label = here)
     expect_call_as_base(quote(x[, j]), list(x = m), environment(), label = here)
-  })
+  }
 })
 
-test_that("random values by one subscript agree with base R", {
+test_each_engine("random values by one subscript agree with base R", {
   set.seed(12)
-  each_engine(for (round in seq_len(full_or_quick(600, 200))) {
+  for (round in seq_len(full_or_quick(600, 200))) {
     m <- random_matrix()
     i <- random_index(m)
     here <- deparse(list(m, i))
@@ -88,12 +88,12 @@ test_that("random values by one subscript agree with base R", {
     } else {
       expect_same_outcome(outcome(as_cl(m)[i]), outcome(unname(m[i])), here)
     }
-  })
+  }
 })
 
-test_that("random single elements agree with base R", {
+test_each_engine("random single elements agree with base R", {
   set.seed(13)
-  each_engine(for (round in seq_len(full_or_quick(400, 150))) {
+  for (round in seq_len(full_or_quick(400, 150))) {
     m <- random_matrix()
     i <- random_subscript(length(m), NULL)
     k <- random_subscript(nrow(m), rownames(m))
@@ -101,7 +101,7 @@ test_that("random single elements agree with base R", {
     here <- deparse(list(m, i, k, j))
     expect_call_as_base(quote(x[[i]]), list(x = m), environment(), label = here)
     expect_call_as_base(quote(x[[k, j]]), list(x = m), environment(), label = here)
-  })
+  }
 })
 
 # Evaluates a replacement in x on both sides; base R may return a longer vector, or another type.
@@ -118,9 +118,9 @@ replaced_as_base <- function(code, m, home, label) {
   expect_same_outcome(own, base, c(deparse(code), "for", label))
 }
 
-test_that("random replacements agree with base R", {
+test_each_engine("random replacements agree with base R", {
   set.seed(14)
-  each_engine(for (round in seq_len(full_or_quick(800, 250))) {
+  for (round in seq_len(full_or_quick(800, 250))) {
     m <- random_matrix()
     i <- random_subscript(nrow(m), rownames(m))
     j <- random_subscript(ncol(m), colnames(m))
@@ -134,12 +134,12 @@ test_that("random replacements agree with base R", {
     replaced_as_base(quote(x[i, j] <- value), m, environment(), here)
     replaced_as_base(quote(x[i, ] <- value), m, environment(), here)
     replaced_as_base(quote(x[] <- value), m, environment(), here)
-  })
+  }
 })
 
-test_that("random replacements by one subscript agree with base R", {
+test_each_engine("random replacements by one subscript agree with base R", {
   set.seed(15)
-  each_engine(for (round in seq_len(full_or_quick(800, 250))) {
+  for (round in seq_len(full_or_quick(800, 250))) {
     m <- random_matrix()
     i <- random_index(m)
     value <- random_value(pick(1, 2, 3, length(m)))
@@ -151,12 +151,12 @@ test_that("random replacements by one subscript agree with base R", {
     }
     replaced_as_base(quote(x[i] <- value), m, environment(), here)
     replaced_as_base(quote(x[[i]] <- value), m, environment(), here)
-  })
+  }
 })
 
-test_that("random combinations agree with base R", {
+test_each_engine("random combinations agree with base R", {
   set.seed(16)
-  each_engine(for (round in seq_len(full_or_quick(300, 100))) {
+  for (round in seq_len(full_or_quick(300, 100))) {
     m <- random_matrix()
     y <- random_matrix()
     v <- random_value(pick(nrow(m), ncol(m), 2))
@@ -171,64 +171,60 @@ test_that("random combinations agree with base R", {
       label <- c(deparse(code), "for", here)
       expect_call_as_base(code, list(x = m), environment(), label = label)
     }
-  })
+  }
 })
 
 # ---- conditions as device matrices --------------------------------------------------------------
 
-test_that("a device matrix of 1 and 0 is a logical subscript", {
+test_each_engine("a device matrix of 1 and 0 is a logical subscript", {
   m <- matrix(c(1, -2, 0, 4, NA, 6), 2, dimnames = list(c("a", "b"), NULL))
-  each_engine({
-    for (x in list(m, m[0, ], m[, 2, drop = FALSE])) {
-      expect_as_base(x[x > 0], x = x)
-      expect_as_base(x[x > 0 & x < 5], x = x)
-      expect_as_base(x[is.na(x)], x = x)
-    }
-    x <- as_cl(m)
-    for (value in list(0, NA, -1L, as_cl(matrix(7)))) {
-      y <- x
-      y[y < 0] <- value
-      expected <- m
-      expected[m < 0] <- if (is_cl(value)) 7 else value
-      expect_identical(on_base(y), expected)
-      y <- x
-      y[is.na(y)] <- value
-      expected <- m
-      expected[is.na(m)] <- if (is_cl(value)) 7 else value
-      expect_identical(on_base(y), expected)
-    }
+  for (x in list(m, m[0, ], m[, 2, drop = FALSE])) {
+    expect_as_base(x[x > 0], x = x)
+    expect_as_base(x[x > 0 & x < 5], x = x)
+    expect_as_base(x[is.na(x)], x = x)
+  }
+  x <- as_cl(m)
+  for (value in list(0, NA, -1L, as_cl(matrix(7)))) {
     y <- x
-    y[is.na(y) | y < 0] <- c(8, 9)
+    y[y < 0] <- value
     expected <- m
-    expected[is.na(m) | m < 0] <- c(8, 9)
+    expected[m < 0] <- if (is_cl(value)) 7 else value
     expect_identical(on_base(y), expected)
-    l <- as_cl(matrix(1:4 + 0, 2), view = "lower")
-    l[l == 0] <- 5
-    expect_identical(on_base(l), matrix(c(1, 2, 5, 4), 2))
-    expect_identical(on_base(x[x[, 1, drop = FALSE] > 0, ]), m["a", ])
-    expect_identical(on_base(x[, as_cl(c(1, 0, 1))]), m[, c(1, 3)])
-    x[x[, 1, drop = FALSE] > 0, 2] <- 5
-    expect_identical(x[["a", 2]], 5)
-    for (bad in list(quote(x[as_cl(m)]), quote(x[as_cl(m)] <- 0), quote(x[as_cl(3), ]),
-                     quote(x[as_cl(c(1, 2)), ]), quote(x[[as_cl(1)]]))) {
-      expect_error(eval(bad), class = "statcl_error_argument")
-    }
-  })
+    y <- x
+    y[is.na(y)] <- value
+    expected <- m
+    expected[is.na(m)] <- if (is_cl(value)) 7 else value
+    expect_identical(on_base(y), expected)
+  }
+  y <- x
+  y[is.na(y) | y < 0] <- c(8, 9)
+  expected <- m
+  expected[is.na(m) | m < 0] <- c(8, 9)
+  expect_identical(on_base(y), expected)
+  l <- as_cl(matrix(1:4 + 0, 2), view = "lower")
+  l[l == 0] <- 5
+  expect_identical(on_base(l), matrix(c(1, 2, 5, 4), 2))
+  expect_identical(on_base(x[x[, 1, drop = FALSE] > 0, ]), m["a", ])
+  expect_identical(on_base(x[, as_cl(c(1, 0, 1))]), m[, c(1, 3)])
+  x[x[, 1, drop = FALSE] > 0, 2] <- 5
+  expect_identical(x[["a", 2]], 5)
+  for (bad in list(quote(x[as_cl(m)]), quote(x[as_cl(m)] <- 0), quote(x[as_cl(3), ]),
+                   quote(x[as_cl(c(1, 2)), ]), quote(x[[as_cl(1)]]))) {
+    expect_error(eval(bad), class = "statcl_error_argument")
+  }
 })
 
 # ---- before anything is done --------------------------------------------------------------------
 
-test_that("subscripts are checked before anything is allocated or computed", {
+test_each_engine("subscripts are checked before anything is allocated or computed", {
   wrong <- expression(y[2e8] <- 1, y[3e9] <- 1, y[1, 3e9] <- 1, y[[2e8]] <- 1,
                       y[cbind(1, 2e8)] <- 1, y["a"] <- 1, y[2e8, ], y[[3e9]], y[13] <- 1,
                       y[4, 1] <- 1, y[[1, 5]], y["a", ], y[c(1, 2e8)] <- 1:2, subset(y, 1:3))
-  each_engine({
-    y <- as_cl(matrix(0, 3, 4)) + 1
-    gc(reset = TRUE)
-    before <- sum(gc()[, 2])
-    for (code in wrong) expect_error(eval(code), class = "statcl_error_argument")
-    expect_lt(sum(gc()[, 6]) - before, 100) # MiB
-    expect_true(is_pending(y))
-    expect_identical(y[2e8], NA_real_)
-  })
+  y <- as_cl(matrix(0, 3, 4)) + 1
+  gc(reset = TRUE)
+  before <- sum(gc()[, 2])
+  for (code in wrong) expect_error(eval(code), class = "statcl_error_argument")
+  expect_lt(sum(gc()[, 6]) - before, 100) # MiB
+  expect_true(is_pending(y))
+  expect_identical(y[2e8], NA_real_)
 })

@@ -26,52 +26,46 @@ expect_products <- function(s, columns = c(1L, 2L, 3L, 17L)) {
   }
 }
 
-test_that("products of sparse matrices of odd shapes", {
+test_each_engine("products of sparse matrices of odd shapes", {
   set.seed(1)
-  each_engine({
-    shapes <- list(c(1, 1, 1), c(1, 5000, 3000), c(5000, 1, 3000), c(257, 255, 900),
-                   c(700, 3, 1025), c(3, 700, 1024), c(300, 1000, 0), c(2000, 31, 20000))
-    for (shape in shapes) expect_products(random_sparse(shape[1L], shape[2L], shape[3L]))
-    for (shape in list(c(0, 3), c(3, 0), c(0, 0))) {
-      s <- Matrix::sparseMatrix(integer(), integer(), x = numeric(), dims = shape)
-      expect_identical(as.matrix(as_cl(s) %*% matrix(1, shape[2L], 2L)), matrix(0, shape[1L], 2L))
-      expect_identical(as.matrix(crossprod(as_cl(s))), matrix(0, shape[2L], shape[2L]))
-    }
-  })
+  shapes <- list(c(1, 1, 1), c(1, 5000, 3000), c(5000, 1, 3000), c(257, 255, 900),
+                 c(700, 3, 1025), c(3, 700, 1024), c(300, 1000, 0), c(2000, 31, 20000))
+  for (shape in shapes) expect_products(random_sparse(shape[1L], shape[2L], shape[3L]))
+  for (shape in list(c(0, 3), c(3, 0), c(0, 0))) {
+    s <- Matrix::sparseMatrix(integer(), integer(), x = numeric(), dims = shape)
+    expect_identical(as.matrix(as_cl(s) %*% matrix(1, shape[2L], 2L)), matrix(0, shape[1L], 2L))
+    expect_identical(as.matrix(crossprod(as_cl(s))), matrix(0, shape[2L], shape[2L]))
+  }
 })
 
-test_that("long rows among short ones", {
+test_each_engine("long rows among short ones", {
   set.seed(2)
   s <- random_sparse(400L, 30000L, 3000L, 10000L)
   full <- Matrix::sparseMatrix(rep(2L, 9000L), seq_len(9000L), x = rnorm(9000L),
                                dims = c(3L, 9000L))
-  each_engine({
-    expect_products(s)
-    expect_products(full)
-    x <- as_cl(s)
-    b <- rnorm(30000L)
-    expect_identical(as.matrix(x %*% b), as.matrix(x %*% b))
-  })
+  expect_products(s)
+  expect_products(full)
+  x <- as_cl(s)
+  b <- rnorm(30000L)
+  expect_identical(as.matrix(x %*% b), as.matrix(x %*% b))
 })
 
-test_that("crossproducts of sparse matrices", {
+test_each_engine("crossproducts of sparse matrices", {
   set.seed(3)
-  each_engine({
-    for (shape in list(c(1, 1, 1), c(300, 17, 900), c(40, 90, 400), c(6000, 70, 9000))) {
-      s <- random_sparse(shape[1L], shape[2L], shape[3L])
-      s <- cbind(s, 1) # a column that is longer than the others
-      x <- as_cl(s)
-      w <- runif(nrow(s))
-      expect_close(as.matrix(crossprod(x)), as.matrix(Matrix::crossprod(s)))
-      expect_identical(crossprod(x)@view, "symmetric")
-      expect_true(isSymmetric(as.matrix(crossprod(x)), tol = 0))
-      expect_close(as.matrix(sparse_gram(x, w)), as.matrix(Matrix::crossprod(s, w * s)))
-      if (nrow(s) < 1000L) expect_close(as.matrix(tcrossprod(x)), as.matrix(Matrix::tcrossprod(s)))
-    }
-  })
+  for (shape in list(c(1, 1, 1), c(300, 17, 900), c(40, 90, 400), c(6000, 70, 9000))) {
+    s <- random_sparse(shape[1L], shape[2L], shape[3L])
+    s <- cbind(s, 1) # a column that is longer than the others
+    x <- as_cl(s)
+    w <- runif(nrow(s))
+    expect_close(as.matrix(crossprod(x)), as.matrix(Matrix::crossprod(s)))
+    expect_identical(crossprod(x)@view, "symmetric")
+    expect_true(isSymmetric(as.matrix(crossprod(x)), tol = 0))
+    expect_close(as.matrix(sparse_gram(x, w)), as.matrix(Matrix::crossprod(s, w * s)))
+    if (nrow(s) < 1000L) expect_close(as.matrix(tcrossprod(x)), as.matrix(Matrix::tcrossprod(s)))
+  }
 })
 
-test_that("the classes of package Matrix", {
+test_each_engine("the classes of package Matrix", {
   set.seed(4)
   general <- Matrix::rsparsematrix(9, 9, 0.3)
   twice <- methods::new("dgTMatrix", i = c(0L, 0L, 8L), j = c(1L, 1L, 0L), x = c(1, 2, 4),
@@ -81,24 +75,20 @@ test_that("the classes of package Matrix", {
                 Matrix::Diagonal(9, 1:9), Matrix::tril(general), Matrix::triu(general),
                 Matrix::forceSymmetric(general, "U"), Matrix::forceSymmetric(general, "L"),
                 general > 0, methods::as(general, "nMatrix"), methods::as(9:1, "pMatrix"))
-  each_engine({
-    for (s in cases) {
-      expect_products(s, 1L)
-      expect_identical(unname(as.matrix(as_cl(s))), unname(as.matrix(s) + 0))
-      expect_identical(unname(as.matrix(as_sparse(as_cl(s)))), unname(as.matrix(s) + 0))
-    }
-  })
+  for (s in cases) {
+    expect_products(s, 1L)
+    expect_identical(unname(as.matrix(as_cl(s))), unname(as.matrix(s) + 0))
+    expect_identical(unname(as.matrix(as_sparse(as_cl(s)))), unname(as.matrix(s) + 0))
+  }
 })
 
-test_that("missing and infinite values meet stored elements only", {
+test_each_engine("missing and infinite values meet stored elements only", {
   s <- Matrix::sparseMatrix(c(1, 2, 4, 4), c(1, 2, 2, 3), x = c(NA, Inf, -1, 2), dims = c(5, 3))
-  each_engine({
-    x <- as_cl(s)
-    expect_identical(as.matrix(x %*% c(1, 2, 3)), matrix(c(NA, Inf, 0, 4, 0)))
-    expect_identical(as.matrix(x %*% c(0, 1, NaN))[c(2, 3, 5)], c(Inf, 0, 0))
-    expect_true(all(is.nan(as.matrix(x %*% c(0, 0, NaN))[c(2, 4)])))
-    expect_identical(as.matrix(x %*% c(0, 0, Inf))[4:5], c(Inf, 0))
-  })
+  x <- as_cl(s)
+  expect_identical(as.matrix(x %*% c(1, 2, 3)), matrix(c(NA, Inf, 0, 4, 0)))
+  expect_identical(as.matrix(x %*% c(0, 1, NaN))[c(2, 3, 5)], c(Inf, 0, 0))
+  expect_true(all(is.nan(as.matrix(x %*% c(0, 0, NaN))[c(2, 4)])))
+  expect_identical(as.matrix(x %*% c(0, 0, Inf))[4:5], c(Inf, 0))
 })
 
 test_that("shape, names, parts and arithmetic of sparse matrices", {
@@ -143,44 +133,40 @@ test_that("shape, names, parts and arithmetic of sparse matrices", {
   })
 })
 
-test_that("what a sparse matrix does not have is refused", {
+test_on_host("what a sparse matrix does not have is refused", {
   x <- as_cl(Matrix::rsparsematrix(6, 6, 0.5))
-  on_host({
-    for (f in list(function() x + 1, function() 1 - x, function() x * x, function() 2 / x,
-                   function() x > 0, function() exp(x), function() max(x), function() solve(x),
-                   function() x[3], function() !x)) {
-      expect_match(conditionMessage(expect_fault(f(), "argument", argument = "x")), "as.matrix")
-    }
-    for (v in list(Inf, 1:2, "a", matrix(1:12, 6))) expect_fault(x * v, "argument", argument = "e2")
-    expect_fault(x / 0, "argument", argument = "e2")
-    expect_fault(x %*% x, "argument", argument = "b")
-    expect_fault(crossprod(x, as_sparse(x)), "argument", argument = "y")
-    expect_fault(x %*% 1:5, "argument", argument = "b")
-    expect_fault(x %*% matrix(1, 5, 2), "argument", argument = "b")
-    expect_fault(matrix(1, 2, 5) %*% x, "argument", argument = "b")
-    expect_fault(crossprod(x, matrix(1, 5, 2)), "argument", argument = "y")
-    expect_fault(tcrossprod(x, matrix(1, 2, 5)), "argument", argument = "y")
-    expect_fault(x %*% letters[1:6], "argument", argument = "b")
-    expect_fault(as_sparse(1), "argument", argument = "x")
-    bad <- as_sparse(x)
-    bad@i <- rev(bad@i)
-    expect_fault(as_cl(bad), "argument", argument = "x")
-  })
+  for (f in list(function() x + 1, function() 1 - x, function() x * x, function() 2 / x,
+                 function() x > 0, function() exp(x), function() max(x), function() solve(x),
+                 function() x[3], function() !x)) {
+    expect_match(conditionMessage(expect_fault(f(), "argument", argument = "x")), "as.matrix")
+  }
+  for (v in list(Inf, 1:2, "a", matrix(1:12, 6))) expect_fault(x * v, "argument", argument = "e2")
+  expect_fault(x / 0, "argument", argument = "e2")
+  expect_fault(x %*% x, "argument", argument = "b")
+  expect_fault(crossprod(x, as_sparse(x)), "argument", argument = "y")
+  expect_fault(x %*% 1:5, "argument", argument = "b")
+  expect_fault(x %*% matrix(1, 5, 2), "argument", argument = "b")
+  expect_fault(matrix(1, 2, 5) %*% x, "argument", argument = "b")
+  expect_fault(crossprod(x, matrix(1, 5, 2)), "argument", argument = "y")
+  expect_fault(tcrossprod(x, matrix(1, 2, 5)), "argument", argument = "y")
+  expect_fault(x %*% letters[1:6], "argument", argument = "b")
+  expect_fault(as_sparse(1), "argument", argument = "x")
+  bad <- as_sparse(x)
+  bad@i <- rev(bad@i)
+  expect_fault(as_cl(bad), "argument", argument = "x")
 })
 
-test_that("a sparse matrix is saved with its values", {
+test_each_engine("a sparse matrix is saved with its values", {
   s <- Matrix::rsparsematrix(30, 20, 0.2)
-  each_engine({
-    x <- as_cl(s)
-    again <- unserialize(serialize(x, NULL))
-    expect_match(format(again), "not on a device now")
-    expect_close(as.matrix(again %*% 1:20), as.matrix(s %*% 1:20))
-    expect_close(as.matrix(t(again) %*% 1:30), as.matrix(Matrix::t(s) %*% 1:30))
-    rm(again)
-  })
+  x <- as_cl(s)
+  again <- unserialize(serialize(x, NULL))
+  expect_match(format(again), "not on a device now")
+  expect_close(as.matrix(again %*% 1:20), as.matrix(s %*% 1:20))
+  expect_close(as.matrix(t(again) %*% 1:30), as.matrix(Matrix::t(s) %*% 1:30))
+  rm(again)
 })
 
-test_that("likelihoods with sparse predictors are those of dense ones", {
+test_each_engine("likelihoods with sparse predictors are those of dense ones", {
   set.seed(6)
   n <- 400L
   s <- Matrix::rsparsematrix(n, 11, 0.2)
@@ -191,58 +177,54 @@ test_that("likelihoods with sparse predictors are those of dense ones", {
                    normal_id = rnorm(n, eta), neg_binomial_2_log = rpois(n, exp(eta)),
                    binomial_logit = rbinom(n, 5, plogis(eta)),
                    ordered_logistic = sample.int(3L, n, TRUE))
-  each_engine({
-    for (family in names(response)) {
-      trials <- if (family == "binomial_logit") 5
-      ours <- cl_likelihood(family, response[[family]], as_cl(s), trials)
-      peer <- cl_likelihood(family, response[[family]], dense, trials)
-      aux <- list(normal_id = list(sigma = 1.3), neg_binomial_2_log = list(phi = 2),
-                  ordered_logistic = list(cuts = c(-1, 0.5)))[[family]]
-      for (alpha in list(0.2, seq_len(n) / n)) {
-        at <- c(list(alpha = alpha, beta = beta), aux)
-        expect_equal(do.call(ours, at), do.call(peer, at), tolerance = 1e-12)
-        at$gradient <- "beta"
-        expect_equal(do.call(ours, at), do.call(peer, at), tolerance = 1e-12)
-        at["gradient"] <- list(NULL)
-        expect_equal(do.call(ours, at), do.call(peer, at), tolerance = 1e-12)
-      }
+  for (family in names(response)) {
+    trials <- if (family == "binomial_logit") 5
+    ours <- cl_likelihood(family, response[[family]], as_cl(s), trials)
+    peer <- cl_likelihood(family, response[[family]], dense, trials)
+    aux <- list(normal_id = list(sigma = 1.3), neg_binomial_2_log = list(phi = 2),
+                ordered_logistic = list(cuts = c(-1, 0.5)))[[family]]
+    for (alpha in list(0.2, seq_len(n) / n)) {
+      at <- c(list(alpha = alpha, beta = beta), aux)
+      expect_equal(do.call(ours, at), do.call(peer, at), tolerance = 1e-12)
+      at$gradient <- "beta"
+      expect_equal(do.call(ours, at), do.call(peer, at), tolerance = 1e-12)
+      at["gradient"] <- list(NULL)
+      expect_equal(do.call(ours, at), do.call(peer, at), tolerance = 1e-12)
     }
-    ours <- cl_likelihood("bernoulli_logit", response[[1L]], as_cl(s))
-    peer <- cl_likelihood("bernoulli_logit", response[[1L]], dense)
-    several <- cbind(beta, -beta, 0)
-    for (alpha in list(0.2, c(0.1, 0, -3), matrix(seq_len(3L * n) / n, n))) {
-      expect_equal(ours(alpha, several), peer(alpha, several), tolerance = 1e-12)
-    }
-    expect_equal(ours(0, 0.1), peer(0, 0.1), tolerance = 1e-12)
-    expect_output(print(ours), "400 observations, 11 coefficients.*data: ")
-    again <- unserialize(serialize(ours, NULL))
-    expect_equal(again(0.1, beta), peer(0.1, beta), tolerance = 1e-12)
-    expect_fault(ours(0, beta[-1L]), "argument", argument = "beta")
-    expect_fault(ours(1:3, beta), "argument", argument = "alpha")
-    expect_fault(ours(0, beta, gradient = "x"), "argument", argument = "gradient")
-    expect_fault(ours(0, beta * NA), "nonfinite")
-    expect_fault(cl_likelihood("categorical_logit", response$ordered_logistic, as_cl(s)),
-                 "argument", argument = "x")
-  })
+  }
+  ours <- cl_likelihood("bernoulli_logit", response[[1L]], as_cl(s))
+  peer <- cl_likelihood("bernoulli_logit", response[[1L]], dense)
+  several <- cbind(beta, -beta, 0)
+  for (alpha in list(0.2, c(0.1, 0, -3), matrix(seq_len(3L * n) / n, n))) {
+    expect_equal(ours(alpha, several), peer(alpha, several), tolerance = 1e-12)
+  }
+  expect_equal(ours(0, 0.1), peer(0, 0.1), tolerance = 1e-12)
+  expect_output(print(ours), "400 observations, 11 coefficients.*data: ")
+  again <- unserialize(serialize(ours, NULL))
+  expect_equal(again(0.1, beta), peer(0.1, beta), tolerance = 1e-12)
+  expect_fault(ours(0, beta[-1L]), "argument", argument = "beta")
+  expect_fault(ours(1:3, beta), "argument", argument = "alpha")
+  expect_fault(ours(0, beta, gradient = "x"), "argument", argument = "gradient")
+  expect_fault(ours(0, beta * NA), "nonfinite")
+  expect_fault(cl_likelihood("categorical_logit", response$ordered_logistic, as_cl(s)),
+               "argument", argument = "x")
 })
 
-test_that("a sparse likelihood is sampled and optimised as a dense one", {
+test_on_host("a sparse likelihood is sampled and optimised as a dense one", {
   set.seed(7)
   s <- Matrix::rsparsematrix(300, 4, 0.4)
   y <- rbinom(300, 1, plogis(as.vector(s %*% c(1, -1, 0.5, 0))))
-  on_host({
-    fit <- glm(y ~ as.matrix(s), family = binomial, control = list(epsilon = 1e-12))
-    f <- cl_likelihood("bernoulli_logit", y, as_cl(s))
-    best <- cl_optimise(f, list(alpha = 0, beta = numeric(4)))
-    expect_equal(unname(unlist(best$par)), unname(coef(fit)), tolerance = 1e-4)
-    draws <- cl_sample(cl_log_posterior(f, ~ dnorm(beta, 0, 10, log = TRUE)),
-                       list(alpha = 0, beta = numeric(4)), chains = 2, warmup = 100, iter = 100,
-                       seed = 1, refresh = 0)
-    expect_equal(unname(colMeans(as.matrix(draws))[1:5]), unname(coef(fit)), tolerance = 0.5)
-  })
+  fit <- glm(y ~ as.matrix(s), family = binomial, control = list(epsilon = 1e-12))
+  f <- cl_likelihood("bernoulli_logit", y, as_cl(s))
+  best <- cl_optimise(f, list(alpha = 0, beta = numeric(4)))
+  expect_equal(unname(unlist(best$par)), unname(coef(fit)), tolerance = 1e-4)
+  draws <- cl_sample(cl_log_posterior(f, ~ dnorm(beta, 0, 10, log = TRUE)),
+                     list(alpha = 0, beta = numeric(4)), chains = 2, warmup = 100, iter = 100,
+                     seed = 1, refresh = 0)
+  expect_equal(unname(colMeans(as.matrix(draws))[1:5]), unname(coef(fit)), tolerance = 0.5)
 })
 
-test_that("fits with sparse predictors are those of glm()", {
+test_each_engine("fits with sparse predictors are those of glm()", {
   set.seed(8)
   n <- 1800L
   s <- Matrix::rsparsematrix(n, 420, 0.02) # more columns than R factors
@@ -253,25 +235,23 @@ test_that("fits with sparse predictors are those of glm()", {
                   control = list(epsilon = 1e-12, maxit = 50))
   root <- peer$qr$qr[seq_len(peer$rank), seq_len(peer$rank)]
   expected <- peer$coefficients
-  each_engine({
-    for (x in list(s, as_cl(s))) {
-      fit <- cl_glm(x, y, poisson, weights = weights)
-      expect_equal(unname(coef(fit)), unname(expected), tolerance = 1e-7)
-      expect_equal(unname(vcov(fit)), chol2inv(root), tolerance = 1e-6)
-      expect_equal(fit$deviance, peer$deviance, tolerance = 1e-9)
-    }
-    # a column twice; a column of zeros
-    twice <- cl_glm(cbind(s, s[, 1L], 0), y, poisson, weights = weights)
-    expect_identical(unname(which(is.na(coef(twice)))), 422:423)
-    expect_equal(unname(coef(twice)[1:421]), unname(expected), tolerance = 1e-7)
-    few <- cl_glm(s[, 1:5], y, poisson, weights = weights, offset = seq_len(n) / n)
-    direct <- glm(y ~ dense[, 1:5], poisson, weights = weights, offset = seq_len(n) / n,
-                  control = list(epsilon = 1e-12))
-    expect_equal(unname(coef(few)), unname(coef(direct)), tolerance = 1e-8)
-    plain <- cl_glm(s[, 1:5], y, poisson)
-    expect_equal(predict(plain, as_cl(s[1:3, 1:5])), predict(plain, s[1:3, 1:5]))
-    broken <- s
-    broken@x[3L] <- NaN
-    expect_fault(cl_glm(broken, y, poisson), "nonfinite")
-  })
+  for (x in list(s, as_cl(s))) {
+    fit <- cl_glm(x, y, poisson, weights = weights)
+    expect_equal(unname(coef(fit)), unname(expected), tolerance = 1e-7)
+    expect_equal(unname(vcov(fit)), chol2inv(root), tolerance = 1e-6)
+    expect_equal(fit$deviance, peer$deviance, tolerance = 1e-9)
+  }
+  # a column twice; a column of zeros
+  twice <- cl_glm(cbind(s, s[, 1L], 0), y, poisson, weights = weights)
+  expect_identical(unname(which(is.na(coef(twice)))), 422:423)
+  expect_equal(unname(coef(twice)[1:421]), unname(expected), tolerance = 1e-7)
+  few <- cl_glm(s[, 1:5], y, poisson, weights = weights, offset = seq_len(n) / n)
+  direct <- glm(y ~ dense[, 1:5], poisson, weights = weights, offset = seq_len(n) / n,
+                control = list(epsilon = 1e-12))
+  expect_equal(unname(coef(few)), unname(coef(direct)), tolerance = 1e-8)
+  plain <- cl_glm(s[, 1:5], y, poisson)
+  expect_equal(predict(plain, as_cl(s[1:3, 1:5])), predict(plain, s[1:3, 1:5]))
+  broken <- s
+  broken@x[3L] <- NaN
+  expect_fault(cl_glm(broken, y, poisson), "nonfinite")
 })

@@ -6,15 +6,13 @@ test_that("dropped matrices return their memory", {
   }))
 })
 
-test_that("cl_free() returns memory at once, and may be called twice", {
-  each_engine({
-    before <- live_bytes()
-    x <- as_cl(matrix(0, 100, 100))
-    cl_free(x)
-    cl_free(x)
-    expect_equal(live_bytes(), before)
-    expect_fault(as.matrix(x), "stale")
-  })
+test_each_engine("cl_free() returns memory at once, and may be called twice", {
+  before <- live_bytes()
+  x <- as_cl(matrix(0, 100, 100))
+  cl_free(x)
+  cl_free(x)
+  expect_equal(live_bytes(), before)
+  expect_fault(as.matrix(x), "stale")
 })
 
 test_that("making and dropping many matrices stays within 64 MB", {
@@ -57,23 +55,19 @@ test_that("garbage of many small operations stays within its limit", {
   expect_lt(grown[2L], 32)
 })
 
-test_that("failure to allocate a buffer is a classed error that changes nothing", {
-  each_engine({
-    before <- live_bytes()
-    .Call(r_fail_buffer_after, 1L)
-    fault <- expect_fault(as_cl(matrix(1, 10, 10)), "memory", bytes = 800)
-    expect_true(is.call(conditionCall(fault)))
-    .Call(r_fail_buffer_after, -1L)
-    expect_equal(live_bytes(), before)
-    expect_equal(as.matrix(as_cl(matrix(1, 10, 10))), matrix(1, 10, 10))
-  })
+test_each_engine("failure to allocate a buffer is a classed error that changes nothing", {
+  before <- live_bytes()
+  .Call(r_fail_buffer_after, 1L)
+  fault <- expect_fault(as_cl(matrix(1, 10, 10)), "memory", bytes = 800)
+  expect_true(is.call(conditionCall(fault)))
+  .Call(r_fail_buffer_after, -1L)
+  expect_equal(live_bytes(), before)
+  expect_equal(as.matrix(as_cl(matrix(1, 10, 10))), matrix(1, 10, 10))
 })
 
-test_that("sizes beyond any memory are rejected before any work", {
-  each_engine({
-    expect_error(cl_matrix(0, 2^31, 1), class = "statcl_error_argument")
-    expect_error(cl_matrix(0, 2^30, 2^30), class = "statcl_error")
-  })
+test_each_engine("sizes beyond any memory are rejected before any work", {
+  expect_error(cl_matrix(0, 2^31, 1), class = "statcl_error_argument")
+  expect_error(cl_matrix(0, 2^30, 2^30), class = "statcl_error")
 })
 
 test_that("cl_memory() has a row for the host and one for the device", {

@@ -80,18 +80,16 @@ test_that("an argument that nobody knows is refused by name", {
   on_host(expect_identical(nobs(fit, use.fallback = TRUE), 40L))
 })
 
-test_that("what methods of as.data.frame(), coef() and VarCorr() take has an effect", {
-  on_host({
-    fit <- cl_batch_lm(mpg ~ wt, mtcars, group = cyl)
-    expect_identical(rownames(as.data.frame(fit, letters[1:6])), letters[1:6])
-    expect_fault(as.data.frame(fit, letters), "argument", argument = "row.names")
-    lost <- cl_glm(mpg ~ wt + I(2 * wt), mtcars, "normal_id")
-    peer <- lm(mpg ~ wt + I(2 * wt), mtcars)
-    for (complete in c(TRUE, FALSE)) {
-      expect_equal(coef(lost, complete = complete), coef(peer, complete = complete))
-    }
-    skip_if_not_installed("nlme")
-    mixed <- cl_glmm(mpg ~ wt + (1 | cyl), mtcars, "normal_id")
-    expect_fault(nlme::VarCorr(mixed, 2), "argument", argument = "sigma")
-  })
+test_on_host("what methods of as.data.frame(), coef() and VarCorr() take has an effect", {
+  fit <- cl_batch_lm(mpg ~ wt, mtcars, group = cyl)
+  expect_identical(rownames(as.data.frame(fit, letters[1:6])), letters[1:6])
+  expect_fault(as.data.frame(fit, letters), "argument", argument = "row.names")
+  lost <- cl_glm(mpg ~ wt + I(2 * wt), mtcars, "normal_id")
+  peer <- lm(mpg ~ wt + I(2 * wt), mtcars)
+  for (complete in c(TRUE, FALSE)) {
+    expect_equal(coef(lost, complete = complete), coef(peer, complete = complete))
+  }
+  skip_if_not_installed("nlme")
+  mixed <- cl_glmm(mpg ~ wt + (1 | cyl), mtcars, "normal_id")
+  expect_fault(nlme::VarCorr(mixed, 2), "argument", argument = "sigma")
 })

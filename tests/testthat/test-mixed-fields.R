@@ -138,28 +138,26 @@ test_that("a local level has the estimates of StructTS()", {
   expect_equal(unname(ahead$se.fit^2 + fit$aux^2), as.vector(theirs$se)^2, tolerance = 1e-4)
 })
 
-test_that("autoregressions and seasons, by group", {
-  on_host({
-    set.seed(8)
-    d <- expand.grid(t = 1:15, g = c("a", "b", "c"))[rep(1:45, 2), ]
-    d$y <- rep(c(1, 4, 2), each = 15) + as.vector(replicate(3, arima.sim(list(ar = 0.7), 15))) +
-      rnorm(90, 0, 0.7)
-    d$n <- rpois(90, exp(d$y / 3))
-    d <- d[-c(3, 20), ]
-    group <- incidence(d$t + 15 * (as.integer(d$g) - 1), 45)
-    ar <- function(par) blocks(par[2]^abs(outer(1:15, 1:15, "-")), 3)
-    expect_dense(cl_glmm(y ~ g + ar1(t, g), d), d, ar, group)
-    expect_dense(cl_glmm(n ~ ar1(t, group = g), d, "poisson_log"), d, ar, group)
-    expect_dense(cl_glmm(y ~ rw1(t, g), d), d, function(par) blocks(walk(15), 3), group)
-    # sums of 4 values are normal; patterns of 4 with sum 0 have no density
-    sums <- t(sapply(1:12, function(i) as.numeric(1:15 %in% (i + 0:3))))
-    null <- qr.Q(qr(rbind(diag(3), -1)[rep(1:4, length.out = 15), ]))
-    one <- d[d$g == "a", ]
-    one$y <- one$y + c(1, 0, -2, 1)[(one$t - 1) %% 4 + 1]
-    at <- incidence(one$t, 15)
-    expect_dense(cl_glmm(y ~ seasonal(t, 4), one), one,
-                 function(par) generalised(crossprod(sums)), at, at %*% null)
-  })
+test_on_host("autoregressions and seasons, by group", {
+  set.seed(8)
+  d <- expand.grid(t = 1:15, g = c("a", "b", "c"))[rep(1:45, 2), ]
+  d$y <- rep(c(1, 4, 2), each = 15) + as.vector(replicate(3, arima.sim(list(ar = 0.7), 15))) +
+    rnorm(90, 0, 0.7)
+  d$n <- rpois(90, exp(d$y / 3))
+  d <- d[-c(3, 20), ]
+  group <- incidence(d$t + 15 * (as.integer(d$g) - 1), 45)
+  ar <- function(par) blocks(par[2]^abs(outer(1:15, 1:15, "-")), 3)
+  expect_dense(cl_glmm(y ~ g + ar1(t, g), d), d, ar, group)
+  expect_dense(cl_glmm(n ~ ar1(t, group = g), d, "poisson_log"), d, ar, group)
+  expect_dense(cl_glmm(y ~ rw1(t, g), d), d, function(par) blocks(walk(15), 3), group)
+  # sums of 4 values are normal; patterns of 4 with sum 0 have no density
+  sums <- t(sapply(1:12, function(i) as.numeric(1:15 %in% (i + 0:3))))
+  null <- qr.Q(qr(rbind(diag(3), -1)[rep(1:4, length.out = 15), ]))
+  one <- d[d$g == "a", ]
+  one$y <- one$y + c(1, 0, -2, 1)[(one$t - 1) %% 4 + 1]
+  at <- incidence(one$t, 15)
+  expect_dense(cl_glmm(y ~ seasonal(t, 4), one), one,
+               function(par) generalised(crossprod(sums)), at, at %*% null)
 })
 
 # Areas of a lattice, and two apart.
@@ -173,75 +171,71 @@ areas <- data.frame(area = rownames(lattice())[c(1:22, 3:22)], x = rnorm(42))
 areas$y <- 1 + areas$x + rnorm(42, 0, 0.3) + sin(1:22 / 3)[c(1:22, 3:22)]
 areas$n <- rbinom(42, 40, plogis(areas$y + rnorm(22)[c(1:22, 3:22)] - 1))
 
-test_that("areas with their neighbours", {
-  on_host({
-    w <- lattice()
-    at <- incidence(match(areas$area, rownames(w)), 22)
-    laplacian <- diag(rowSums(w)) - w
-    expect_dense(cl_glmm(y ~ x + car(area, w), areas), areas,
-                 function(par) generalised(laplacian), at)
-    proper <- function(par) solve(diag(rowSums(w)) - par[2] * w)
-    expect_dense(cl_glmm(y ~ x + car(area, w, "car"), areas), areas, proper, at)
-    fit <- cl_glmm(cbind(n, 40 - n) ~ x + car(area, graph = w, type = "bym2"), areas,
-                   "binomial_logit")
-    parts <- rep(1:2, c(20, 2))
-    inverse <- generalised(laplacian)
-    size <- exp(tapply(log(diag(inverse)), parts, mean))[parts]
-    expect_dense(fit, areas, function(par) {
-      par[2] * inverse / sqrt(outer(size, size)) + (1 - par[2]) * diag(22)
-    }, at)
-    # the same graph as a list, and as a sparse matrix
-    same <- lapply(1:22, function(i) unname(which(w[i, ] > 0)))
-    names(same) <- rownames(w)
-    expect_equal(cl_glmm(y ~ x + car(area, same), areas)$logLik,
-                 cl_glmm(y ~ x + car(area, w), areas)$logLik, tolerance = 1e-10)
-    skip_if_not_installed("Matrix")
-    sparse <- Matrix::Matrix(w, sparse = TRUE)
-    expect_equal(cl_glmm(y ~ x + car(area, sparse), areas)$logLik,
-                 cl_glmm(y ~ x + car(area, w), areas)$logLik, tolerance = 1e-10)
-  })
+test_on_host("areas with their neighbours", {
+  w <- lattice()
+  at <- incidence(match(areas$area, rownames(w)), 22)
+  laplacian <- diag(rowSums(w)) - w
+  expect_dense(cl_glmm(y ~ x + car(area, w), areas), areas,
+               function(par) generalised(laplacian), at)
+  proper <- function(par) solve(diag(rowSums(w)) - par[2] * w)
+  expect_dense(cl_glmm(y ~ x + car(area, w, "car"), areas), areas, proper, at)
+  fit <- cl_glmm(cbind(n, 40 - n) ~ x + car(area, graph = w, type = "bym2"), areas,
+                 "binomial_logit")
+  parts <- rep(1:2, c(20, 2))
+  inverse <- generalised(laplacian)
+  size <- exp(tapply(log(diag(inverse)), parts, mean))[parts]
+  expect_dense(fit, areas, function(par) {
+    par[2] * inverse / sqrt(outer(size, size)) + (1 - par[2]) * diag(22)
+  }, at)
+  # the same graph as a list, and as a sparse matrix
+  same <- lapply(1:22, function(i) unname(which(w[i, ] > 0)))
+  names(same) <- rownames(w)
+  expect_equal(cl_glmm(y ~ x + car(area, same), areas)$logLik,
+               cl_glmm(y ~ x + car(area, w), areas)$logLik, tolerance = 1e-10)
+  skip_if_not_installed("Matrix")
+  sparse <- Matrix::Matrix(w, sparse = TRUE)
+  expect_equal(cl_glmm(y ~ x + car(area, sparse), areas)$logLik,
+               cl_glmm(y ~ x + car(area, w), areas)$logLik, tolerance = 1e-10)
 })
 
-test_that("a field on a mesh", {
-  on_host({
-    set.seed(2)
-    id <- matrix(1:30, 6)
-    loc <- cbind(as.vector(row(id)), as.vector(col(id))) + runif(60, -0.2, 0.2)
-    tv <- rbind(cbind(c(id[-6, -5]), c(id[-1, -5]), c(id[-1, -1])),
-                cbind(c(id[-6, -5]), c(id[-1, -1]), c(id[-6, -1])))
-    mesh <- list(loc = loc, tv = tv)
-    d <- data.frame(x = runif(40, 1.5, 5.5), y = runif(40, 1.5, 4.5))
-    # points in triangles, one by one
-    a <- matrix(0, 40, 30)
-    for (i in 1:40) for (k in 1:40) {
-      weight <- solve(rbind(t(loc[tv[k, ], ]), 1), c(d$x[i], d$y[i], 1))
-      if (all(weight >= 0)) a[i, tv[k, ]] <- weight
-    }
-    mass <- numeric(30)
-    stiff <- matrix(0, 30, 30)
-    for (k in 1:40) {
-      p <- loc[tv[k, ], ]
-      # gradients of the three linear functions
-      gradient <- solve(cbind(1, p))[2:3, ]
-      area <- abs(det(cbind(1, p))) / 2
-      mass[tv[k, ]] <- mass[tv[k, ]] + area / 3
-      stiff[tv[k, ], tv[k, ]] <- stiff[tv[k, ], tv[k, ]] + area * crossprod(gradient)
-    }
-    d$z <- 2 + as.vector(a %*% sin(loc[, 1])) + rnorm(40, 0, 0.2)
-    fit <- cl_glmm(z ~ spde(cbind(x, y), mesh), d)
-    expect_dense(fit, d, function(par) {
-      kappa <- sqrt(8) / par[2]
-      k <- kappa^2 * diag(mass) + stiff
-      solve(k %*% (k / mass)) * 4 * pi * kappa^2
-    }, a)
-    # at vertices the predictions are the effects
-    vertex <- predict(fit, data.frame(x = loc[, 1], y = loc[, 2]), re.form = ~ spde(cbind(x, y),
-                                                                                  mesh))
-    expect_equal(unname(vertex), coef(fit)[[1]] + unname(fit$fields[[1]]$effects),
-                 tolerance = 1e-8)
-    w <- list(loc = cbind(loc, 0), graph = list(tv = tv)) # as of fmesher
-    expect_equal(cl_glmm(z ~ spde(cbind(x, y), w), d)$logLik, fit$logLik, tolerance = 1e-10)
-  })
+test_on_host("a field on a mesh", {
+  set.seed(2)
+  id <- matrix(1:30, 6)
+  loc <- cbind(as.vector(row(id)), as.vector(col(id))) + runif(60, -0.2, 0.2)
+  tv <- rbind(cbind(c(id[-6, -5]), c(id[-1, -5]), c(id[-1, -1])),
+              cbind(c(id[-6, -5]), c(id[-1, -1]), c(id[-6, -1])))
+  mesh <- list(loc = loc, tv = tv)
+  d <- data.frame(x = runif(40, 1.5, 5.5), y = runif(40, 1.5, 4.5))
+  # points in triangles, one by one
+  a <- matrix(0, 40, 30)
+  for (i in 1:40) for (k in 1:40) {
+    weight <- solve(rbind(t(loc[tv[k, ], ]), 1), c(d$x[i], d$y[i], 1))
+    if (all(weight >= 0)) a[i, tv[k, ]] <- weight
+  }
+  mass <- numeric(30)
+  stiff <- matrix(0, 30, 30)
+  for (k in 1:40) {
+    p <- loc[tv[k, ], ]
+    # gradients of the three linear functions
+    gradient <- solve(cbind(1, p))[2:3, ]
+    area <- abs(det(cbind(1, p))) / 2
+    mass[tv[k, ]] <- mass[tv[k, ]] + area / 3
+    stiff[tv[k, ], tv[k, ]] <- stiff[tv[k, ], tv[k, ]] + area * crossprod(gradient)
+  }
+  d$z <- 2 + as.vector(a %*% sin(loc[, 1])) + rnorm(40, 0, 0.2)
+  fit <- cl_glmm(z ~ spde(cbind(x, y), mesh), d)
+  expect_dense(fit, d, function(par) {
+    kappa <- sqrt(8) / par[2]
+    k <- kappa^2 * diag(mass) + stiff
+    solve(k %*% (k / mass)) * 4 * pi * kappa^2
+  }, a)
+  # at vertices the predictions are the effects
+  vertex <- predict(fit, data.frame(x = loc[, 1], y = loc[, 2]), re.form = ~ spde(cbind(x, y),
+                                                                                mesh))
+  expect_equal(unname(vertex), coef(fit)[[1]] + unname(fit$fields[[1]]$effects),
+               tolerance = 1e-8)
+  w <- list(loc = cbind(loc, 0), graph = list(tv = tv)) # as of fmesher
+  expect_equal(cl_glmm(z ~ spde(cbind(x, y), w), d)$logLik, fit$logLik, tolerance = 1e-10)
 })
 
 test_that("a field is on the plane what it should be: a Matern field away from the boundary", {
@@ -263,41 +257,39 @@ test_that("a field is on the plane what it should be: a Matern field away from t
   expect_equal(v[id[21, 21 + distance]], matern, tolerance = 0.03)
 })
 
-test_that("random effects beside fields, and crossed or nested ones of many levels", {
-  on_host({
-    set.seed(4)
-    d <- data.frame(t = rep(1:20, 6), g = factor(rep(1:6, each = 20)), x = rnorm(120))
-    d$y <- rnorm(6)[d$g] + rnorm(6, 0, 0.5)[d$g] * d$x + sin(d$t / 3) + rnorm(120, 0, 0.5)
-    fit <- cl_glmm(y ~ x + (x | g) + rw1(t), d)
-    z <- cbind(diag(6)[d$g, ], diag(6)[d$g, ] * d$x)
-    s <- fit$variances$g
-    v <- z %*% kronecker(s, diag(6)) %*% t(z) +
-      fit$fields[[1]]$par[[1]]^2 * walk(20)[d$t, d$t] + diag(fit$aux^2, 120)
-    r <- chol(v)
-    e <- d$y - model.matrix(fit) %*% coef(fit)
-    expect_equal(fit$logLik, -sum(log(diag(r))) - 120 * log(2 * pi) / 2 -
-                   sum(backsolve(r, e, transpose = TRUE)^2) / 2, tolerance = 1e-10)
-    expect_equal(vcov(fit), solve(crossprod(backsolve(r, model.matrix(fit), transpose = TRUE))),
-                 tolerance = 1e-6, ignore_attr = TRUE)
-    # conditional modes and variances
-    gain <- kronecker(s, diag(6)) %*% t(z)
-    b <- gain %*% solve(v, e)
-    expect_equal(unname(as.vector(fit$random$g)), as.vector(b), tolerance = 1e-6)
-    left <- kronecker(s, diag(6)) - gain %*% solve(v, t(gain))
-    found <- statcl:::effect_covariances(fit)$g
-    for (k in 1:6) expect_equal(found[, , k], left[c(k, k + 6), c(k, k + 6)], tolerance = 1e-5,
-                                ignore_attr = TRUE)
-    # a known group and a new one, at a known time
-    one <- data.frame(x = 1, t = 3, g = c("2", "9"))
-    new <- predict(fit, one, allow.new.levels = TRUE, se.fit = TRUE)
-    expect_equal(new$fit[[1]] - new$fit[[2]], sum(fit$random$g["2", ]), tolerance = 1e-8)
-    expect_gt(new$se.fit[[2]], sqrt(sum(s)))
-    d$letter <- factor(letters[d$g])
-    by <- cl_glmm(y ~ letter + rw1(t, letter), d)
-    expect_equal(predict(by, data.frame(letter = "b", t = 3)), by$linear.predictors[d$t == 3 &
-                   d$letter == "b"][1], ignore_attr = TRUE, tolerance = 1e-10)
-    expect_error(predict(fit, one), class = "statcl_error_argument")
-  })
+test_on_host("random effects beside fields, and crossed or nested ones of many levels", {
+  set.seed(4)
+  d <- data.frame(t = rep(1:20, 6), g = factor(rep(1:6, each = 20)), x = rnorm(120))
+  d$y <- rnorm(6)[d$g] + rnorm(6, 0, 0.5)[d$g] * d$x + sin(d$t / 3) + rnorm(120, 0, 0.5)
+  fit <- cl_glmm(y ~ x + (x | g) + rw1(t), d)
+  z <- cbind(diag(6)[d$g, ], diag(6)[d$g, ] * d$x)
+  s <- fit$variances$g
+  v <- z %*% kronecker(s, diag(6)) %*% t(z) +
+    fit$fields[[1]]$par[[1]]^2 * walk(20)[d$t, d$t] + diag(fit$aux^2, 120)
+  r <- chol(v)
+  e <- d$y - model.matrix(fit) %*% coef(fit)
+  expect_equal(fit$logLik, -sum(log(diag(r))) - 120 * log(2 * pi) / 2 -
+                 sum(backsolve(r, e, transpose = TRUE)^2) / 2, tolerance = 1e-10)
+  expect_equal(vcov(fit), solve(crossprod(backsolve(r, model.matrix(fit), transpose = TRUE))),
+               tolerance = 1e-6, ignore_attr = TRUE)
+  # conditional modes and variances
+  gain <- kronecker(s, diag(6)) %*% t(z)
+  b <- gain %*% solve(v, e)
+  expect_equal(unname(as.vector(fit$random$g)), as.vector(b), tolerance = 1e-6)
+  left <- kronecker(s, diag(6)) - gain %*% solve(v, t(gain))
+  found <- statcl:::effect_covariances(fit)$g
+  for (k in 1:6) expect_equal(found[, , k], left[c(k, k + 6), c(k, k + 6)], tolerance = 1e-5,
+                              ignore_attr = TRUE)
+  # a known group and a new one, at a known time
+  one <- data.frame(x = 1, t = 3, g = c("2", "9"))
+  new <- predict(fit, one, allow.new.levels = TRUE, se.fit = TRUE)
+  expect_equal(new$fit[[1]] - new$fit[[2]], sum(fit$random$g["2", ]), tolerance = 1e-8)
+  expect_gt(new$se.fit[[2]], sqrt(sum(s)))
+  d$letter <- factor(letters[d$g])
+  by <- cl_glmm(y ~ letter + rw1(t, letter), d)
+  expect_equal(predict(by, data.frame(letter = "b", t = 3)), by$linear.predictors[d$t == 3 &
+                 d$letter == "b"][1], ignore_attr = TRUE, tolerance = 1e-10)
+  expect_error(predict(fit, one), class = "statcl_error_argument")
 })
 
 test_that("many nested levels give the result of blocks", {
@@ -318,46 +310,44 @@ test_that("many nested levels give the result of blocks", {
   expect_equal(both[[1]]$df, both[[2]]$df)
 })
 
-test_that("methods", {
-  on_host({
-    fit <- cl_glmm(n ~ x + rw1(t), series, "poisson_log")
-    expect_output(print(summary(fit)), "increment.*rw1\\(t\\) 40.*z value")
-    expect_output(print(cl_glm(y ~ ar1(t), series, "normal_id")), "rho of ar1\\(t\\): 0\\.")
-    expect_equal(nrow(fit$random[["rw1(t)"]]), 40L)
-    table <- anova(cl_glmm(n ~ rw1(t), series, "poisson_log"), fit)
-    expect_equal(table$npar, c(2, 3))
-    expect_equal(update(fit, . ~ . - x)$logLik, table$logLik[1], tolerance = 1e-8)
-    flat <- predict(fit, re.form = NA)
-    expect_equal(flat, as.vector(model.matrix(fit) %*% coef(fit)), ignore_attr = TRUE)
-    expect_equal(predict(fit, series), fit$linear.predictors, tolerance = 1e-10,
-                 ignore_attr = TRUE)
-    # profiles: the likelihood is that far below the maximum
-    ends <- confint(fit, c("x", "sd_increment|rw1(t)"), method = "profile")
-    for (v in ends[1, ]) {
-      less <- cl_glmm(n ~ 1 + offset(x * v) + rw1(t), series, "poisson_log")
-      expect_equal(2 * (fit$logLik - less$logLik), qchisq(0.95, 1), tolerance = 1e-4)
-    }
-    expect_gt(fit$fields[[1]]$par, ends[2, 1])
-    expect_lt(fit$fields[[1]]$par, ends[2, 2])
-    drawn <- simulate(fit, 400, seed = 1)
-    expect_equal(dim(drawn), c(38L, 400L))
-    # the mean over fields of the mean
-    sd <- fit$fields[[1]]$par[[1]]
-    wanted <- exp(flat + sd^2 * diag(walk(40))[series$t] / 2)
-    expect_lt(max(abs(rowMeans(drawn) / wanted - 1)), 0.6)
-    # an index with operators of formulas
-    back <- cl_glmm(y ~ x + rw1(41 - t), series)
-    expect_equal(back$logLik, cl_glmm(y ~ x + rw1(t), series)$logLik, tolerance = 1e-6)
-    expect_equal(unname(predict(back, series[1:3, ])), unname(fitted(back)[1:3]), tolerance = 1e-8)
-    # a random walk without noise
-    steps <- data.frame(t = 1:30, y = cumsum(sin(1:30 / 3)))
-    expect_message(all <- cl_glmm(y ~ rw1(t), steps, method = "reml"), "singular")
-    expect_true(all$converged)
-    expect_equal(all$fields[[1]]$par[[1]], sqrt(mean(diff(steps$y)^2)), tolerance = 1e-4)
-    expect_equal(nrow(drop1(cl_glmm(y ~ x + rw1(t), series))), 2L)
-    skip_if_not_installed("generics")
-    expect_equal(generics::tidy(fit)$term, c("(Intercept)", "x", "sd__increment"))
-  })
+test_on_host("methods", {
+  fit <- cl_glmm(n ~ x + rw1(t), series, "poisson_log")
+  expect_output(print(summary(fit)), "increment.*rw1\\(t\\) 40.*z value")
+  expect_output(print(cl_glm(y ~ ar1(t), series, "normal_id")), "rho of ar1\\(t\\): 0\\.")
+  expect_equal(nrow(fit$random[["rw1(t)"]]), 40L)
+  table <- anova(cl_glmm(n ~ rw1(t), series, "poisson_log"), fit)
+  expect_equal(table$npar, c(2, 3))
+  expect_equal(update(fit, . ~ . - x)$logLik, table$logLik[1], tolerance = 1e-8)
+  flat <- predict(fit, re.form = NA)
+  expect_equal(flat, as.vector(model.matrix(fit) %*% coef(fit)), ignore_attr = TRUE)
+  expect_equal(predict(fit, series), fit$linear.predictors, tolerance = 1e-10,
+               ignore_attr = TRUE)
+  # profiles: the likelihood is that far below the maximum
+  ends <- confint(fit, c("x", "sd_increment|rw1(t)"), method = "profile")
+  for (v in ends[1, ]) {
+    less <- cl_glmm(n ~ 1 + offset(x * v) + rw1(t), series, "poisson_log")
+    expect_equal(2 * (fit$logLik - less$logLik), qchisq(0.95, 1), tolerance = 1e-4)
+  }
+  expect_gt(fit$fields[[1]]$par, ends[2, 1])
+  expect_lt(fit$fields[[1]]$par, ends[2, 2])
+  drawn <- simulate(fit, 400, seed = 1)
+  expect_equal(dim(drawn), c(38L, 400L))
+  # the mean over fields of the mean
+  sd <- fit$fields[[1]]$par[[1]]
+  wanted <- exp(flat + sd^2 * diag(walk(40))[series$t] / 2)
+  expect_lt(max(abs(rowMeans(drawn) / wanted - 1)), 0.6)
+  # an index with operators of formulas
+  back <- cl_glmm(y ~ x + rw1(41 - t), series)
+  expect_equal(back$logLik, cl_glmm(y ~ x + rw1(t), series)$logLik, tolerance = 1e-6)
+  expect_equal(unname(predict(back, series[1:3, ])), unname(fitted(back)[1:3]), tolerance = 1e-8)
+  # a random walk without noise
+  steps <- data.frame(t = 1:30, y = cumsum(sin(1:30 / 3)))
+  expect_message(all <- cl_glmm(y ~ rw1(t), steps, method = "reml"), "singular")
+  expect_true(all$converged)
+  expect_equal(all$fields[[1]]$par[[1]], sqrt(mean(diff(steps$y)^2)), tolerance = 1e-4)
+  expect_equal(nrow(drop1(cl_glmm(y ~ x + rw1(t), series))), 2L)
+  skip_if_not_installed("generics")
+  expect_equal(generics::tidy(fit)$term, c("(Intercept)", "x", "sd__increment"))
 })
 
 test_that("errors", {

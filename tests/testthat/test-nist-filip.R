@@ -33,7 +33,7 @@ filip <- function() {
   list(data = data.frame(x, y), beta = beta, error = error)
 }
 
-test_that("Filip has the digits of glm(), and the rank of lm()", {
+test_each_engine("Filip has the digits of glm(), and the rank of lm()", {
   set <- filip()
   model <- as.formula(paste("y ~", paste(sprintf("I(x^%d)", 1:10), collapse = " + ")))
   # Beyond 7 digits rounding decides, which differs between processors.
@@ -42,17 +42,15 @@ test_that("Filip has the digits of glm(), and the rank of lm()", {
   least <- digits(coef(peer), set$beta)
   error <- digits(summary(peer)$coefficients[, 2], set$error)
   plain <- lm(model, set$data)
-  each_engine({
-    fit <- cl_glm(model, set$data, quasi("identity", "constant"))
-    expect_gte(digits(coef(fit), set$beta), min(least, 7))
-    expect_gte(digits(summary(fit)$coefficients[, 2], set$error), min(error, 7))
-    group <- cl_batch_glm(model, rbind(set$data, set$data), group = rep(1:2, each = 82),
-                          family = gaussian)
-    expect_gte(digits(coef(group)[2, ], set$beta), min(least, 7))
-    expect_gte(digits(group$std.error[1, ], set$error), min(error, 7))
-    expect_equal(group$fitted.values[83:164], unname(fitted(peer)), tolerance = 1e-8)
-    fit <- cl_glm(model, set$data, gaussian)
-    expect_identical(is.na(coef(fit)), is.na(coef(plain)))
-    expect_equal(fitted(fit), fitted(plain), tolerance = 1e-8) # terms of 1e6 cancel
-  })
+  fit <- cl_glm(model, set$data, quasi("identity", "constant"))
+  expect_gte(digits(coef(fit), set$beta), min(least, 7))
+  expect_gte(digits(summary(fit)$coefficients[, 2], set$error), min(error, 7))
+  group <- cl_batch_glm(model, rbind(set$data, set$data), group = rep(1:2, each = 82),
+                        family = gaussian)
+  expect_gte(digits(coef(group)[2, ], set$beta), min(least, 7))
+  expect_gte(digits(group$std.error[1, ], set$error), min(error, 7))
+  expect_equal(group$fitted.values[83:164], unname(fitted(peer)), tolerance = 1e-8)
+  fit <- cl_glm(model, set$data, gaussian)
+  expect_identical(is.na(coef(fit)), is.na(coef(plain)))
+  expect_equal(fitted(fit), fitted(plain), tolerance = 1e-8) # terms of 1e6 cancel
 })

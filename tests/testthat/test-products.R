@@ -20,8 +20,8 @@ masked <- function(x, view) {
 sizes <- list(c(1, 1, 1), c(5, 3, 4), c(64, 64, 64), c(65, 33, 17), c(130, 1, 7), c(1, 130, 9),
               c(1, 1, 300), c(2, 2, 5000), c(127, 129, 65))
 
-test_that("products agree with base R at odd, tall and wide sizes", {
-  each_engine(for (s in sizes) {
+test_each_engine("products agree with base R at odd, tall and wide sizes", {
+  for (s in sizes) {
     a <- random(s[1], s[3])
     b <- random(s[3], s[2], 2)
     scale <- sqrt(s[3]) * 4
@@ -31,22 +31,20 @@ test_that("products agree with base R at odd, tall and wide sizes", {
     expect_close(tcrossprod(a, as_cl(t(b))), a %*% b, 1e-14, scale)
     expect_close(cl_crossprod(t(a), b), a %*% b, 1e-14, scale)
     expect_close(cl_tcrossprod(a, t(b)), a %*% b, 1e-14, scale)
-  })
+  }
 })
 
-test_that("base R in, base R out; a clMatrix in, a clMatrix out", {
+test_each_engine("base R in, base R out; a clMatrix in, a clMatrix out", {
   a <- random(3, 3)
-  each_engine({
-    expect_true(is.matrix(cl_matmul(a, a)) && !isS4(cl_matmul(a, a)))
-    expect_s4_class(cl_matmul(a, as_cl(a)), "clMatrix")
-    expect_s4_class(a %*% as_cl(a), "clMatrix")
-    expect_s4_class(as_cl(a) %*% a, "clMatrix")
-    expect_s4_class(crossprod(as_cl(a)), "clMatrix")
-  })
+  expect_true(is.matrix(cl_matmul(a, a)) && !isS4(cl_matmul(a, a)))
+  expect_s4_class(cl_matmul(a, as_cl(a)), "clMatrix")
+  expect_s4_class(a %*% as_cl(a), "clMatrix")
+  expect_s4_class(as_cl(a) %*% a, "clMatrix")
+  expect_s4_class(crossprod(as_cl(a)), "clMatrix")
 })
 
-test_that("symmetric products are exactly symmetric and have the symmetric view", {
-  each_engine(for (s in list(c(5, 3), c(70, 65), c(3, 200), c(1, 4), c(4, 1))) {
+test_each_engine("symmetric products are exactly symmetric and have the symmetric view", {
+  for (s in list(c(5, 3), c(70, 65), c(3, 200), c(1, 4), c(4, 1))) {
     x <- random(s[1], s[2])
     p <- crossprod(as_cl(x))
     q <- tcrossprod(as_cl(x))
@@ -58,14 +56,14 @@ test_that("symmetric products are exactly symmetric and have the symmetric view"
     expect_close(q, tcrossprod(x), 1e-13)
     expect_close(cl_crossprod(x), crossprod(x), 1e-13)
     expect_close(cl_tcrossprod(x), tcrossprod(x), 1e-13)
-  })
+  }
 })
 
-test_that("every pair of views gives the masked product", {
+test_each_engine("every pair of views gives the masked product", {
   n <- 67
   x <- random(n, n)
   y <- random(n, n, 2)
-  each_engine(for (u in views) for (v in views) {
+  for (u in views) for (v in views) {
     a <- masked(x, u)
     b <- masked(y, v)
     p <- as_cl(x, u) %*% as_cl(y, v)
@@ -73,12 +71,13 @@ test_that("every pair of views gives the masked product", {
     if (u == v && u %in% c("lower", "upper")) expect_identical(p@view, u)
     expect_close(crossprod(as_cl(x, u), as_cl(y, v)), t(a) %*% b, 1e-13)
     expect_close(tcrossprod(as_cl(x, u), as_cl(y, v)), a %*% t(b), 1e-13)
-  })
+  }
 })
 
-test_that("zero rows and columns give the correct empty shape, zero inner dimension gives zeros", {
+test_each_engine(
+  "zero rows and columns give the correct empty shape, zero inner dimension gives zeros", {
   empty <- function(m, n) matrix(0, m, n)
-  each_engine(for (s in list(c(0, 3, 2), c(3, 0, 2), c(3, 2, 0), c(0, 0, 0), c(0, 0, 2))) {
+  for (s in list(c(0, 3, 2), c(3, 0, 2), c(3, 2, 0), c(0, 0, 0), c(0, 0, 2))) {
     a <- empty(s[1], s[3])
     b <- empty(s[3], s[2])
     expect_identical(cl_matmul(a, b), a %*% b)
@@ -87,44 +86,42 @@ test_that("zero rows and columns give the correct empty shape, zero inner dimens
     expect_identical(as.matrix(tcrossprod(as_cl(a), t(b))), a %*% b)
     expect_identical(cl_crossprod(a), crossprod(a))
     expect_identical(as.matrix(tcrossprod(as_cl(a))), tcrossprod(a))
-  })
+  }
 })
 
-test_that("vectors are rows or columns as in base R", {
+test_each_engine("vectors are rows or columns as in base R", {
   m <- random(3, 4)
   row <- random(1, 4)
   column <- random(3, 1)
-  each_engine({
-    cases <- list(list(m, 1:4), list(1:3, m), list(row, 1:4), list(column, 1:5), list(1:5, row),
-                  list(2, row), list(column, 2), list(1:3, column))
-    for (case in cases) {
-      expected <- case[[1]] %*% case[[2]]
-      expect_close(cl_matmul(case[[1]], case[[2]]), expected)
-      if (is.matrix(case[[1]])) expect_close(as_cl(case[[1]]) %*% case[[2]], expected)
-      if (is.matrix(case[[2]])) expect_close(case[[1]] %*% as_cl(case[[2]]), expected)
-    }
-    expect_close(cl_matmul(1:3, 4:6), 1:3 %*% 4:6)
-    expect_fault(cl_matmul(1:3, 2), "argument", argument = "b")
-    expect_close(cl_matmul(2, 1:3), 2 %*% 1:3)
-    expect_close(cl_crossprod(1:3), crossprod(1:3))
-    expect_close(cl_crossprod(1:3, 4:6), crossprod(1:3, 4:6))
-    expect_close(cl_tcrossprod(1:3), tcrossprod(1:3))
-    expect_close(cl_tcrossprod(1:3, 4:6), tcrossprod(1:3, 4:6))
-    expect_close(crossprod(as_cl(m), 1:3), crossprod(m, 1:3))
-    expect_close(crossprod(1:3, as_cl(m)), crossprod(1:3, m))
-    expect_close(crossprod(as_cl(row), 1:5), crossprod(row, 1:5))
-    expect_fault(tcrossprod(as_cl(m), 1:4), "argument", argument = "y")
-    expect_fault(crossprod(1:5, as_cl(row)), "argument", argument = "y")
-    expect_close(tcrossprod(1:4, as_cl(m)), tcrossprod(1:4, m))
-    expect_close(tcrossprod(as_cl(column), 1:5), tcrossprod(column, 1:5))
-    expect_close(tcrossprod(1:5, as_cl(column)), tcrossprod(1:5, column))
-  })
+  cases <- list(list(m, 1:4), list(1:3, m), list(row, 1:4), list(column, 1:5), list(1:5, row),
+                list(2, row), list(column, 2), list(1:3, column))
+  for (case in cases) {
+    expected <- case[[1]] %*% case[[2]]
+    expect_close(cl_matmul(case[[1]], case[[2]]), expected)
+    if (is.matrix(case[[1]])) expect_close(as_cl(case[[1]]) %*% case[[2]], expected)
+    if (is.matrix(case[[2]])) expect_close(case[[1]] %*% as_cl(case[[2]]), expected)
+  }
+  expect_close(cl_matmul(1:3, 4:6), 1:3 %*% 4:6)
+  expect_fault(cl_matmul(1:3, 2), "argument", argument = "b")
+  expect_close(cl_matmul(2, 1:3), 2 %*% 1:3)
+  expect_close(cl_crossprod(1:3), crossprod(1:3))
+  expect_close(cl_crossprod(1:3, 4:6), crossprod(1:3, 4:6))
+  expect_close(cl_tcrossprod(1:3), tcrossprod(1:3))
+  expect_close(cl_tcrossprod(1:3, 4:6), tcrossprod(1:3, 4:6))
+  expect_close(crossprod(as_cl(m), 1:3), crossprod(m, 1:3))
+  expect_close(crossprod(1:3, as_cl(m)), crossprod(1:3, m))
+  expect_close(crossprod(as_cl(row), 1:5), crossprod(row, 1:5))
+  expect_fault(tcrossprod(as_cl(m), 1:4), "argument", argument = "y")
+  expect_fault(crossprod(1:5, as_cl(row)), "argument", argument = "y")
+  expect_close(tcrossprod(1:4, as_cl(m)), tcrossprod(1:4, m))
+  expect_close(tcrossprod(as_cl(column), 1:5), tcrossprod(column, 1:5))
+  expect_close(tcrossprod(1:5, as_cl(column)), tcrossprod(1:5, column))
 })
 
-test_that("names agree with base R", {
+test_each_engine("names agree with base R", {
   a <- matrix(1:4 + 0, 2, dimnames = list(r = c("a", "b"), c("u", "v")))
   b <- matrix(1:4 + 0, 2, dimnames = list(NULL, s = c("p", "q")))
-  each_engine(for (pair in list(list(a, b), list(b, a), list(a, a), list(b, b), list(a, diag(2)))) {
+  for (pair in list(list(a, b), list(b, a), list(a, a), list(b, b), list(a, diag(2)))) {
     x <- pair[[1]]
     y <- pair[[2]]
     expect_identical(cl_matmul(x, y), x %*% y)
@@ -133,7 +130,7 @@ test_that("names agree with base R", {
     expect_identical(as.matrix(crossprod(as_cl(x))), crossprod(x))
     expect_identical(as.matrix(tcrossprod(x, as_cl(y))), tcrossprod(x, y))
     expect_identical(cl_tcrossprod(x), tcrossprod(x))
-  })
+  }
 })
 
 test_that("missing and infinite values propagate as in base R", {
@@ -144,22 +141,18 @@ test_that("missing and infinite values propagate as in base R", {
   each_engine(expect_close(as_cl(a) %*% b, a %*% b))
 })
 
-test_that("long sums over few results are accurate", {
+test_each_engine("long sums over few results are accurate", {
   n <- 100000
   x <- cbind(rep(1, n), sin(seq_len(n)))
   exact <- c(n, sum(x[, 2]), sum(x[, 2]), sum(x[, 2]^2))
-  each_engine({
-    expect_close(as.vector(crossprod(as_cl(x))), exact, 1e-14)
-    expect_close(as.vector(t(as_cl(x)) %*% as_cl(x)), exact, 1e-14)
-  })
+  expect_close(as.vector(crossprod(as_cl(x))), exact, 1e-14)
+  expect_close(as.vector(t(as_cl(x)) %*% as_cl(x)), exact, 1e-14)
 })
 
-test_that("the same product gives the same bits", {
+test_each_engine("the same product gives the same bits", {
   x <- random(131, 67)
-  each_engine({
-    first <- as.matrix(crossprod(as_cl(x)))
-    for (i in 1:5) expect_identical(as.matrix(crossprod(as_cl(x))), first)
-  })
+  first <- as.matrix(crossprod(as_cl(x)))
+  for (i in 1:5) expect_identical(as.matrix(crossprod(as_cl(x))), first)
 })
 
 test_that("bad operands are rejected by name", {

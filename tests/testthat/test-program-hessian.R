@@ -14,35 +14,31 @@ expect_hessian <- function(f, point, tolerance = 1e-6) {
   invisible(h)
 }
 
-test_that("Hessians agree with differences of gradients", {
-  each_engine({
-    set.seed(1)
-    y <- c(28, 8, -3, 7, -1, 1, 18, 12)
-    sigma <- c(15, 10, 16, 11, 9, 11, 10, 18)
-    expect_hessian(function(mu, tau, z) {
-      sum(dnorm(y, mu + tau * z, sigma, log = TRUE)) + sum(dnorm(z, log = TRUE)) +
-        dnorm(mu, 0, 5, log = TRUE) + dcauchy(tau, 0, 5, log = TRUE)
-    }, list(mu = 1, tau = 2, z = rnorm(8)))
-    id <- c(1, 3, 2, 3, 3)
-    expect_hessian(function(theta) sum(exp(theta[id]) * cumsum(theta)[c(1, 2, 3, 3, 1)]),
-                   list(theta = c(0.3, -0.2, 0.5)))
-  })
+test_each_engine("Hessians agree with differences of gradients", {
+  set.seed(1)
+  y <- c(28, 8, -3, 7, -1, 1, 18, 12)
+  sigma <- c(15, 10, 16, 11, 9, 11, 10, 18)
+  expect_hessian(function(mu, tau, z) {
+    sum(dnorm(y, mu + tau * z, sigma, log = TRUE)) + sum(dnorm(z, log = TRUE)) +
+      dnorm(mu, 0, 5, log = TRUE) + dcauchy(tau, 0, 5, log = TRUE)
+  }, list(mu = 1, tau = 2, z = rnorm(8)))
+  id <- c(1, 3, 2, 3, 3)
+  expect_hessian(function(theta) sum(exp(theta[id]) * cumsum(theta)[c(1, 2, 3, 3, 1)]),
+                 list(theta = c(0.3, -0.2, 0.5)))
 })
 
-test_that("Hessians of Cholesky factors, solves and special functions", {
-  each_engine({
-    d <- as.matrix(dist(1:7))^2
-    y <- sin(1:7)
-    expect_hessian(function(l, s) {
-      r <- chol(exp(s) * exp(-0.5 * d * exp(l)) + diag(0.1, 7))
-      z <- backsolve(r, y, transpose = TRUE)
-      -sum(log(diag(r))) - 0.5 * sum(z^2)
-    }, list(l = 0.3, s = 0.2))
-    expect_hessian(function(a, b) sum(dgamma(c(0.5, 2, 3), a, b, log = TRUE)),
-                   list(a = 1.7, b = 0.6))
-    expect_hessian(function(a) sum(pnorm(a, log.p = TRUE)) + sum(plogis(a, log.p = TRUE)),
-                   list(a = c(-3, -0.2, 1.5)))
-  })
+test_each_engine("Hessians of Cholesky factors, solves and special functions", {
+  d <- as.matrix(dist(1:7))^2
+  y <- sin(1:7)
+  expect_hessian(function(l, s) {
+    r <- chol(exp(s) * exp(-0.5 * d * exp(l)) + diag(0.1, 7))
+    z <- backsolve(r, y, transpose = TRUE)
+    -sum(log(diag(r))) - 0.5 * sum(z^2)
+  }, list(l = 0.3, s = 0.2))
+  expect_hessian(function(a, b) sum(dgamma(c(0.5, 2, 3), a, b, log = TRUE)),
+                 list(a = 1.7, b = 0.6))
+  expect_hessian(function(a) sum(pnorm(a, log.p = TRUE)) + sum(plogis(a, log.p = TRUE)),
+                 list(a = c(-3, -0.2, 1.5)))
 })
 
 test_that("the Hessian at a mode gives the standard errors of glm()", {

@@ -217,43 +217,41 @@ test_that("chains on threads make the draws of one thread", {
   }
 })
 
-test_that("a built-in likelihood with priors is a target of the core", {
+test_each_engine("a built-in likelihood with priors is a target of the core", {
   x <- cbind(sin(1:60), cos(1:60))
   y <- as.double(sin(3 * (1:60)) > 0)
-  each_engine({
-    target_of <- function(f, init, transform = NULL) {
-      layout <- parameter_layout(init, transform)
-      u <- free_start(layout, init) + 0.1
-      answer <- make_evaluator(f, layout, "stop")(u)
-      target <- compile_density(f, layout, u, answer, batch = TRUE)
-      expect_false(is.null(target$likelihood))
-      expect_close(.Call(r_target_run, target, u), unlist(answer), tol = 1e-12)
-      target
-    }
-    bernoulli <- cl_likelihood("bernoulli_logit", y, x)
-    both <- list(alpha = 0, beta = c(0, 0))
-    expect_null(target_of(bernoulli, both)$program)
-    target_of(bernoulli, list(beta = c(0, 0)))
-    target_of(bernoulli, rev(both))
-    posterior <- cl_log_posterior(~ dnorm(beta, 0, scale, log = TRUE), bernoulli,
-                                  ~ dexp(scale, 1, log = TRUE))
-    target_of(posterior, c(both, scale = 1), list(scale = cl_lower(0)))
-    normal <- cl_likelihood("normal_id", y, x)
-    target_of(normal, c(both, sigma = 1), list(sigma = cl_lower(0)))
-    target_of(normal, c(both, sigma = 1))
-    target_of(cl_likelihood("neg_binomial_2_log", y, x), c(phi = 1, both), list(phi = cl_lower(0)))
-    # others are not: they run as before
-    bounded <- parameter_layout(c(both, sigma = 1), list(sigma = cl_bounds(0, 3)))
-    expect_null(likelihood_places(normal, bounded))
-    expect_null(likelihood_places(bernoulli, parameter_layout(both, list(beta = cl_ordered()))))
-    few <- function(batch) {
-      quiet_sample(cl_log_posterior(normal, ~ dnorm(beta, 0, 5, log = TRUE)), c(both, sigma = 1),
-                   transform = list(sigma = cl_lower(0)), chains = 3, warmup = 0, iter = 5,
-                   step_size = 0.05, seed = 4, batch = batch)$draws
-    }
-    expect_equal(few(TRUE), few(FALSE), tolerance = 1e-9)
-    expect_no_leak(few(TRUE))
-  })
+  target_of <- function(f, init, transform = NULL) {
+    layout <- parameter_layout(init, transform)
+    u <- free_start(layout, init) + 0.1
+    answer <- make_evaluator(f, layout, "stop")(u)
+    target <- compile_density(f, layout, u, answer, batch = TRUE)
+    expect_false(is.null(target$likelihood))
+    expect_close(.Call(r_target_run, target, u), unlist(answer), tol = 1e-12)
+    target
+  }
+  bernoulli <- cl_likelihood("bernoulli_logit", y, x)
+  both <- list(alpha = 0, beta = c(0, 0))
+  expect_null(target_of(bernoulli, both)$program)
+  target_of(bernoulli, list(beta = c(0, 0)))
+  target_of(bernoulli, rev(both))
+  posterior <- cl_log_posterior(~ dnorm(beta, 0, scale, log = TRUE), bernoulli,
+                                ~ dexp(scale, 1, log = TRUE))
+  target_of(posterior, c(both, scale = 1), list(scale = cl_lower(0)))
+  normal <- cl_likelihood("normal_id", y, x)
+  target_of(normal, c(both, sigma = 1), list(sigma = cl_lower(0)))
+  target_of(normal, c(both, sigma = 1))
+  target_of(cl_likelihood("neg_binomial_2_log", y, x), c(phi = 1, both), list(phi = cl_lower(0)))
+  # others are not: they run as before
+  bounded <- parameter_layout(c(both, sigma = 1), list(sigma = cl_bounds(0, 3)))
+  expect_null(likelihood_places(normal, bounded))
+  expect_null(likelihood_places(bernoulli, parameter_layout(both, list(beta = cl_ordered()))))
+  few <- function(batch) {
+    quiet_sample(cl_log_posterior(normal, ~ dnorm(beta, 0, 5, log = TRUE)), c(both, sigma = 1),
+                 transform = list(sigma = cl_lower(0)), chains = 3, warmup = 0, iter = 5,
+                 step_size = 0.05, seed = 4, batch = batch)$draws
+  }
+  expect_equal(few(TRUE), few(FALSE), tolerance = 1e-9)
+  expect_no_leak(few(TRUE))
 })
 
 test_that("values given by update() are those of the chains", {
@@ -308,20 +306,18 @@ test_that("lockstep in the core: its draws, whoever asks for reports", {
                class = "statcl_error_density")
 })
 
-test_that("many chains in lockstep, whose own work threads share, draw as each by itself", {
+test_each_engine("many chains in lockstep, whose own work threads share, draw as each by itself", {
   set.seed(8)
   x <- matrix(rnorm(300), 100)
   y <- as.numeric(runif(100) < 0.5)
-  each_engine({
-    f <- cl_likelihood("bernoulli_logit", y, x)
-    run <- function(batch) {
-      suppressWarnings(cl_sample(f, init = list(alpha = 0, beta = numeric(3)), chains = 26,
-                                 warmup = 40, iter = 10, seed = 3, batch = batch))$draws
-    }
-    together <- run(TRUE)
-    expect_equal(together[1:5, , ], run(FALSE)[1:5, , ], tolerance = 1e-6)
-    expect_length(unique(together[1, , 1]), 26)
-  })
+  f <- cl_likelihood("bernoulli_logit", y, x)
+  run <- function(batch) {
+    suppressWarnings(cl_sample(f, init = list(alpha = 0, beta = numeric(3)), chains = 26,
+                               warmup = 40, iter = 10, seed = 3, batch = batch))$draws
+  }
+  together <- run(TRUE)
+  expect_equal(together[1:5, , ], run(FALSE)[1:5, , ], tolerance = 1e-6)
+  expect_length(unique(together[1, , 1]), 26)
 })
 
 # As the value of STATCL_AHEAD is one of these in turn.
@@ -375,38 +371,36 @@ test_that("points evaluated in advance on a device change no draw", {
   })
 })
 
-test_that("points evaluated in advance follow the priors", {
+test_each_engine("points evaluated in advance follow the priors", {
   set.seed(14)
   n <- 61
   x <- matrix(rnorm(2 * n), n)
   y <- as.numeric(runif(n) < plogis(x[, 1]))
   init <- list(beta = numeric(2), alpha = 0)
-  each_engine({
-    f <- cl_likelihood("bernoulli_logit", y, x)
-    # the slopes seem to be 0, but are not where trajectories get
-    separated <- cl_likelihood("bernoulli_logit", as.numeric(x[, 1] > 0), x)
-    for (posterior in list(
-      cl_log_posterior(separated, ~ -pmax(beta - 8, 0)^2),
-      cl_log_posterior(f, ~ dnorm(alpha, 1, 0.3, log = TRUE), ~ -(beta / c(0.1, 2))^2 / 2),
-      cl_log_posterior(f, ~ prior_student_t(4, 1, 0.2)(beta), ~ dnorm(beta, 0, 1, log = TRUE)),
-      cl_log_posterior(f, ~ dcauchy(beta, c(-1, 1), 0.2, log = TRUE),
-                       ~ dt(alpha, 3, log = TRUE)))) {
-      for (chains in c(1, 3)) {
-        fits <- by_points(c("1", "5", ""), function() {
-          quiet_sample(posterior, init, chains = chains, warmup = 0, iter = 8, step_size = 0.2,
-                       seed = 3, batch = chains > 1)
-        })
-        for (fit in fits[-1L]) {
-          expect_close(fit$draws[1L, , ], fits[[1L]]$draws[1L, , ], tol = 1e-12)
-          expect_close(fit$draws, fits[[1L]]$draws, tol = 1e-9)
-          expect_identical(fit$evaluations, fits[[1L]]$evaluations)
-        }
+  f <- cl_likelihood("bernoulli_logit", y, x)
+  # the slopes seem to be 0, but are not where trajectories get
+  separated <- cl_likelihood("bernoulli_logit", as.numeric(x[, 1] > 0), x)
+  for (posterior in list(
+    cl_log_posterior(separated, ~ -pmax(beta - 8, 0)^2),
+    cl_log_posterior(f, ~ dnorm(alpha, 1, 0.3, log = TRUE), ~ -(beta / c(0.1, 2))^2 / 2),
+    cl_log_posterior(f, ~ prior_student_t(4, 1, 0.2)(beta), ~ dnorm(beta, 0, 1, log = TRUE)),
+    cl_log_posterior(f, ~ dcauchy(beta, c(-1, 1), 0.2, log = TRUE),
+                     ~ dt(alpha, 3, log = TRUE)))) {
+    for (chains in c(1, 3)) {
+      fits <- by_points(c("1", "5", ""), function() {
+        quiet_sample(posterior, init, chains = chains, warmup = 0, iter = 8, step_size = 0.2,
+                     seed = 3, batch = chains > 1)
+      })
+      for (fit in fits[-1L]) {
+        expect_close(fit$draws[1L, , ], fits[[1L]]$draws[1L, , ], tol = 1e-12)
+        expect_close(fit$draws, fits[[1L]]$draws, tol = 1e-9)
+        expect_identical(fit$evaluations, fits[[1L]]$evaluations)
       }
     }
-  })
+  }
 })
 
-test_that("posterior moments with priors are those of a sum over a grid", {
+test_each_engine("posterior moments with priors are those of a sum over a grid", {
   set.seed(15)
   x <- rnorm(20)
   y <- rpois(20, exp(0.5 + 0.4 * x))
@@ -417,20 +411,18 @@ test_that("posterior moments with priors are those of a sum over a grid", {
   }
   weight <- exp(density - max(density))
   mean_of <- function(v) sum(weight * v) / sum(weight)
-  each_engine({
-    posterior <- cl_log_posterior(cl_likelihood("poisson_log", y, matrix(x)),
-                                  ~ dnorm(alpha, -0.5, 0.2, log = TRUE),
-                                  ~ dt((beta - 1) / 0.1, 4, log = TRUE))
-    draws <- as.matrix(quiet_sample(posterior, list(alpha = 0, beta = 0), chains = 4, warmup = 300,
-                                    iter = full_or_quick(2000, 500), seed = 1, batch = TRUE))
-    for (k in 1:2) {
-      mean <- mean_of(at[[k]])
-      sd <- sqrt(mean_of((at[[k]] - mean)^2))
-      off <- sqrt(nrow(draws) / 4) # standard errors, were every fourth draw independent
-      expect_lt(abs(mean(draws[, k]) - mean), 4 * sd / off)
-      expect_lt(abs(sd(draws[, k]) - sd), 4 * sd / off)
-    }
-  })
+  posterior <- cl_log_posterior(cl_likelihood("poisson_log", y, matrix(x)),
+                                ~ dnorm(alpha, -0.5, 0.2, log = TRUE),
+                                ~ dt((beta - 1) / 0.1, 4, log = TRUE))
+  draws <- as.matrix(quiet_sample(posterior, list(alpha = 0, beta = 0), chains = 4, warmup = 300,
+                                  iter = full_or_quick(2000, 500), seed = 1, batch = TRUE))
+  for (k in 1:2) {
+    mean <- mean_of(at[[k]])
+    sd <- sqrt(mean_of((at[[k]] - mean)^2))
+    off <- sqrt(nrow(draws) / 4) # standard errors, were every fourth draw independent
+    expect_lt(abs(mean(draws[, k]) - mean), 4 * sd / off)
+    expect_lt(abs(sd(draws[, k]) - sd), 4 * sd / off)
+  }
 })
 
 test_that("priors that trajectories can follow are found from their derivatives", {

@@ -93,20 +93,18 @@ test_that("with many observations the posterior is that of maximum likelihood", 
   expect_lt(max(table$rhat), 1.02)
 })
 
-test_that("a likelihood on a device gives the host's posterior", {
+test_each_engine("a likelihood on a device gives the host's posterior", {
   set.seed(5)
   x <- matrix(rnorm(600), 200)
   y <- rbinom(200, 1, plogis(x[, 1]))
-  each_engine({
-    likelihood <- cl_likelihood("bernoulli_logit", y, x)
-    fit <- cl_sample(likelihood, list(alpha = 0, beta = numeric(3)), chains = 1, warmup = 40,
-                     iter = 10, seed = 1, jitter = 1)
-    again <- with_cl(cl_sample(cl_likelihood("bernoulli_logit", y, x),
-                               list(alpha = 0, beta = numeric(3)), chains = 1, warmup = 40,
-                               iter = 10, seed = 1, jitter = 1), engine = "host")
-    # chains diverge after rounding differences have grown; at first they are the same
-    expect_equal(fit$draws[1, 1, ], again$draws[1, 1, ], tolerance = 1e-3)
-  })
+  likelihood <- cl_likelihood("bernoulli_logit", y, x)
+  fit <- cl_sample(likelihood, list(alpha = 0, beta = numeric(3)), chains = 1, warmup = 40,
+                   iter = 10, seed = 1, jitter = 1)
+  again <- with_cl(cl_sample(cl_likelihood("bernoulli_logit", y, x),
+                             list(alpha = 0, beta = numeric(3)), chains = 1, warmup = 40,
+                             iter = 10, seed = 1, jitter = 1), engine = "host")
+  # chains diverge after rounding differences have grown; at first they are the same
+  expect_equal(fit$draws[1, 1, ], again$draws[1, 1, ], tolerance = 1e-3)
 })
 
 test_that("the parameters of a Gaussian process can be sampled", {
@@ -199,8 +197,8 @@ family_models <- function() {
                     list(beta = c(0, 0), cuts = c(-1, 1)), list(cuts = cl_ordered())))
 }
 
-test_that("a family's evaluations for several chains are those for each", {
-  each_engine(for (model in family_models()) {
+test_each_engine("a family's evaluations for several chains are those for each", {
+  for (model in family_models()) {
     layout <- parameter_layout(model$init, model$transform)
     points <- matrix(sin(seq_len(3 * layout$dimension)), layout$dimension)
     one <- make_evaluator(model$f, layout, "stop")
@@ -220,7 +218,7 @@ test_that("a family's evaluations for several chains are those for each", {
       expect_close(sum[[j]][[1]], alone(points[, j])[[1]], 1e-12)
       expect_close(sum[[j]][[2]], alone(points[, j])[[2]], 1e-11)
     }
-  })
+  }
 })
 
 test_that("chains of a large likelihood run in lockstep by default", {

@@ -20,21 +20,19 @@ walk <- local({
 })
 run <- function(...) cl_sample(..., refresh = 0, seed = 1)
 
-test_that("a normal field needs few steps, from R and compiled, on each engine", {
-  each_engine({
-    f <- cl_gradient(function(x) -sum((x - 1) * (walk$precision %*% (x - 1))) / 2)
-    for (density in list(f, walk$plain)) {
-      fit <- run(density, numeric(walk$n), chains = 2, warmup = 300, iter = 300,
-                 metric = Matrix::Matrix(walk$precision, sparse = TRUE))
-      expect_lt(mean(fit$diagnostics$leapfrogs), 8)
-      x <- as.matrix(fit)
-      v <- solve(walk$precision)
-      expect_lt(max(abs(colMeans(x) - 1) / sqrt(diag(v))), 0.25)
-      # the sum, which is hard for other metrics
-      expect_equal(stats::sd(rowSums(x)), sqrt(sum(v)), tolerance = 0.2)
-      expect_equal(unname(as.matrix(fit$precision)), walk$precision)
-    }
-  })
+test_each_engine("a normal field needs few steps, from R and compiled, on each engine", {
+  f <- cl_gradient(function(x) -sum((x - 1) * (walk$precision %*% (x - 1))) / 2)
+  for (density in list(f, walk$plain)) {
+    fit <- run(density, numeric(walk$n), chains = 2, warmup = 300, iter = 300,
+               metric = Matrix::Matrix(walk$precision, sparse = TRUE))
+    expect_lt(mean(fit$diagnostics$leapfrogs), 8)
+    x <- as.matrix(fit)
+    v <- solve(walk$precision)
+    expect_lt(max(abs(colMeans(x) - 1) / sqrt(diag(v))), 0.25)
+    # the sum, which is hard for other metrics
+    expect_equal(stats::sd(rowSums(x)), sqrt(sum(v)), tolerance = 0.2)
+    expect_equal(unname(as.matrix(fit$precision)), walk$precision)
+  }
 })
 
 on_host({

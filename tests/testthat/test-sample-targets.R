@@ -67,15 +67,13 @@ for (name in c("banana", "mixture", "funnel", "bounded", "simplex", "factor")) l
   })
 })
 
-test_that("known target: 50 correlated normal parameters, condition 1e6", {
-  on_host({
-    set.seed(1)
-    q <- qr.Q(qr(matrix(rnorm(2500), 50)))
-    values <- 10^seq(-3, 3, length.out = 50)
-    precision <- q %*% (t(q) / values)
-    f <- cl_gradient(function(x) -0.5 * sum(x * (precision %*% x)))
-    fit <- quiet_sample(f, numeric(50), seed = 2, metric = "dense", pooled = TRUE, chains = 4,
-                        warmup = 400, iter = full_or_quick(4000, 1000))
-    expect_moments(fit, numeric(50), sqrt(rowSums((q * rep(sqrt(values), each = 50))^2)))
-  })
+test_on_host("known target: 50 correlated normal parameters, condition 1e6", {
+  set.seed(1)
+  q <- qr.Q(qr(matrix(rnorm(2500), 50)))
+  values <- 10^seq(-3, 3, length.out = 50)
+  precision <- q %*% (t(q) / values)
+  f <- cl_gradient(function(x) -0.5 * sum(x * (precision %*% x)))
+  fit <- quiet_sample(f, numeric(50), seed = 2, metric = "dense", pooled = TRUE, chains = 4,
+                      warmup = 400, iter = full_or_quick(4000, 1000))
+  expect_moments(fit, numeric(50), sqrt(rowSums((q * rep(sqrt(values), each = 50))^2)))
 })

@@ -2,34 +2,32 @@
 
 restored <- function(x, ...) unserialize(serialize(x, NULL, ...))
 
-test_that("a matrix is saved with its values, shape, names and view", {
+test_each_engine("a matrix is saved with its values, shape, names and view", {
   plain <- matrix(c(NA, NaN, -0, Inf, 5e-324, 1.5), 3, dimnames = list(letters[1:3], NULL))
   square <- crossprod(matrix(sin(1:12), 4))
-  each_engine({
-    matrices <- list(plain = as_cl(plain), empty = as_cl(matrix(0, 0, 3)), one = as_cl(7),
-                     lower = as_cl(square, view = "lower"), upper = as_cl(square, view = "upper"),
-                     symmetric = as_cl(square, view = "symmetric"),
-                     pending = exp(as_cl(square)) + 1, part = (as_cl(square) * 2)[2:3, ],
-                     transposed = t(as_cl(plain)), large = as_cl(matrix(sin(1:800000), 1000)))
-    file <- tempfile()
-    on.exit(unlink(file))
-    for (again in list(restored(matrices), restored(matrices, xdr = FALSE), {
-      saveRDS(matrices, file)
-      readRDS(file)
-    }, {
-      space <- new.env()
-      save(matrices, file = file)
-      load(file, space)
-      space$matrices
-    })) {
-      for (name in names(matrices)) {
-        expect(identical(as.matrix(again[[name]]), as.matrix(matrices[[name]])), name)
-        expect_identical(again[[name]]@view, matrices[[name]]@view)
-      }
+  matrices <- list(plain = as_cl(plain), empty = as_cl(matrix(0, 0, 3)), one = as_cl(7),
+                   lower = as_cl(square, view = "lower"), upper = as_cl(square, view = "upper"),
+                   symmetric = as_cl(square, view = "symmetric"),
+                   pending = exp(as_cl(square)) + 1, part = (as_cl(square) * 2)[2:3, ],
+                   transposed = t(as_cl(plain)), large = as_cl(matrix(sin(1:800000), 1000)))
+  file <- tempfile()
+  on.exit(unlink(file))
+  for (again in list(restored(matrices), restored(matrices, xdr = FALSE), {
+    saveRDS(matrices, file)
+    readRDS(file)
+  }, {
+    space <- new.env()
+    save(matrices, file = file)
+    load(file, space)
+    space$matrices
+  })) {
+    for (name in names(matrices)) {
+      expect(identical(as.matrix(again[[name]]), as.matrix(matrices[[name]])), name)
+      expect_identical(again[[name]]@view, matrices[[name]]@view)
     }
-    text <- restored(as_cl(square), ascii = TRUE) # R writes 15 digits
-    expect_equal(as.matrix(text), square, tolerance = 1e-14)
-  })
+  }
+  text <- restored(as_cl(square), ascii = TRUE) # R writes 15 digits
+  expect_equal(as.matrix(text), square, tolerance = 1e-14)
 })
 
 test_that("a restored matrix can be used, freed, and saved again", {
@@ -102,26 +100,24 @@ test_that("a matrix can be sent to another process, or the error says why not", 
   })
 })
 
-test_that("files without values and tampered files give a matrix without data", {
-  on_host({
-    x <- as_cl(matrix(c(1.25, 2, 3, 4, 5, 6), 3))
-    old <- restored(x, version = 2)
-    expect_fault(as.matrix(old), "stale")
-    expect_output(print(old), "3 x 2")
-    text <- rawToChar(serialize(x, NULL, ascii = TRUE))
-    tampered <- c(gsub("\n13\n2\n3\n2\n", "\n13\n2\n-3\n2\n", text),
-                  gsub("\n13\n2\n3\n2\n", "\n13\n2\n3\n2000000000\n", text),
-                  gsub("\n13\n2\n3\n2\n", "\n13\n1\n6\n", text),
-                  gsub("\n13\n1\n0\n", "\n13\n1\n7\n", text), # the view
-                  gsub("\n13\n1\n0\n", "\n13\n1\n2\n", text))
-    expect_false(any(tampered == text))
-    for (bad in tampered) {
-      y <- unserialize(charToRaw(bad))
-      expect_fault(.Call(r_matrix_to_host, y@handle), "stale")
-      expect_fault(cl_chol(new_cl(y@handle, c(3L, 3L))), "stale")
-    }
-    # A record of deferred arithmetic in a file is ignored, whatever it contains.
-    forged <- gsub("statcl_matrix", "statcl_matriy", text)
-    expect_fault(.Call(r_matrix_to_host, unserialize(charToRaw(forged))@handle), "argument")
-  })
+test_on_host("files without values and tampered files give a matrix without data", {
+  x <- as_cl(matrix(c(1.25, 2, 3, 4, 5, 6), 3))
+  old <- restored(x, version = 2)
+  expect_fault(as.matrix(old), "stale")
+  expect_output(print(old), "3 x 2")
+  text <- rawToChar(serialize(x, NULL, ascii = TRUE))
+  tampered <- c(gsub("\n13\n2\n3\n2\n", "\n13\n2\n-3\n2\n", text),
+                gsub("\n13\n2\n3\n2\n", "\n13\n2\n3\n2000000000\n", text),
+                gsub("\n13\n2\n3\n2\n", "\n13\n1\n6\n", text),
+                gsub("\n13\n1\n0\n", "\n13\n1\n7\n", text), # the view
+                gsub("\n13\n1\n0\n", "\n13\n1\n2\n", text))
+  expect_false(any(tampered == text))
+  for (bad in tampered) {
+    y <- unserialize(charToRaw(bad))
+    expect_fault(.Call(r_matrix_to_host, y@handle), "stale")
+    expect_fault(cl_chol(new_cl(y@handle, c(3L, 3L))), "stale")
+  }
+  # A record of deferred arithmetic in a file is ignored, whatever it contains.
+  forged <- gsub("statcl_matrix", "statcl_matriy", text)
+  expect_fault(.Call(r_matrix_to_host, unserialize(charToRaw(forged))@handle), "argument")
 })

@@ -109,64 +109,60 @@ test_that("sweep() and scale() agree with base R, and stay on the device", {
   expect_identical(sweep(x, 2, 1:3), base::sweep(x, 2, 1:3))
 })
 
-test_that("diff() agrees with base R", {
+test_each_engine("diff() agrees with base R", {
   x <- sample_matrix()
-  each_engine({
-    d <- as_cl(x)
-    for (lag in c(1, 2, 7, 20)) for (times in 1:3) {
-      want <- diff(x, lag, times)
-      got <- diff(d, lag, times)
-      if (is_cl(got)) got <- as.matrix(got)
-      expect_equal(got, want)
-    }
-    expect_fault(diff(d, 0), "argument", argument = "lag")
-    expect_fault(diff(d, 1, 0.5), "argument", argument = "differences")
-  })
+  d <- as_cl(x)
+  for (lag in c(1, 2, 7, 20)) for (times in 1:3) {
+    want <- diff(x, lag, times)
+    got <- diff(d, lag, times)
+    if (is_cl(got)) got <- as.matrix(got)
+    expect_equal(got, want)
+  }
+  expect_fault(diff(d, 0), "argument", argument = "lag")
+  expect_fault(diff(d, 1, 0.5), "argument", argument = "differences")
 })
 
-test_that("functions that work on a copy agree with base R, and report it once", {
+test_each_engine("functions that work on a copy agree with base R, and report it once", {
   x <- sample_matrix()
   holes <- replace(x, 7, NA)
-  each_engine({
-    d <- as_cl(x)
-    quiet({
-      expect_identical(sort(d), sort(x))
-      expect_identical(sort(as_cl(holes), decreasing = TRUE, na.last = TRUE),
-                       replace(sort(holes, decreasing = TRUE, na.last = TRUE), 120, NaN))
-      expect_identical(order(d), order(x))
-      expect_identical(order(d, decreasing = TRUE), order(x, decreasing = TRUE))
-      expect_identical(median(d), median(x))
-      expect_identical(median(as_cl(holes)), NA_real_)
-      expect_identical(median(as_cl(holes), na.rm = TRUE), median(holes, na.rm = TRUE))
-      expect_identical(quantile(d), quantile(x))
-      expect_identical(quantile(d, c(0.1, 0.9), type = 6, names = FALSE),
-                       quantile(x, c(0.1, 0.9), type = 6, names = FALSE))
-      expect_fault(quantile(as_cl(holes)), "argument")
-      expect_equal(mad(d), mad(x))
-      expect_equal(IQR(d), IQR(x))
-      expect_s4_class(rowsum(d, rep(c("v", "u"), 20)), "clMatrix")
-      expect_equal(as.matrix(rowsum(d, rep(c("v", "u"), 20), reorder = FALSE)),
-                   rowsum(x, rep(c("v", "u"), 20), reorder = FALSE))
-      expect_fault(rowsum(d, 1:3), "argument", argument = "group")
-    })
-    few <- round(x / 20)
-    e <- as_cl(few)
-    quiet({
-      expect_identical(as.matrix(unique(e)), unique(few))
-      expect_identical(duplicated(e), duplicated(few))
-      expect_identical(anyDuplicated(e), anyDuplicated(few))
-      expect_identical(cut(e, 3), cut(few, 3))
-      expect_identical(c(table(e)), c(table(few)))
-    })
-    expect_identical(as.matrix(aperm(d)), t(x))
-    expect_identical(as.matrix(aperm(d, 1:2)), x)
-    expect_fault(aperm(d, c(1, 1)), "argument", argument = "perm")
-    expect_identical(apply(d, 2, range), apply(x, 2, range))
-    rm(list = ls(announced_copies), envir = announced_copies)
-    expect_message(sort(d), "sort\\(\\) of a clMatrix", class = "statcl_message_copy")
-    expect_silent(sort(d))
-    expect_message(median(d), "median")
+  d <- as_cl(x)
+  quiet({
+    expect_identical(sort(d), sort(x))
+    expect_identical(sort(as_cl(holes), decreasing = TRUE, na.last = TRUE),
+                     replace(sort(holes, decreasing = TRUE, na.last = TRUE), 120, NaN))
+    expect_identical(order(d), order(x))
+    expect_identical(order(d, decreasing = TRUE), order(x, decreasing = TRUE))
+    expect_identical(median(d), median(x))
+    expect_identical(median(as_cl(holes)), NA_real_)
+    expect_identical(median(as_cl(holes), na.rm = TRUE), median(holes, na.rm = TRUE))
+    expect_identical(quantile(d), quantile(x))
+    expect_identical(quantile(d, c(0.1, 0.9), type = 6, names = FALSE),
+                     quantile(x, c(0.1, 0.9), type = 6, names = FALSE))
+    expect_fault(quantile(as_cl(holes)), "argument")
+    expect_equal(mad(d), mad(x))
+    expect_equal(IQR(d), IQR(x))
+    expect_s4_class(rowsum(d, rep(c("v", "u"), 20)), "clMatrix")
+    expect_equal(as.matrix(rowsum(d, rep(c("v", "u"), 20), reorder = FALSE)),
+                 rowsum(x, rep(c("v", "u"), 20), reorder = FALSE))
+    expect_fault(rowsum(d, 1:3), "argument", argument = "group")
   })
+  few <- round(x / 20)
+  e <- as_cl(few)
+  quiet({
+    expect_identical(as.matrix(unique(e)), unique(few))
+    expect_identical(duplicated(e), duplicated(few))
+    expect_identical(anyDuplicated(e), anyDuplicated(few))
+    expect_identical(cut(e, 3), cut(few, 3))
+    expect_identical(c(table(e)), c(table(few)))
+  })
+  expect_identical(as.matrix(aperm(d)), t(x))
+  expect_identical(as.matrix(aperm(d, 1:2)), x)
+  expect_fault(aperm(d, c(1, 1)), "argument", argument = "perm")
+  expect_identical(apply(d, 2, range), apply(x, 2, range))
+  rm(list = ls(announced_copies), envir = announced_copies)
+  expect_message(sort(d), "sort\\(\\) of a clMatrix", class = "statcl_message_copy")
+  expect_silent(sort(d))
+  expect_message(median(d), "median")
 })
 
 test_that("attaching the package masks no function of R with a message", {

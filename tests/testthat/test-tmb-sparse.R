@@ -36,70 +36,67 @@ exact_normal <- function(y, m, v) {
   sum(log(diag(r))) + sum(backsolve(r, y - m, transpose = TRUE)^2) / 2 + length(y) * log(2 * pi) / 2
 }
 
-test_that("a local level model has its exact likelihood, smoothed states and their variances", {
-  each_engine({
-    y <- as.numeric(datasets::Nile)[1:full_or_quick(100, 40)] / 100
-    n <- length(y)
-    f <- function(p) {
-      getAll(p)
-      nll <- -dnorm(level[1], 10, 3, log = TRUE)
-      for (i in 2:n) nll <- nll - dnorm(level[i], level[i - 1], exp(ls[1]), log = TRUE)
-      ADREPORT(exp(ls))
-      nll - sum(dnorm(y, level, exp(ls[2]), log = TRUE))
+test_each_engine(
+  "a local level model has its exact likelihood, smoothed states and their variances", {
+  y <- as.numeric(datasets::Nile)[1:full_or_quick(100, 40)] / 100
+  n <- length(y)
+  f <- function(p) {
+    getAll(p)
+    nll <- -dnorm(level[1], 10, 3, log = TRUE)
+    for (i in 2:n) nll <- nll - dnorm(level[i], level[i - 1], exp(ls[1]), log = TRUE)
+    ADREPORT(exp(ls))
+    nll - sum(dnorm(y, level, exp(ls[2]), log = TRUE))
+  }
+  obj <- cl_tmb(f, list(level = rep(9, n), ls = c(-1, 0)), random = "level")
+  s <- statcl:::tmb_sparse(state_of(obj))
+  expect_identical(length(s$row), 2L * n - 1L)
+  prior <- function(ls) 9 + exp(2 * ls[1]) * (outer(1:n, 1:n, pmin) - 1)
+  exact <- function(ls) exact_normal(y, 10, prior(ls) + exp(2 * ls[2]) * diag(n))
+  at <- c(-0.7, 0.2)
+  expect_equal(obj$fn(at), exact(at), tolerance = 1e-11)
+  expect_equal(c(obj$gr(at)), slopes_of(exact, at, 1e-3), tolerance = 1e-7)
+  sdr <- cl_sdreport(obj, at)
+  k <- prior(at)
+  gain <- k %*% solve(k + exp(2 * at[2]) * diag(n))
+  smooth <- 10 + c(gain %*% (y - 10))
+  expect_equal(unname(sdr$par.random), smooth, tolerance = 1e-9)
+  moves <- vapply(1:2, function(j) {
+    mean_at <- function(x) {
+      k <- prior(replace(at, j, x))
+      10 + c(k %*% solve(k + exp(2 * replace(at, j, x)[2]) * diag(n), y - 10))
     }
-    obj <- cl_tmb(f, list(level = rep(9, n), ls = c(-1, 0)), random = "level")
-    s <- statcl:::tmb_sparse(state_of(obj))
-    expect_identical(length(s$row), 2L * n - 1L)
-    prior <- function(ls) 9 + exp(2 * ls[1]) * (outer(1:n, 1:n, pmin) - 1)
-    exact <- function(ls) exact_normal(y, 10, prior(ls) + exp(2 * ls[2]) * diag(n))
-    at <- c(-0.7, 0.2)
-    expect_equal(obj$fn(at), exact(at), tolerance = 1e-11)
-    expect_equal(c(obj$gr(at)), slopes_of(exact, at, 1e-3), tolerance = 1e-7)
-    sdr <- cl_sdreport(obj, at)
-    k <- prior(at)
-    gain <- k %*% solve(k + exp(2 * at[2]) * diag(n))
-    smooth <- 10 + c(gain %*% (y - 10))
-    expect_equal(unname(sdr$par.random), smooth, tolerance = 1e-9)
-    moves <- vapply(1:2, function(j) {
-      mean_at <- function(x) {
-        k <- prior(replace(at, j, x))
-        10 + c(k %*% solve(k + exp(2 * replace(at, j, x)[2]) * diag(n), y - 10))
-      }
-      (mean_at(at[j] + 1e-4) - mean_at(at[j] - 1e-4)) / 2e-4
-    }, numeric(n))
-    spread <- diag(k - gain %*% k) + rowSums((moves %*% unname(sdr$cov.fixed)) * moves)
-    expect_equal(sdr$diag.cov.random, spread, tolerance = 1e-6)
-  })
+    (mean_at(at[j] + 1e-4) - mean_at(at[j] - 1e-4)) / 2e-4
+  }, numeric(n))
+  spread <- diag(k - gain %*% k) + rowSums((moves %*% unname(sdr$cov.fixed)) * moves)
+  expect_equal(sdr$diag.cov.random, spread, tolerance = 1e-6)
 })
 
-test_that("patterns that are dense", {
-  each_engine({
-    set.seed(13)
-    n <- 30L
-    y <- rpois(n, exp(1 + sin(1:n / 4)))
-    distance <- abs(outer(1:n, 1:n, "-"))
-    # a Gaussian process by its covariance, by the factor of it, and by sums
-    process <- function(p) {
-      ADREPORT(p$u[3:4])
-      -dmvnorm(p$u, 0, exp(2 * p$s) * exp(-distance / exp(p$r)), log = TRUE) -
-        sum(dpois(y, exp(p$m + p$u), log = TRUE)) + p$r^2
-    }
-    start <- list(m = 1, s = -1, r = 1, u = numeric(n))
-    expect_as_blocks(process, start, "u", n * (n + 1L) / 2L, c(0.8, -0.7, 1.2))
-    factor <- function(p) {
-      l <- t(chol(exp(-distance / exp(p$r)) + diag(1e-6, n)))
-      ADREPORT(p$u[3:4])
-      -sum(dnorm(p$u, log = TRUE)) - sum(dpois(y, exp(p$m + exp(p$s) * l %*% p$u), log = TRUE)) +
-        p$r^2
-    }
-    expect_as_blocks(factor, start, "u", n * (n + 1L) / 2L, c(0.8, -0.7, 1.2))
-    sums <- function(p) {
-      ADREPORT(p$u[3:4])
-      -sum(dnorm(p$u, log = TRUE)) - sum(dpois(y, exp(p$m + exp(p$s) * cumsum(p$u)), log = TRUE)) +
-        (p$s + 1)^2
-    }
-    expect_as_blocks(sums, start[-3L], "u", n * (n + 1L) / 2L, c(0.8, -0.7))
-  })
+test_each_engine("patterns that are dense", {
+  set.seed(13)
+  n <- 30L
+  y <- rpois(n, exp(1 + sin(1:n / 4)))
+  distance <- abs(outer(1:n, 1:n, "-"))
+  # a Gaussian process by its covariance, by the factor of it, and by sums
+  process <- function(p) {
+    ADREPORT(p$u[3:4])
+    -dmvnorm(p$u, 0, exp(2 * p$s) * exp(-distance / exp(p$r)), log = TRUE) -
+      sum(dpois(y, exp(p$m + p$u), log = TRUE)) + p$r^2
+  }
+  start <- list(m = 1, s = -1, r = 1, u = numeric(n))
+  expect_as_blocks(process, start, "u", n * (n + 1L) / 2L, c(0.8, -0.7, 1.2))
+  factor <- function(p) {
+    l <- t(chol(exp(-distance / exp(p$r)) + diag(1e-6, n)))
+    ADREPORT(p$u[3:4])
+    -sum(dnorm(p$u, log = TRUE)) - sum(dpois(y, exp(p$m + exp(p$s) * l %*% p$u), log = TRUE)) +
+      p$r^2
+  }
+  expect_as_blocks(factor, start, "u", n * (n + 1L) / 2L, c(0.8, -0.7, 1.2))
+  sums <- function(p) {
+    ADREPORT(p$u[3:4])
+    -sum(dnorm(p$u, log = TRUE)) - sum(dpois(y, exp(p$m + exp(p$s) * cumsum(p$u)), log = TRUE)) +
+      (p$s + 1)^2
+  }
+  expect_as_blocks(sums, start[-3L], "u", n * (n + 1L) / 2L, c(0.8, -0.7))
 })
 
 test_that("effects in the solution of equations with a sparse matrix", {
@@ -123,25 +120,23 @@ test_that("effects in the solution of equations with a sparse matrix", {
   })
 })
 
-test_that("recursions whose steps are recorded have a sparse Hessian too", {
-  each_engine({
-    n <- 12
-    y <- sin(1:n)
-    f <- function(p) {
-      x <- p$u[1]
-      total <- (y[1] - x)^2
-      for (i in 2:n) {
-        x <- tanh(p$a * x) + p$u[i]
-        total <- total + (y[i] - x)^2
-      }
-      total + sum(p$u^2) + p$a^2
+test_each_engine("recursions whose steps are recorded have a sparse Hessian too", {
+  n <- 12
+  y <- sin(1:n)
+  f <- function(p) {
+    x <- p$u[1]
+    total <- (y[1] - x)^2
+    for (i in 2:n) {
+      x <- tanh(p$a * x) + p$u[i]
+      total <- total + (y[i] - x)^2
     }
-    sparse <- cl_tmb(f, list(a = 0.5, u = numeric(n)), random = "u")
-    dense <- by_blocks(f, list(a = 0.5, u = numeric(n)), random = "u")
-    expect_false(is.null(statcl:::tmb_sparse(state_of(sparse))))
-    expect_equal(sparse$fn(0.7), dense$fn(0.7), tolerance = 1e-10)
-    expect_equal(sparse$gr(0.7), dense$gr(0.7), tolerance = 1e-7)
-  })
+    total + sum(p$u^2) + p$a^2
+  }
+  sparse <- cl_tmb(f, list(a = 0.5, u = numeric(n)), random = "u")
+  dense <- by_blocks(f, list(a = 0.5, u = numeric(n)), random = "u")
+  expect_false(is.null(statcl:::tmb_sparse(state_of(sparse))))
+  expect_equal(sparse$fn(0.7), dense$fn(0.7), tolerance = 1e-10)
+  expect_equal(sparse$gr(0.7), dense$gr(0.7), tolerance = 1e-7)
 })
 
 on_host({

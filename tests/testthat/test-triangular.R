@@ -22,8 +22,8 @@ ratio <- function(t, x, b) {
   max(colSums(abs(b - t %*% x)) / (one(t) * pmax(colSums(abs(x)), 1e-300))) / 2^-53
 }
 
-test_that("solves have LAPACK's accuracy, for every form, and read one triangle only", {
-  each_engine(for (n in sizes) for (upper in c(FALSE, TRUE)) for (transpose in c(FALSE, TRUE)) {
+test_each_engine("solves have LAPACK's accuracy, for every form, and read one triangle only", {
+  for (n in sizes) for (upper in c(FALSE, TRUE)) for (transpose in c(FALSE, TRUE)) {
     l <- triangular(n, upper)
     t <- clean(l, upper)
     if (transpose) t <- t(t)
@@ -33,11 +33,11 @@ test_that("solves have LAPACK's accuracy, for every form, and read one triangle 
       expect_lt(ratio(t, x, b), 30)
       expect_lt(ratio(t, as.matrix(cl_tri_solve(as_cl(l), as_cl(b), upper, transpose)), b), 30)
     }
-  })
+  }
 })
 
-test_that("inverses have LAPACK's accuracy and a clean other triangle", {
-  each_engine(for (n in sizes) for (upper in c(FALSE, TRUE)) {
+test_each_engine("inverses have LAPACK's accuracy and a clean other triangle", {
+  for (n in sizes) for (upper in c(FALSE, TRUE)) {
     l <- triangular(n, upper)
     t <- clean(l, upper)
     x <- cl_tri_inverse(l, upper)
@@ -46,7 +46,7 @@ test_that("inverses have LAPACK's accuracy and a clean other triangle", {
     d <- cl_tri_inverse(as_cl(l), upper)
     expect_identical(d@view, if (upper) "upper" else "lower")
     expect_lt(ratio(t, as.matrix(d), diag(n)), 30)
-  })
+  }
 })
 
 test_that("cl_gradient() differentiates inverses", {
@@ -88,74 +88,66 @@ test_that("cl_gradient() differentiates inverses", {
   expect_fault(wide(1:6 + 0), "argument", argument = "f")
 })
 
-test_that("backsolve() and forwardsolve() agree with base R", {
+test_each_engine("backsolve() and forwardsolve() agree with base R", {
   r <- triangular(9, TRUE, 0)
   l <- t(r)
   b <- matrix(1:18 + 0, 9)
-  each_engine({
-    expect_close(backsolve(as_cl(r), b), backsolve(r, b))
-    expect_close(backsolve(r, as_cl(b)), backsolve(r, b))
-    expect_close(backsolve(as_cl(r), as_cl(b), transpose = TRUE), backsolve(r, b, transpose = TRUE))
-    expect_close(backsolve(as_cl(r), b, k = 5), backsolve(r, b, k = 5))
-    expect_close(backsolve(as_cl(l), b, upper.tri = FALSE), backsolve(l, b, upper.tri = FALSE))
-    expect_close(forwardsolve(as_cl(l), b), forwardsolve(l, b))
-    expect_close(forwardsolve(l, as_cl(b), transpose = TRUE), forwardsolve(l, b, transpose = TRUE))
-    expect_close(forwardsolve(as_cl(l), b[, 1]), matrix(forwardsolve(l, b[, 1])))
-    expect_null(dimnames(backsolve(as_cl(r), b)))
-    expect_fault(backsolve(as_cl(r), 1:8), "argument", argument = "x")
-    expect_fault(backsolve(as_cl(r), 1:10), "argument", argument = "x")
-    for (k in list(0, -1, NA, 1.5, 10, 2^31, "2", 1:2)) {
-      expect_fault(backsolve(as_cl(r), b, k = k), "argument", argument = "k")
-    }
-    expect_fault(backsolve(as_cl(r), b, transpose = NA), "argument", argument = "transpose")
-    expect_fault(backsolve(as_cl(r), b, upper.tri = c(TRUE, TRUE)), "argument",
-                 argument = "upper.tri")
-  })
+  expect_close(backsolve(as_cl(r), b), backsolve(r, b))
+  expect_close(backsolve(r, as_cl(b)), backsolve(r, b))
+  expect_close(backsolve(as_cl(r), as_cl(b), transpose = TRUE), backsolve(r, b, transpose = TRUE))
+  expect_close(backsolve(as_cl(r), b, k = 5), backsolve(r, b, k = 5))
+  expect_close(backsolve(as_cl(l), b, upper.tri = FALSE), backsolve(l, b, upper.tri = FALSE))
+  expect_close(forwardsolve(as_cl(l), b), forwardsolve(l, b))
+  expect_close(forwardsolve(l, as_cl(b), transpose = TRUE), forwardsolve(l, b, transpose = TRUE))
+  expect_close(forwardsolve(as_cl(l), b[, 1]), matrix(forwardsolve(l, b[, 1])))
+  expect_null(dimnames(backsolve(as_cl(r), b)))
+  expect_fault(backsolve(as_cl(r), 1:8), "argument", argument = "x")
+  expect_fault(backsolve(as_cl(r), 1:10), "argument", argument = "x")
+  for (k in list(0, -1, NA, 1.5, 10, 2^31, "2", 1:2)) {
+    expect_fault(backsolve(as_cl(r), b, k = k), "argument", argument = "k")
+  }
+  expect_fault(backsolve(as_cl(r), b, transpose = NA), "argument", argument = "transpose")
+  expect_fault(backsolve(as_cl(r), b, upper.tri = c(TRUE, TRUE)), "argument",
+               argument = "upper.tri")
 })
 
-test_that("shapes: empty, vector, one number", {
+test_each_engine("shapes: empty, vector, one number", {
   l <- triangular(3, FALSE, 0)
-  each_engine({
-    expect_identical(cl_tri_solve(matrix(0, 0, 0), matrix(0, 0, 2)), matrix(0, 0, 2))
-    expect_identical(cl_tri_solve(l, matrix(0, 3, 0)), matrix(0, 3, 0))
-    expect_identical(cl_tri_inverse(matrix(0, 0, 0)), matrix(0, 0, 0))
-    expect_null(dim(cl_tri_solve(l, 1:3)))
-    expect_close(cl_tri_solve(l, 1:3), forwardsolve(l, 1:3))
-    expect_equal(dim(cl_tri_solve(as_cl(l), 1:3)), c(3L, 1L))
-    expect_equal(cl_tri_solve(4, 2), 0.5)
-    expect_equal(cl_tri_solve(matrix(4L), matrix(2L)), matrix(0.5))
-  })
+  expect_identical(cl_tri_solve(matrix(0, 0, 0), matrix(0, 0, 2)), matrix(0, 0, 2))
+  expect_identical(cl_tri_solve(l, matrix(0, 3, 0)), matrix(0, 3, 0))
+  expect_identical(cl_tri_inverse(matrix(0, 0, 0)), matrix(0, 0, 0))
+  expect_null(dim(cl_tri_solve(l, 1:3)))
+  expect_close(cl_tri_solve(l, 1:3), forwardsolve(l, 1:3))
+  expect_equal(dim(cl_tri_solve(as_cl(l), 1:3)), c(3L, 1L))
+  expect_equal(cl_tri_solve(4, 2), 0.5)
+  expect_equal(cl_tri_solve(matrix(4L), matrix(2L)), matrix(0.5))
 })
 
-test_that("names agree with solve()", {
+test_each_engine("names agree with solve()", {
   l <- triangular(2, FALSE, 0)
   dimnames(l) <- list(c("a", "b"), c("u", "v"))
   b <- matrix(1:4 + 0, 2, dimnames = list(NULL, c("p", "q")))
-  each_engine({
-    expect_identical(dimnames(cl_tri_solve(l, b)), list(c("u", "v"), c("p", "q")))
-    expect_identical(dimnames(cl_tri_inverse(l)), dimnames(solve(l)))
-    expect_identical(dimnames(cl_tri_solve(as_cl(l), b)), list(c("u", "v"), c("p", "q")))
-  })
+  expect_identical(dimnames(cl_tri_solve(l, b)), list(c("u", "v"), c("p", "q")))
+  expect_identical(dimnames(cl_tri_inverse(l)), dimnames(solve(l)))
+  expect_identical(dimnames(cl_tri_solve(as_cl(l), b)), list(c("u", "v"), c("p", "q")))
 })
 
-test_that("an exact zero on the diagonal is singular, with its index", {
-  each_engine(for (n in c(1, 5, 70)) for (k in unique(c(1, n %/% 2 + 1, n))) {
+test_each_engine("an exact zero on the diagonal is singular, with its index", {
+  for (n in c(1, 5, 70)) for (k in unique(c(1, n %/% 2 + 1, n))) {
     l <- triangular(n)
     l[k, k] <- 0
     expect_fault(cl_tri_solve(l, rep(1, n)), "singular", index = k)
     expect_fault(cl_tri_inverse(as_cl(l)), "singular", index = k)
     expect_fault(cl_tri_solve_adjoint(l, rep(1, n), rep(1, n)), "singular", index = k)
-  })
+  }
 })
 
-test_that("missing values propagate only to results that depend on them", {
+test_each_engine("missing values propagate only to results that depend on them", {
   l <- triangular(5, FALSE, 0)
   b <- matrix(1, 5, 2)
   b[3, 1] <- NA
-  each_engine({
-    x <- cl_tri_solve(l, b)
-    expect_identical(is.na(x), is.na(forwardsolve(l, b)))
-  })
+  x <- cl_tri_solve(l, b)
+  expect_identical(is.na(x), is.na(forwardsolve(l, b)))
 })
 
 test_that("bad input is rejected by name", {
@@ -181,12 +173,12 @@ test_that("bad input is rejected by name", {
   expect_error(cl_tri_solve(l, 1:3, lower = TRUE), "unused argument")
 })
 
-test_that("the reverse mode agrees with central differences", {
+test_each_engine("the reverse mode agrees with central differences", {
   n <- 4
   b <- matrix(cos(1:8), n)
   weight <- matrix(sin(1:8), n)
   h <- 1e-5
-  each_engine(for (upper in c(FALSE, TRUE)) for (transpose in c(FALSE, TRUE)) {
+  for (upper in c(FALSE, TRUE)) for (transpose in c(FALSE, TRUE)) {
     l <- triangular(n, upper, 0)
     f <- function(l, b) sum(weight * cl_tri_solve(l, b, upper, transpose))
     difference <- function(at, value) {
@@ -207,11 +199,11 @@ test_that("the reverse mode agrees with central differences", {
     device <- cl_tri_solve_adjoint(as_cl(l), as_cl(x), as_cl(weight), upper, transpose)
     expect_close(device$l, adj$l, 1e-12)
     expect_identical(device$l@view, if (upper) "upper" else "lower")
-  })
+  }
 })
 
-test_that("the reverse mode at block sizes agrees with its formula", {
-  each_engine(for (n in c(33, 130)) {
+test_each_engine("the reverse mode at block sizes agrees with its formula", {
+  for (n in c(33, 130)) {
     l <- triangular(n)
     b <- matrix(cos(seq_len(n * 5)), n)
     x <- cl_tri_solve(l, b)
@@ -219,5 +211,5 @@ test_that("the reverse mode at block sizes agrees with its formula", {
     b_adj <- backsolve(t(clean(l, FALSE)), b)
     expect_close(adj$b, b_adj, 1e-12)
     expect_close(adj$l, -clean(b_adj %*% t(x), FALSE), 1e-12)
-  })
+  }
 })

@@ -16,34 +16,30 @@ fake_tune <- function(host, device, sizes = 2^(0:10), budget = 100, agree = TRUE
 }
 
 # Measurements run on both engines, so a device is needed for the results that are compared.
-test_that("the crossing is interpolated between the sizes around it", {
-  on_device({
-    # cubes against a constant: they cross at 100, and are straight lines in logarithms
-    found <- fake_tune(function(n) n^3, function(n) 1e6)
-    expect_equal(found$sizes$threshold, 100)
-    expect_equal(found$sizes$before, 1200)
-    expect_equal(found$sizes$source, "default")
-    expect_match(found$sizes$why, "crossing between")
-    # the interval of the crossing is narrowed
-    sizes <- found$points$size
-    expect_lt(min(sizes[sizes > 100]) / max(sizes[sizes < 100]), 1.1)
-    expect_true(all(found$points$agree))
-  })
+test_on_device("the crossing is interpolated between the sizes around it", {
+  # cubes against a constant: they cross at 100, and are straight lines in logarithms
+  found <- fake_tune(function(n) n^3, function(n) 1e6)
+  expect_equal(found$sizes$threshold, 100)
+  expect_equal(found$sizes$before, 1200)
+  expect_equal(found$sizes$source, "default")
+  expect_match(found$sizes$why, "crossing between")
+  # the interval of the crossing is narrowed
+  sizes <- found$points$size
+  expect_lt(min(sizes[sizes > 100]) / max(sizes[sizes < 100]), 1.1)
+  expect_true(all(found$points$agree))
 })
 
-test_that("the device is used never, always, or as before where there was no time", {
-  on_device({
-    never <- fake_tune(function(n) 1, function(n) 2)$sizes
-    expect_equal(never$threshold, Inf)
-    expect_match(never$why, "host 2 times as fast at 1024")
-    always <- fake_tune(function(n) 3, function(n) 2)$sizes
-    expect_equal(always$threshold, 1)
-    short <- fake_tune(function(n) n^3, function(n) 1e6, budget = 100, cost = 1)
-    expect_equal(short$sizes$threshold, 1200)
-    expect_true(is.na(short$sizes$found))
-    expect_match(short$sizes$why, "no time")
-    expect_equal(max(short$points$size), 32) # 63 of 100 are spent, the next takes 64
-  })
+test_on_device("the device is used never, always, or as before where there was no time", {
+  never <- fake_tune(function(n) 1, function(n) 2)$sizes
+  expect_equal(never$threshold, Inf)
+  expect_match(never$why, "host 2 times as fast at 1024")
+  always <- fake_tune(function(n) 3, function(n) 2)$sizes
+  expect_equal(always$threshold, 1)
+  short <- fake_tune(function(n) n^3, function(n) 1e6, budget = 100, cost = 1)
+  expect_equal(short$sizes$threshold, 1200)
+  expect_true(is.na(short$sizes$found))
+  expect_match(short$sizes$why, "no time")
+  expect_equal(max(short$points$size), 32) # 63 of 100 are spent, the next takes 64
 })
 
 test_that("a device with other results is refused", {
@@ -175,34 +171,33 @@ test_that("parameters of kernels are shown, set, and refused", {
   })
 })
 
-test_that("every permitted value gives the same results, and the fastest right one is chosen", {
-  on_device({
-    where <- current_device()
-    device <- device_table()[where + 1L, ]
-    tried <- tune_kernels(where, device, 100, time = function(run) 1)
-    expect_true(all(tried$agree))
-    expect_equal(unique(tried$name[tried$chosen]), unique(tried$name))
-    expect_equal(tried$value[tried$chosen], with(tunables(), default[match(
-      unique(tried$name), name)]))
-    value <- 0
-    fake <- function(wrong, seconds) {
-      task <- list(gemm_split_groups = function() function() if (value %in% wrong) 2 else 1)
-      rows <- tune_kernels(where, device, 100, task, function(run) seconds[[as.character(value)]],
-                           function(v) value <<- v)
-      rows$value[rows$chosen]
-    }
-    seconds <- c("1" = 0.5, "2" = 1, "4" = 0.8, "8" = 0.97)
-    expect_equal(fake(NULL, seconds), 1)
-    expect_equal(fake(1, seconds), 4)
-    expect_equal(fake(c(1, 4), seconds), 2) # less than 5 per cent are no gain
-    expect_equal(value, 2, ignore_attr = TRUE)
-    calls <- 0
-    once <- function(run) { calls <<- calls + 1; if (value == 1 && calls <= 4) 0.5 else 1 }
-    task <- list(gemm_split_groups = function() function() 1)
-    rows <- tune_kernels(where, device, 100, task, once,
+test_on_device(
+  "every permitted value gives the same results, and the fastest right one is chosen", {
+  where <- current_device()
+  device <- device_table()[where + 1L, ]
+  tried <- tune_kernels(where, device, 100, time = function(run) 1)
+  expect_true(all(tried$agree))
+  expect_equal(unique(tried$name[tried$chosen]), unique(tried$name))
+  expect_equal(tried$value[tried$chosen], with(tunables(), default[match(
+    unique(tried$name), name)]))
+  value <- 0
+  fake <- function(wrong, seconds) {
+    task <- list(gemm_split_groups = function() function() if (value %in% wrong) 2 else 1)
+    rows <- tune_kernels(where, device, 100, task, function(run) seconds[[as.character(value)]],
                          function(v) value <<- v)
-    expect_equal(rows$value[rows$chosen], 2) # what was fast once is not chosen
-  })
+    rows$value[rows$chosen]
+  }
+  seconds <- c("1" = 0.5, "2" = 1, "4" = 0.8, "8" = 0.97)
+  expect_equal(fake(NULL, seconds), 1)
+  expect_equal(fake(1, seconds), 4)
+  expect_equal(fake(c(1, 4), seconds), 2) # less than 5 per cent are no gain
+  expect_equal(value, 2, ignore_attr = TRUE)
+  calls <- 0
+  once <- function(run) { calls <<- calls + 1; if (value == 1 && calls <= 4) 0.5 else 1 }
+  task <- list(gemm_split_groups = function() function() 1)
+  rows <- tune_kernels(where, device, 100, task, once,
+                       function(v) value <<- v)
+  expect_equal(rows$value[rows$chosen], 2) # what was fast once is not chosen
 })
 
 # Evaluates code with a configuration folder of its own, and nothing known of earlier sessions.

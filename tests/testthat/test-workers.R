@@ -13,24 +13,22 @@ chain_code <- c(
   "                              identical(a$diagnostics, b$diagnostics),",
   "                              identical(a$evaluations, b$evaluations))")
 
-test_that("a checkpoint of workers is one of chains in turn, and the other way round", {
-  on_host({
-    # not by functions of the tests, which new processes do not have
-    f <- function(x) structure(-sum(x^2) / 2, gradient = -x)
-    run <- function(...) cl_sample(f, c(0, 0), chains = 2, warmup = 60, iter = 60, seed = 1, ...)
-    expected <- run()
-    file <- tempfile(fileext = ".rds")
-    copy <- tempfile(fileext = ".rds")
-    with_checkpoint_copy(copy, 1, run(workers = 2, checkpoint = file, checkpoint_seconds = 0))
-    expect_identical(run(checkpoint = copy)$draws, expected$draws)
-    expect_identical(run(checkpoint = file, workers = 2)$draws, expected$draws)
-    unlink(c(file, copy))
-    with_checkpoint_copy(copy, 70, run(checkpoint = file, checkpoint_seconds = 0))
-    expect_identical(run(checkpoint = copy, workers = 2)$draws, expected$draws)
-    other <- function(x) structure(-sum(x^2), gradient = -2 * x)
-    expect_fault(cl_sample(other, c(0, 0), chains = 2, warmup = 60, iter = 60, seed = 1,
-                           workers = 2, checkpoint = file), "checkpoint")
-  })
+test_on_host("a checkpoint of workers is one of chains in turn, and the other way round", {
+  # not by functions of the tests, which new processes do not have
+  f <- function(x) structure(-sum(x^2) / 2, gradient = -x)
+  run <- function(...) cl_sample(f, c(0, 0), chains = 2, warmup = 60, iter = 60, seed = 1, ...)
+  expected <- run()
+  file <- tempfile(fileext = ".rds")
+  copy <- tempfile(fileext = ".rds")
+  with_checkpoint_copy(copy, 1, run(workers = 2, checkpoint = file, checkpoint_seconds = 0))
+  expect_identical(run(checkpoint = copy)$draws, expected$draws)
+  expect_identical(run(checkpoint = file, workers = 2)$draws, expected$draws)
+  unlink(c(file, copy))
+  with_checkpoint_copy(copy, 70, run(checkpoint = file, checkpoint_seconds = 0))
+  expect_identical(run(checkpoint = copy, workers = 2)$draws, expected$draws)
+  other <- function(x) structure(-sum(x^2), gradient = -2 * x)
+  expect_fault(cl_sample(other, c(0, 0), chains = 2, warmup = 60, iter = 60, seed = 1,
+                         workers = 2, checkpoint = file), "checkpoint")
 })
 
 skip_on_os("windows") # all that follow
