@@ -34,15 +34,31 @@ on_base <- function(x) {
 shape <- function(x) paste(if (is.null(dim(x))) length(x) else dim(x), collapse = " x ")
 
 # Expects an error of class statcl_error_<what> whose fields have the values given as further
-# arguments. Returns the condition. (The core calls the record of an error a fault.)
-expect_fault <- function(code, what, ...) {
-  condition <- testthat::expect_error(code, class = paste0("statcl_error_", what))
+# arguments, and whose message has the text `says`, or matches it as a regular expression. Returns
+# the condition. (The core calls the record of an error a fault.)
+expect_fault <- function(code, what, ..., says = NULL, info = NULL) {
+  class <- paste0("statcl_error_", what)
+  condition <- testthat::expect_error(code, class = class, info = info)
   testthat::expect_s3_class(condition, "statcl_error")
   fields <- list(...)
   for (name in names(fields)) {
     testthat::expect_equal(condition[[name]], fields[[name]], info = paste("field", name))
   }
+  if (!is.null(says)) {
+    message <- conditionMessage(condition)
+    testthat::expect(grepl(says, message, fixed = TRUE) || grepl(says, message),
+                     sprintf("the message is %s, not %s", sQuote(message), sQuote(says)))
+  }
   invisible(condition)
+}
+
+# Expects of each call that it refuses the argument of that name.
+expect_refused <- function(argument, ..., says = NULL) {
+  calls <- as.list(substitute(list(...)))[-1L]
+  for (k in seq_along(calls)) {
+    expect_fault(...elt(k), "argument", argument = argument, says = says,
+                 info = paste(deparse(calls[[k]]), collapse = " "))
+  }
 }
 
 # Derivatives of f at x by differences of fourth order, with steps h.

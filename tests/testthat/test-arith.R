@@ -38,8 +38,8 @@ test_each_engine("vectors are recycled as in base R", {
   }
   expect_same(as_cl(x) - rowMeans(as_cl(x)), x - rowMeans(x))
   for (v in list(1:13, numeric())) {
-    expect_fault(as_cl(x) + v, "argument", argument = "e2")
-    expect_fault(v + as_cl(x), "argument", argument = "e1")
+    expect_refused("e2", as_cl(x) + v)
+    expect_refused("e1", v + as_cl(x))
   }
 })
 
@@ -61,7 +61,7 @@ test_each_engine(
   y <- abs(x) + 0.5
   expect_same(log(as_cl(y), as_cl(y + 1)), suppressWarnings(log(y, y + 1)), 1e-13)
   expect_same(log(as_cl(y), 1:13 + 1), log(y, 1:13 + 1), 1e-13)
-  expect_fault(log(as_cl(x), base = "e"), "argument", argument = "base")
+  expect_refused("base", log(as_cl(x), base = "e"))
 })
 
 # Every member of R's groups on numbers where functions differ most, NA first.
@@ -131,7 +131,7 @@ test_that("round() to digits agrees with base R to the last bit", {
       expect_identical(1 / got == -Inf, 1 / want == -Inf) # the sign of zero
     }
   })
-  expect_fault(round(as_cl(x), NA), "argument", argument = "digits")
+  expect_refused("digits", round(as_cl(x), NA))
 })
 
 test_that("special functions are accurate everywhere", {
@@ -238,8 +238,8 @@ test_each_engine("summaries agree with base R", {
   expect_equal(sum(as_cl(matrix(0, 0, 2))), 0)
   expect_equal(mean(as_cl(matrix(0, 0, 2))), NaN)
   expect_warning(expect_equal(max(as_cl(matrix(0, 0, 2))), -Inf))
-  expect_fault(sum(as_cl(plain), na.rm = NA), "argument", argument = "na.rm")
-  expect_fault(mean(as_cl(plain), trim = 0.1), "argument", argument = "trim")
+  expect_refused("na.rm", sum(as_cl(plain), na.rm = NA))
+  expect_refused("trim", mean(as_cl(plain), trim = 0.1))
 })
 
 test_that("row and column sums and means agree with base R", {
@@ -250,7 +250,7 @@ test_that("row and column sums and means agree with base R", {
     expect_equal(f(as_cl(m)), f(m), tolerance = 1e-14)
     expect_equal(f(as_cl(m), na.rm = TRUE), f(m, na.rm = TRUE), tolerance = 1e-14)
   })
-  expect_fault(on_host(rowSums(as_cl(x), dims = 2)), "argument", argument = "dims")
+  expect_refused("dims", on_host(rowSums(as_cl(x), dims = 2)))
 })
 
 test_each_engine("sums and means agree with base R even if partial sums overflow", {
@@ -281,12 +281,10 @@ test_each_engine("sums of many terms are accurate and the same bits each time", 
 test_each_engine("operands that are not numeric are rejected by name", {
   x <- as_cl(diag(2))
   for (bad in list(NULL, "a", 1i, list(1), factor(1), mean, array(1, c(2, 2, 1)))) {
-    expect_fault(x + bad, "argument", argument = "e2")
-    expect_fault(bad * x, "argument", argument = "e1")
+    expect_refused("e2", x + bad)
+    expect_refused("e1", bad * x)
   }
-  expect_fault(x + diag(3), "argument", argument = "e2")
-  expect_fault(matrix(1, 1, 1) + x, "argument", argument = "e2")
-  expect_fault(x == "a", "argument", argument = "e2")
+  expect_refused("e2", x + diag(3), matrix(1, 1, 1) + x, x == "a")
   expect_fault(x + as_cl(diag(3)), "argument")
 })
 
@@ -294,7 +292,7 @@ test_each_engine("a clMatrix as digits is rejected for any x", {
   x <- as_cl(matrix(1:4 / 3, 2))
   for (f in list(round, signif)) {
     for (a in list(matrix(1, 2, 2), 1, 2L, TRUE, NULL, "a", list(1), x)) {
-      expect_fault(f(a, x), "argument", argument = "digits")
+      expect_refused("digits", f(a, x))
     }
   }
 })

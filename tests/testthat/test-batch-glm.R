@@ -155,16 +155,15 @@ test_that("thousands of groups are shared out among threads and work-groups", {
 
 test_that("bad input to generalised linear models by group is rejected", {
   d <- data.frame(y = c(0, 1, 1, 0), x = 1:4, g = c(1, 1, 2, 2))
-  expect_fault(cl_batch_glm(y ~ x, d), "argument", argument = "group")
-  expect_fault(cl_batch_glm(y ~ x, d, group = g, family = Gamma), "argument", argument = "family")
-  expect_fault(cl_batch_glm(y ~ x, d, group = g, family = binomial("probit")), "argument",
-               argument = "family")
-  expect_fault(cl_batch_glm(y + 1 ~ x, d, group = g), "argument", argument = "y")
-  expect_fault(cl_batch_glm(y - 1 ~ x, d, group = g, family = poisson), "argument", argument = "y")
-  expect_fault(cl_batch_glm(y ~ x, d, group = g, weights = -x), "argument", argument = "weights")
-  expect_fault(cl_batch_glm(cbind(d$x), d$y, d$g, offset = 1:3), "argument", argument = "offset")
-  expect_fault(cl_batch_glm(cbind(d$x, NA), d$y, d$g), "argument", argument = "x")
-  expect_fault(cl_batch_glm(cbind(d$x)[1:3, ], d$y, d$g), "argument", argument = "y")
+  expect_refused("group", cl_batch_glm(y ~ x, d))
+  expect_refused("family", cl_batch_glm(y ~ x, d, group = g, family = Gamma),
+                 cl_batch_glm(y ~ x, d, group = g, family = binomial("probit")))
+  expect_refused("y", cl_batch_glm(y + 1 ~ x, d, group = g),
+                 cl_batch_glm(y - 1 ~ x, d, group = g, family = poisson),
+                 cl_batch_glm(cbind(d$x)[1:3, ], d$y, d$g))
+  expect_refused("weights", cl_batch_glm(y ~ x, d, group = g, weights = -x))
+  expect_refused("offset", cl_batch_glm(cbind(d$x), d$y, d$g, offset = 1:3))
+  expect_refused("x", cl_batch_glm(cbind(d$x, NA), d$y, d$g))
 })
 
 test_that("groups of any kind have the codes and levels of factor()", {
@@ -191,11 +190,10 @@ test_that("groups of any kind have the codes and levels of factor()", {
   }
   for (g in list(replace(code, 5, NA), replace(as.integer(code), 5, NA), replace(code, 5, NaN),
                  replace(letters[code], 5, NA), factor(replace(code, 5, NA)))) {
-    expect_fault(cl_batch_glm(cbind(1, d$x), d$k, g, poisson), "argument", argument = "group")
+    expect_refused("group", cl_batch_glm(cbind(1, d$x), d$k, g, poisson))
   }
   for (bad in c(NA, NaN, Inf, -Inf)) for (at in c(1, 100, n)) {
-    expect_fault(cl_batch_glm(cbind(1, replace(d$x, at, bad)), d$k, code, poisson), "argument",
-                 argument = "x")
+    expect_refused("x", cl_batch_glm(cbind(1, replace(d$x, at, bad)), d$k, code, poisson))
   }
 })
 

@@ -54,13 +54,11 @@ test_that("summaries and plots of regressions by group show all groups", {
 
 test_that("methods of regressions by group reject what does not fit them", {
   fit <- cl_batch_lm(weight ~ Time, ChickWeight, group = Diet)
-  expect_fault(confint(fit, "Space"), "argument", argument = "parm")
-  expect_fault(predict(fit, data.frame(Time = 1)), "argument", argument = "group")
-  expect_fault(predict(fit, data.frame(Diet = 1)), "argument", argument = "newdata")
-  expect_fault(predict(fit, data.frame(Time = 1:2, Diet = 1), group = 1), "argument",
-               argument = "group")
-  expect_fault(predict(fit, se.fit = TRUE), "argument", argument = "newdata")
+  expect_refused("parm", confint(fit, "Space"))
+  expect_refused("group", predict(fit, data.frame(Time = 1)),
+                 predict(fit, data.frame(Time = 1:2, Diet = 1), group = 1))
+  expect_refused("newdata", predict(fit, data.frame(Diet = 1)), predict(fit, se.fit = TRUE))
   plain <- cl_batch_lm(cbind(1, 1:8), sin(1:8), rep(1:2, each = 4))
-  expect_fault(predict(plain, cbind(1:3), group = 1:3), "argument", argument = "newdata")
+  expect_refused("newdata", predict(plain, cbind(1:3), group = 1:3))
   expect_close(predict(plain, cbind(1, 1:8), group = rep(1:2, each = 4)), fitted(plain), 1e-12)
 })

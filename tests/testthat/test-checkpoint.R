@@ -83,13 +83,12 @@ test_on_host("a file of another run is refused", {
   kept$header$version <- as.character(utils::packageVersion("statcl"))
   kept$chains[[1]]$image <- kept$chains[[1]]$image[1:2000]
   write_checked(kept, file)
-  expect_fault(run(checkpoint = file), "argument", argument = "checkpoint")
+  expect_refused("checkpoint", run(checkpoint = file))
   writeLines("not a checkpoint", file)
   refused(run(checkpoint = file))
   expect_identical(readLines(file), "not a checkpoint")
-  expect_fault(run(checkpoint = 1), "argument", argument = "checkpoint")
-  expect_fault(run(checkpoint = file.path(file, "none", "a.rds")), "argument",
-               argument = "checkpoint")
+  expect_refused("checkpoint", run(checkpoint = 1),
+                 run(checkpoint = file.path(file, "none", "a.rds")))
 })
 
 test_on_host("a file with a flipped bit is refused, whatever the bit", {
@@ -133,5 +132,5 @@ test_on_host("thinning keeps every n-th draw", {
   expect_identical(thin$draws, all$draws[seq(7, 60, 7), , , drop = FALSE])
   expect_identical(thin$diagnostics$energy, all$diagnostics$energy[seq(7, 60, 7), ])
   expect_identical(thin$warmup$draws, all$warmup$draws)
-  expect_fault(run(thin = 61), "argument", argument = "thin")
+  expect_refused("thin", run(thin = 61))
 })

@@ -28,10 +28,9 @@ test_that("multivariate normal densities by covariance, precision and factor", {
   expect_equal(d(t(t(x) - mean), 0, s, TRUE), want)
   expect_equal(d(0.7, 0.2, 4, TRUE), dnorm(0.7, 0.2, 2, TRUE))
   expect_true(is.nan(d(c(1, 2), 0, diag(c(1, -1)))))
-  expect_fault(d(x, mean), "argument", argument = "Sigma")
-  expect_fault(d(x, mean, s, precision = s), "argument", argument = "Sigma")
-  expect_fault(d(x, 1:3, s), "argument", argument = "mean")
-  expect_fault(d(x[, 1:3], 0, s), "argument", argument = "x")
+  expect_refused("Sigma", d(x, mean), d(x, mean, s, precision = s))
+  expect_refused("mean", d(x, 1:3, s))
+  expect_refused("x", d(x[, 1:3], 0, s))
 })
 
 test_that("the density of a correlation matrix's factor is normalised", {

@@ -31,19 +31,18 @@ test_that("errors of single calls have classes of the package", {
   })
   expect_fault(cl_ifelse(matrix(1, 2, 2), matrix(1, 3, 3), 1), "argument")
   expect_fault(cl_matrix(0, 2^20, 2^20), "memory")
-  expect_fault(cl_use("\xff"), "argument", argument = "device")
-  expect_fault(k_exp_quad(columns = globalenv()), "argument", argument = "columns")
-  expect_fault(k_matern52(columns = list(1)), "argument", argument = "columns")
+  expect_refused("device", cl_use("\xff"))
+  expect_refused("columns", k_exp_quad(columns = globalenv()), k_matern52(columns = list(1)))
 })
 
 test_that("errors name damaged fits and kernels, in every function", {
   d <- data.frame(y = c(0, 1, 0, 1, 1, 0, 1, 0), x = c(1, 3, 2, 5, 4, 1, 2, 3))
   fit <- on_host(cl_glm(y ~ x, d))
   fit$vcov <- fit$vcov.root <- list("none")
-  expect_fault(suppressWarnings(confint(fit)), "argument", argument = "object")
+  expect_refused("object", suppressWarnings(confint(fit)))
   kernel <- k_exp_quad()
   kernel$program <- c(1L, 0L)
-  expect_fault(cl_cov(1:3, kernel = kernel), "argument", argument = "kernel")
+  expect_refused("kernel", cl_cov(1:3, kernel = kernel))
   # methods keep what they know of their call
   whole <- on_host(cl_glm(y ~ x, d))
   expect_equal(rownames(confint(whole)), c("(Intercept)", "x"))

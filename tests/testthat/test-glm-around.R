@@ -50,12 +50,11 @@ test_that("cl_as_glm() gives what glm() and glm.nb() give", {
 })
 
 test_that("cl_as_glm() refuses what has no such object", {
-  fault <- function(call, argument) expect_fault(call, "argument", argument = argument)
-  fault(cl_as_glm(1), "fit")
-  fault(cl_as_glm(cl_glm(factor(gear) ~ wt, data = mtcars, family = "categorical_logit")), "fit")
-  fault(cl_as_glm(cl_glm(am ~ wt, data = mtcars, method = "map")), "fit")
-  fault(cl_as_glm(cl_glm(cbind(mtcars$wt), mtcars$am)), "formula")
-  fault(cl_as_glm(suppressMessages(cl_glm(mpg ~ wt + (1 | cyl), mtcars, "normal_id"))), "object")
+  expect_refused("fit", cl_as_glm(1),
+                 cl_as_glm(cl_glm(factor(gear) ~ wt, data = mtcars, family = "categorical_logit")),
+                 cl_as_glm(cl_glm(am ~ wt, data = mtcars, method = "map")))
+  expect_refused("formula", cl_as_glm(cl_glm(cbind(mtcars$wt), mtcars$am)))
+  expect_fault(cl_as_glm(suppressMessages(cl_glm(mpg ~ wt + (1 | cyl), mtcars, "normal_id"))), "argument", argument = "object")
 })
 
 test_that("insight and performance give what they give for glm()", {
@@ -226,8 +225,7 @@ test_that("profiles are those of glm()", {
     expect_identical(names(a), names(b))
     expect_equal(suppressWarnings(confint(a)), suppressWarnings(confint(b)), tolerance = 1e-4)
   }
-  expect_fault(profile(cl_glm(factor(cyl) ~ wt, mtcars, "categorical_logit")), "argument",
-               argument = "fit")
+  expect_refused("fit", profile(cl_glm(factor(cyl) ~ wt, mtcars, "categorical_logit")))
 })
 
 test_that("standardised parameters are those of glm()", {

@@ -153,21 +153,20 @@ test_that("Tweedie's family has a density that integrates to 1", {
 })
 
 test_that("wrong input to families of cl_family() is refused", {
-  fault <- function(call, argument) expect_fault(call, "argument", argument = argument)
-  fault(cl_family("gauss"), "name")
-  fault(cl_family("beta", "log"), "link")
-  fault(cl_family("tweedie", power = 2), "power")
-  fault(cl_glm(I(share * 2) ~ x, d, "beta"), "y")
-  fault(cl_glm(count ~ x, d, "truncated_poisson"), "y")
-  fault(cl_glm(positive ~ x, d, "hurdle_poisson"), "y")
-  fault(cl_glm(positive ~ x | z, d, "truncated_poisson"), "formula")
-  fault(cl_glm(count ~ x | z, d, "poisson_log"), "formula")
-  fault(cl_glm(count ~ x, d, "hurdle_poisson", method = "map"), "method")
+  expect_refused("name", cl_family("gauss"))
+  expect_refused("link", cl_family("beta", "log"))
+  expect_refused("power", cl_family("tweedie", power = 2))
+  expect_refused("y", cl_glm(I(share * 2) ~ x, d, "beta"),
+                 cl_glm(count ~ x, d, "truncated_poisson"),
+                 cl_glm(positive ~ x, d, "hurdle_poisson"))
+  expect_refused("formula", cl_glm(positive ~ x | z, d, "truncated_poisson"),
+                 cl_glm(count ~ x | z, d, "poisson_log"))
+  expect_refused("method", cl_glm(count ~ x, d, "hurdle_poisson", method = "map"))
   expect_warning(cl_glm(pmax(count, 1) ~ x, d, "truncated_neg_binomial"),
                  class = "statcl_warning_boundary")
   fit <- cl_glm(share ~ x, d, "beta")
-  fault(hatvalues(fit), "model")
-  fault(anova(fit), "object")
-  fault(confint(fit, method = "profile"), "method")
-  fault(weights(fit, "working"), "type")
+  expect_refused("model", hatvalues(fit))
+  expect_refused("object", anova(fit))
+  expect_refused("method", confint(fit, method = "profile"))
+  expect_refused("type", weights(fit, "working"))
 })

@@ -313,13 +313,11 @@ test_that("data outside the support is rejected with its index", {
     if (!identical(value, 5)) expect_match(conditionMessage(fault), "y[2]", fixed = TRUE)
   })
   each_engine({
-    expect_fault(cl_glm_lpdf("binomial_logit", 1, x, 0, 1:2), "argument", argument = "trials")
+    expect_refused("trials", cl_glm_lpdf("binomial_logit", 1, x, 0, 1:2))
     for (bad in list(-1, 0.5, NA, c(1, 2), "a")) {
-      expect_fault(cl_glm_lpdf("binomial_logit", 0, x, 0, 1:2, trials = bad), "argument",
-                   argument = "trials")
+      expect_refused("trials", cl_glm_lpdf("binomial_logit", 0, x, 0, 1:2, trials = bad))
     }
-    expect_fault(cl_glm_lpdf("poisson_log", 0, x, 0, 1:2, trials = 3), "argument",
-                 argument = "trials")
+    expect_refused("trials", cl_glm_lpdf("poisson_log", 0, x, 0, 1:2, trials = 3))
   })
 })
 
@@ -332,25 +330,21 @@ test_each_engine("auxiliary parameters out of range are rejected by name", {
     do.call(f[[name]], c(list(0, 1:2), stats::setNames(list(value), name)))
   }
   for (bad in list(0, -1, c(1, 2), numeric(), "a", c(1, 1, -1))) {
-    expect_fault(call("sigma", bad), "argument", argument = "sigma")
-    expect_fault(call("phi", bad), "argument", argument = "phi")
+    expect_refused("sigma", call("sigma", bad))
+    expect_refused("phi", call("phi", bad))
   }
-  for (bad in list(c(1, 1), c(2, 1), 1, numeric(), "a")) {
-    expect_fault(call("cuts", bad), "argument", argument = "cuts")
-  }
+  for (bad in list(c(1, 1), c(2, 1), 1, numeric(), "a")) expect_refused("cuts", call("cuts", bad))
   for (bad in c(NA, NaN, Inf)) {
     expect_fault(call("sigma", bad), "nonfinite", argument = "sigma")
     expect_fault(call("phi", bad), "nonfinite", argument = "phi")
     expect_fault(call("cuts", c(0, bad)), "nonfinite", argument = "cuts", index = 2)
   }
-  expect_fault(f$sigma(0, 1:2), "argument", argument = "sigma")
-  expect_fault(f$sigma(0, 1:2, sigma = 1, phi = 1), "argument", argument = "phi")
-  expect_fault(f$phi(0, 1:2, phi = 1, gradient = "sigma"), "argument", argument = "gradient")
-  expect_fault(cl_glm_lpdf("categorical_logit", 1:3, x, 0, 1:2), "argument", argument = "beta")
-  expect_fault(cl_glm_lpdf("categorical_logit", 1:3, x, 1:2, matrix(0, 2, 3)), "argument",
-               argument = "alpha")
-  expect_fault(f$sigma(c(0, 1), matrix(0, 2, 2), sigma = 1, gradient = "x"), "argument",
-               argument = "gradient")
+  expect_refused("sigma", f$sigma(0, 1:2))
+  expect_refused("phi", f$sigma(0, 1:2, sigma = 1, phi = 1))
+  expect_refused("gradient", f$phi(0, 1:2, phi = 1, gradient = "sigma"),
+                 f$sigma(c(0, 1), matrix(0, 2, 2), sigma = 1, gradient = "x"))
+  expect_refused("beta", cl_glm_lpdf("categorical_logit", 1:3, x, 0, 1:2))
+  expect_refused("alpha", cl_glm_lpdf("categorical_logit", 1:3, x, 1:2, matrix(0, 2, 3)))
 })
 
 test_that("an objective of one vector has its mode where glm() has it", {
@@ -407,8 +401,7 @@ test_each_engine("the Hessian gives glm()'s standard errors, and errors name the
   expect_identical(cl_glm_hessian("poisson_log", 1, matrix(0, 2, 0)), matrix(0, 0, 0))
   expect_equal(cl_glm_hessian("poisson_log", numeric(), matrix(0, 0, 2), beta = 1:2),
                matrix(0, 2, 2))
-  expect_fault(cl_glm_hessian("poisson_log", 1, x, beta = matrix(0, 3, 2)), "argument",
-               argument = "beta")
-  expect_fault(cl_glm_hessian("normal_id", 1, x, beta = 1:3), "argument", argument = "sigma")
-  expect_fault(cl_glm_hessian("poisson_log", -1, x, beta = 1:3), "argument", argument = "y")
+  expect_refused("beta", cl_glm_hessian("poisson_log", 1, x, beta = matrix(0, 3, 2)))
+  expect_refused("sigma", cl_glm_hessian("normal_id", 1, x, beta = 1:3))
+  expect_refused("y", cl_glm_hessian("poisson_log", -1, x, beta = 1:3))
 })

@@ -14,7 +14,7 @@ test_on_host("the usual methods", {
   expect_output(print(summary(fit)), "null deviance: 43.22")
   expect_equal(confint(fit, "wt"), confint.default(peer, "wt"), tolerance = 1e-7,
                ignore_attr = TRUE)
-  expect_fault(confint(fit, "foo"), "argument", argument = "parm")
+  expect_refused("parm", confint(fit, "foo"))
   expect_equal(extractAIC(fit), extractAIC(peer), tolerance = 1e-10)
   expect_equal(model.matrix(fit), model.matrix(peer))
   expect_identical(names(model.frame(fit)), c("am", "wt", "hp"))
@@ -47,10 +47,8 @@ test_on_host("the result of step() supports the methods of a fit", {
   expect_identical(formula(kept), am ~ wt, ignore_formula_env = TRUE)
   expect_match(attr(anova(kept, update(kept, . ~ . + hp)), "heading")[2],
                "Model 1: am ~ wt\nModel 2: am ~ wt + hp\n", fixed = TRUE)
-  fault <- expect_fault(anova(cl_glm(mtcars["wt"], mtcars$am)), "argument", argument = "object")
-  expect_match(conditionMessage(fault), "without a formula")
-  fault <- expect_fault(anova(kept, 5), "argument", argument = "...")
-  expect_match(conditionMessage(fault), "must be fits of cl_glm()", fixed = TRUE)
+  expect_refused("object", anova(cl_glm(mtcars["wt"], mtcars$am)), says = "without a formula")
+  expect_refused("...", anova(kept, 5), says = "must be fits of cl_glm()")
 })
 
 test_each_engine("a fit can be saved and restored", {
@@ -287,10 +285,8 @@ test_that("plots return the values that they show", {
     expect_named(plot(cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic")),
                  c("coefficients", "calibration"))
     expect_named(plot(cl_glm(am ~ 1, mtcars)), c("residuals", "calibration"))
-    expect_fault(plot(fit, type = "foo"), "argument", argument = "type")
-    expect_fault(plot(fit, type = "trace"), "argument", argument = "type")
-    expect_fault(plot(cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic"), type = "residuals"),
-                 "argument", argument = "type")
+    expect_refused("type", plot(fit, type = "foo"), plot(fit, type = "trace"),
+                   plot(cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic"), type = "residuals"))
   })
 })
 
@@ -324,10 +320,9 @@ test_on_host("limits of profile intervals have the stated likelihood ratio", {
   expect_true(all(ends[, 1] < c(coef(ordered), ordered$aux)))
   linear <- cl_glm(mpg ~ wt, mtcars, "normal_id")
   expect_equal(confint(linear, method = "profile"), confint(lm(mpg ~ wt, mtcars)))
-  expect_fault(confint(cl_glm(am ~ wt, mtcars, method = "map"), method = "profile"), "argument",
-               argument = "method")
-  expect_fault(confint(linear, method = "bootstrap"), "argument", argument = "method")
-  expect_fault(confint(linear, levels = 0.9), "argument", argument = "levels")
+  expect_refused("method", confint(cl_glm(am ~ wt, mtcars, method = "map"), method = "profile"),
+                 confint(linear, method = "bootstrap"))
+  expect_refused("levels", confint(linear, levels = 0.9))
   # collinear columns, and a likelihood that increases without bound
   twice <- transform(mtcars, twice = 2 * wt)
   expect_identical(anyNA(confint(cl_glm(am ~ wt + twice, twice), "twice", method = "profile")),
@@ -341,8 +336,7 @@ test_on_host("anova() selects tests by name", {
   expect_identical(anova(fit, test = "Chisq"), anova(fit))
   small <- cl_glm(am ~ wt, mtcars)
   expect_identical(anova(small, fit, test = "LRT"), anova(small, fit))
-  expect_fault(anova(fit, test = "F"), "argument", argument = "test")
-  expect_fault(anova(fit, test = "Rao"), "argument", argument = "test")
+  expect_refused("test", anova(fit, test = "F"), anova(fit, test = "Rao"))
   fit <- cl_glm(mpg ~ wt + factor(cyl), mtcars, "normal_id")
   peer <- lm(mpg ~ wt + factor(cyl), mtcars)
   found <- anova(fit, test = "F")
@@ -365,7 +359,7 @@ test_on_host("weights() agrees with glm()", {
                setNames(mtcars$qsec, rownames(mtcars)))
   ordered <- cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic")
   expect_length(weights(ordered), 32)
-  expect_fault(weights(ordered, "working"), "argument", argument = "type")
+  expect_refused("type", weights(ordered, "working"))
 })
 
 test_that("the option na.action is used, and omitted rows are restored in all results by row", {
@@ -405,7 +399,6 @@ test_that("plot(which = 1) is the residual plot of plot.lm()", {
   on_host({
     fit <- cl_glm(carb ~ wt, mtcars, "poisson_log")
     expect_named(plot(fit, which = 1), "residuals")
-    expect_fault(plot(fit, which = 2), "argument", argument = "which")
-    expect_fault(plot(fit, type = "trace", which = 1), "argument", argument = "which")
+    expect_refused("which", plot(fit, which = 2), plot(fit, type = "trace", which = 1))
   })
 })

@@ -264,7 +264,7 @@ test_that("a matrix gives the same fit as a formula, on each engine", {
     resident <- cl_glm(as_cl(cbind(one = 1, x)), mtcars$am, intercept = FALSE)
     expect_equal(unname(coef(resident)), unname(coef(wanted)), tolerance = 1e-10)
     expect_equal(unname(fitted(resident)), unname(fitted(wanted)), tolerance = 1e-10)
-    expect_fault(predict(resident, se.fit = TRUE), "argument", argument = "newdata")
+    expect_refused("newdata", predict(resident, se.fit = TRUE))
     expect_equal(predict(resident, cbind(one = 1, x), se.fit = TRUE)$se.fit,
                  predict(wanted, se.fit = TRUE)$se.fit, tolerance = 1e-7)
     expect_equal(coef(cl_glm(x[, 1], mtcars$am))[[2]], coef(cl_glm(am ~ wt, mtcars))[["wt"]])

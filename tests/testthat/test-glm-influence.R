@@ -77,10 +77,7 @@ test_that("what has no leverages says so", {
   classes <- cl_glm(factor(gear) ~ wt, data = mtcars, family = "categorical_logit")
   mode <- cl_glm(am ~ wt, data = mtcars, method = "map")
   plain <- cl_glm(as.matrix(mtcars["wt"]), mtcars$am)
-  expect_fault(hatvalues(classes), "argument", argument = "model")
-  expect_fault(cooks.distance(mode), "argument", argument = "model")
-  expect_fault(predict(plain, type = "terms"), "argument", argument = "type")
-  expect_fault(predict(classes, type = "terms"), "argument", argument = "type")
-  expect_fault(predict(pairs_of_fits()$binary[[1]], type = "terms", terms = "cyl"), "argument",
-               argument = "terms")
+  expect_refused("model", hatvalues(classes), cooks.distance(mode))
+  expect_refused("type", predict(plain, type = "terms"), predict(classes, type = "terms"))
+  expect_refused("terms", predict(pairs_of_fits()$binary[[1]], type = "terms", terms = "cyl"))
 })

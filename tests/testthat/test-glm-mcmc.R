@@ -81,9 +81,9 @@ test_that("the package posterior accepts the draws of fits", {
       expect_identical(of_posterior("variables")(draws), dimnames(fit$draws$draws)[[3]])
       expect_s3_class(of_posterior("as_draws_df")(fit), "draws_df")
     }
-    expect_fault(of_posterior("as_draws")(cl_glm(am ~ wt, mtcars)), "argument", argument = "x")
+    expect_refused("x", of_posterior("as_draws")(cl_glm(am ~ wt, mtcars)))
     gp <- cl_gp(x, sin(6 * x) + cos(40 * x) / 9)
-    expect_fault(of_posterior("as_draws")(gp), "argument", argument = "x")
+    expect_refused("x", of_posterior("as_draws")(gp))
   })
 })
 

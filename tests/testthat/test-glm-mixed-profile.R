@@ -88,9 +88,8 @@ test_that("profile intervals of fits by REML, of other families and of nested te
   found <- confint(paste_fit(), method = "profile")
   expect_equal(found, rbind(c(2.1579337, 4.053589), c(0, 2.946591), c(0.6520234, 1.085448),
                             c(58.6636504, 61.443016)), tolerance = 1e-4, ignore_attr = TRUE)
-  fault <- function(call, argument) expect_fault(call, "argument", argument = argument)
-  fault(confint(reml, "Nights", method = "profile"), "parm")
-  fault(confint(reml, method = "guess"), "method")
+  expect_refused("parm", confint(reml, "Nights", method = "profile"))
+  expect_refused("method", confint(reml, method = "guess"))
 })
 
 test_that("standard errors of standard deviations are from the second derivatives", {
@@ -132,7 +131,7 @@ test_that("predictions with some random terms, and their intervals", {
     expect_equal(predict(fit, re.form = form), wanted, tolerance = 1e-5)
     expect_equal(predict(fit, d[5:9, ], re.form = form), wanted[5:9], tolerance = 1e-5)
   }
-  expect_fault(predict(fit, re.form = ~ (1 | cup)), "argument", argument = "re.form")
+  expect_refused("re.form", predict(fit, re.form = ~ (1 | cup)))
   fit <- sleep_fit("reml")
   new <- data.frame(Days = c(0, 4))
   x <- cbind(1, new$Days)
@@ -148,8 +147,7 @@ test_that("predictions with some random terms, and their intervals", {
   link <- predict(cow, data.frame(period = "2"), re.form = NA, se.fit = TRUE)
   expect_equal(found[1, ], plogis(link$fit + c(0, -1, 1) * qnorm(0.975) * link$se.fit),
                ignore_attr = TRUE)
-  expect_fault(predict(cow, re.form = NA, interval = "prediction"), "argument",
-               argument = "interval")
+  expect_refused("interval", predict(cow, re.form = NA, interval = "prediction"))
 })
 
 test_that("crossed effects of many answers are those of lme4", {

@@ -60,7 +60,7 @@ test_that("errors of linear models are those of best linear unbiased prediction"
                    unname(sqrt(some$se.fit^2 + absent + sigma(fit)^2 / d$w)))
   }
   new <- data.frame(x = c(-1, 2, 0.5), g = c("b", "new", "c"), h = c("A", "B", "other"))
-  expect_fault(predict(fit, new, se.fit = TRUE), "argument", argument = "newdata")
+  expect_refused("newdata", predict(fit, new, se.fit = TRUE))
   found <- predict(fit, new, se.fit = TRUE, allow.new.levels = TRUE, interval = "confidence")
   unknown <- c(0, sum(c(1, 2) * fit$variances$g %*% c(1, 2)), fit$variances$h)
   wanted <- sqrt(dense_errors(fit, d$w / sigma(fit)^2, cbind(1, new$x), z_of(new))^2 + unknown)

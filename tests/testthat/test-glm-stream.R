@@ -137,7 +137,7 @@ test_that("functions, files, connections and Arrow readers are read in blocks", 
       if (inherits(source, "textConnection")) close(source)
     }
     expect_equal(predict(fit, d, "response"), predict(whole, d, "response"))
-    expect_fault(fitted(fit), "argument", argument = "object")
+    expect_refused("object", fitted(fit))
     fit <- cl_glm(count ~ a + g, path, "poisson_log", xlev = list(g = c("w", "u", "v")))
     expect_equal(names(coef(fit)), c("(Intercept)", "a", "gu", "gv"))
   })
@@ -245,7 +245,7 @@ test_that("methods work without the rows, or read them again", {
   small <- update(fit, . ~ . - g)
   expect_equal(as.data.frame(anova(small, fit)),
                as.data.frame(anova(update(whole, . ~ . - g), whole)), tolerance = 1e-8)
-  expect_fault(anova(fit, update(fit, subset = k > 1)), "argument", argument = "...")
+  expect_refused("...", anova(fit, update(fit, subset = k > 1)))
   if (requireNamespace("generics", quietly = TRUE)) {
     expect_equal(generics::tidy(fit, conf.int = TRUE), generics::tidy(whole, conf.int = TRUE),
                  tolerance = 1e-7)
@@ -259,7 +259,7 @@ test_that("methods work without the rows, or read them again", {
                  function(x) confint(x, method = "profile"))) {
     expect_fault(f(fit), "argument")
   }
-  expect_fault(fitted(update(fit, model = FALSE)), "argument", argument = "object")
+  expect_refused("object", fitted(update(fit, model = FALSE)))
 })
 
 test_that("a data frame whose model matrix is too large goes by blocks by itself", {
@@ -276,32 +276,25 @@ test_that("a data frame whose model matrix is too large goes by blocks by itself
 
 test_that("what cannot be fitted by blocks is refused", {
   d <- data()
-  fault <- function(code, argument) {
-    expect_fault(code, "argument", argument = argument)
-  }
-  fault(cl_glm(z ~ poly(a, 2), d, block = 50), "formula")
-  fault(cl_glm(z ~ splines::ns(a, 3), d, block = 50), "formula")
-  fault(cl_glm(z ~ scale(a), d, block = 50), "formula")
-  fault(cl_glm(z ~ a, d, weights = k / mean(k), block = 50), "formula")
-  fault(cl_glm(z ~ a, d, subset = rank(b) > 9, block = 50), "formula")
+  expect_refused("formula", cl_glm(z ~ poly(a, 2), d, block = 50),
+                 cl_glm(z ~ splines::ns(a, 3), d, block = 50), cl_glm(z ~ scale(a), d, block = 50),
+                 cl_glm(z ~ a, d, weights = k / mean(k), block = 50),
+                 cl_glm(z ~ a, d, subset = rank(b) > 9, block = 50))
   knots <- c(-1, 0, 1)
   fixed <- z ~ splines::ns(a, knots = knots, Boundary.knots = c(-3, 3)) + scale(b, 1, 2) +
     poly(e, 2, raw = TRUE)
   expect_same_fit(cl_glm(fixed, d, block = 50), cl_glm(fixed, d))
-  fault(cl_glm(h ~ a, d, "categorical_logit", block = 50), "family")
-  fault(cl_glm(pos ~ a, d, cl_family("beta"), block = 50), "family")
-  fault(cl_glm(z ~ a, d, method = "map", block = 50), "method")
-  fault(cl_glm(count ~ a | b, d, cl_family("zip"), block = 50), "formula")
-  fault(cl_glm(z ~ a, d, block = 0), "block")
-  fault(cl_glm(z ~ a, "no such file"), "data")
-  fault(cl_glm(z ~ a, function(reset) NULL), "data")
-  fault(cl_glm(z ~ a, function(reset) 1), "data")
-  fault(cl_glm(z ~ a, function(reset) stop("lost")), "data")
-  fault(cl_glm(z ~ a, d[0, ], block = 5), "data")
-  fault(cl_glm(z ~ a, d, subset = k > 9, block = 5), "data")
-  fault(cl_glm(k ~ a, d, block = 50), "y")
-  fault(cl_glm(1 / (k - 1) ~ a, d, "normal_id", block = 50), "y")
-  fault(cl_glm(a ~ b, d, "poisson_log", block = 50), "y")
+  expect_refused("family", cl_glm(h ~ a, d, "categorical_logit", block = 50),
+                 cl_glm(pos ~ a, d, cl_family("beta"), block = 50))
+  expect_refused("method", cl_glm(z ~ a, d, method = "map", block = 50))
+  expect_refused("formula", cl_glm(count ~ a | b, d, cl_family("zip"), block = 50))
+  expect_refused("block", cl_glm(z ~ a, d, block = 0))
+  expect_refused("data", cl_glm(z ~ a, "no such file"), cl_glm(z ~ a, function(reset) NULL),
+                 cl_glm(z ~ a, function(reset) 1), cl_glm(z ~ a, function(reset) stop("lost")),
+                 cl_glm(z ~ a, d[0, ], block = 5), cl_glm(z ~ a, d, subset = k > 9, block = 5))
+  expect_refused("y", cl_glm(k ~ a, d, block = 50),
+                 cl_glm(1 / (k - 1) ~ a, d, "normal_id", block = 50),
+                 cl_glm(a ~ b, d, "poisson_log", block = 50))
   expect_fault(cl_glm(z ~ I(1 / (k - 1)), d, block = 50), "nonfinite", argument = "x")
 })
 

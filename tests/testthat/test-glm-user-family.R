@@ -105,7 +105,7 @@ test_that("Student's t, a skew normal and the Conway-Maxwell distribution are at
   found <- maximum(at, c(1, 0.4, 0))
   expect_equal(-fit$logLik, found$objective, tolerance = 1e-9)
   expect_equal(unname(c(coef(fit), log(fit$aux))), found$par, tolerance = 1e-4)
-  expect_fault(residuals(fit, "response"), "argument", argument = "type")
+  expect_refused("type", residuals(fit, "response"))
   expect_equal(unname(fitted(fit)), exp(unname(fit$linear.predictors)))
 })
 
@@ -126,16 +126,13 @@ test_that("methods of such fits", {
 
 test_that("what is wrong with a density is said", {
   f <- function(y, mu, s) dnorm(y, mu, s, log = TRUE)
-  wrong <- function(code, argument) expect_fault(code, "argument", argument = argument)
-  wrong(cl_family(function(y) y), "name")
-  wrong(cl_family(function(y, mu, ...) y), "name")
-  wrong(cl_family(f, "odd"), "link")
-  wrong(cl_family(f, parameters = c(t = "log")), "parameters")
-  wrong(cl_family(f, parameters = c(s = "odd")), "parameters")
-  wrong(cl_family(f, start = list(t = 1)), "start")
-  wrong(cl_family(f, start = list(s = -1)), "start")
-  wrong(cl_family(f, mean = 3), "name")
-  wrong(cl_family(f, label = 3), "label")
-  wrong(cl_glm(I(-n) ~ x, d, cl_family(function(y, mu) dpois(y, mu, log = TRUE), "log")), "family")
-  wrong(cl_glm(y ~ x, d, cl_family(f, "log", start = list(mu = function(y) -1))), "start")
+  expect_refused("name", cl_family(function(y) y), cl_family(function(y, mu, ...) y),
+                 cl_family(f, mean = 3))
+  expect_refused("link", cl_family(f, "odd"))
+  expect_refused("parameters", cl_family(f, parameters = c(t = "log")),
+                 cl_family(f, parameters = c(s = "odd")))
+  expect_refused("start", cl_family(f, start = list(t = 1)), cl_family(f, start = list(s = -1)),
+                 cl_glm(y ~ x, d, cl_family(f, "log", start = list(mu = function(y) -1))))
+  expect_refused("label", cl_family(f, label = 3))
+  expect_fault(cl_glm(I(-n) ~ x, d, cl_family(function(y, mu) dpois(y, mu, log = TRUE), "log")), "argument", argument = "family")
 })

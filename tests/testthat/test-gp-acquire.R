@@ -255,27 +255,25 @@ test_that("results are printed and drawn", {
   line <- without_device(plot(got, along = "b", n = 9))
   there <- cbind(a = got$points$a[1], b = line$b)
   expect_close(line$value, as.vector(got$criterion(there)), 1e-10)
-  expect_fault(plot(got, along = "c"), "argument", argument = "along")
+  expect_refused("along", plot(got, along = "c"))
 })
 
 test_that("what does not fit is an error", {
   d <- some_data(12)
   fit <- on_host(cl_gp(d$x, d$y, k_matern52(), starts = 1))
-  expect_fault(cl_acquire(1), "argument", argument = "object")
-  expect_fault(cl_acquire(fit, lower = 1), "argument", argument = "lower")
-  expect_fault(cl_acquire(fit, lower = c(9, 9)), "argument", argument = "lower")
-  expect_fault(cl_acquire(fit, constraint = 1), "argument", argument = "constraint")
-  expect_fault(cl_acquire(fit, constraint = function(x) NA), "argument", argument = "constraint")
-  expect_fault(cl_acquire(fit, constraint = function(x) rep(FALSE, nrow(x))), "argument",
-               argument = "constraint")
-  expect_fault(cl_acquire(fit, at = 1:3, type = "variance"), "argument", argument = "at")
-  expect_fault(cl_acquisition(fit)(matrix(0, 1, 3)), "argument", argument = "x")
+  expect_refused("object", cl_acquire(1))
+  expect_refused("lower", cl_acquire(fit, lower = 1), cl_acquire(fit, lower = c(9, 9)))
+  expect_refused("constraint", cl_acquire(fit, constraint = 1),
+                 cl_acquire(fit, constraint = function(x) NA),
+                 cl_acquire(fit, constraint = function(x) rep(FALSE, nrow(x))))
+  expect_refused("at", cl_acquire(fit, at = 1:3, type = "variance"))
+  expect_refused("x", cl_acquisition(fit)(matrix(0, 1, 3)))
   others <- on_host(list(
     cl_gp(d$x, d$y, approx = "vecchia", neighbours = 3, fixed = some_par),
     cl_gp(mpg ~ log(wt), mtcars, fixed = c(sd = 5, lengthscale = 1, noise = 2)),
     cl_gp(mpg ~ wt, mtcars, mean = ~ hp, fixed = c(sd = 5, lengthscale = 1, noise = 2)),
     cl_gp(d$x, round(exp(d$y)), family = "poisson_log", fixed = some_par[1:3])))
-  for (other in others) expect_fault(cl_acquire(other), "argument", argument = "object")
+  for (other in others) expect_refused("object", cl_acquire(other))
 })
 
 test_on_host("points without noise are not chosen twice", {

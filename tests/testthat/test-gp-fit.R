@@ -77,11 +77,10 @@ test_that("linear means and means given by a formula, profiled and integrated ou
                         method = "ml")
     expect_equal(by_matrix$logLik, by_formula$logLik)
     expect_equal(unname(predict(by_matrix, x[1:3, ])), unname(predict(by_formula, mtcars[1:3, ])))
-    expect_fault(cl_gp(x, mtcars$mpg, mean = ~drat), "argument", argument = "mean")
-    expect_fault(cl_gp(x, mtcars$mpg, mean = y ~ wt), "argument", argument = "mean")
-    expect_fault(cl_gp(x, mtcars$mpg, mean = "cubic"), "argument", argument = "mean")
-    expect_fault(cl_gp(x, mtcars$mpg, mean = ~ wt + I(2 * wt)), "argument", argument = "mean")
-    expect_fault(cl_gp(x[1:2, ], mtcars$mpg[1:2], mean = "linear"), "argument", argument = "mean")
+    expect_refused("mean", cl_gp(x, mtcars$mpg, mean = ~drat), cl_gp(x, mtcars$mpg, mean = y ~ wt),
+                   cl_gp(x, mtcars$mpg, mean = "cubic"),
+                   cl_gp(x, mtcars$mpg, mean = ~ wt + I(2 * wt)),
+                   cl_gp(x[1:2, ], mtcars$mpg[1:2], mean = "linear"))
   })
 })
 
@@ -108,9 +107,9 @@ test_that("known variances and weights of the noise", {
   once <- on_host(cl_gp(d$x, d$y, weights = rep(2, 30), fixed = held, method = "ml"))
   expect_equal(unname(predict(twice, 0.3, se.fit = TRUE)$se.fit),
                unname(predict(once, 0.3, se.fit = TRUE)$se.fit), tolerance = 1e-9)
-  expect_fault(on_host(cl_gp(y ~ x, frame, variance = -v)), "argument", argument = "variance")
-  expect_fault(on_host(cl_gp(y ~ x, frame, weights = 0 * w)), "argument", argument = "weights")
-  expect_fault(on_host(cl_gp(d$x, d$y, weights = 1)), "argument", argument = "weights")
+  expect_refused("variance", on_host(cl_gp(y ~ x, frame, variance = -v)))
+  expect_refused("weights", on_host(cl_gp(y ~ x, frame, weights = 0 * w)),
+                 on_host(cl_gp(d$x, d$y, weights = 1)))
 })
 
 test_that("leave-one-out estimates maximise the leave-one-out density", {
@@ -155,15 +154,11 @@ test_that("a map estimate maximises likelihood and prior", {
   expect_output(print(summary(few)), "Priors:.*lognormal.*exp[(].*a function")
   expect_true(all(diag(on_host(vcov(few))) > 0))
   on_host({
-    expect_fault(cl_gp(d$x, d$y, method = "ml", prior = prior), "argument", argument = "prior")
-    expect_fault(cl_gp(d$x, d$y, method = "map", prior = list(foo = prior[[1]])), "argument",
-                 argument = "prior")
-    expect_fault(cl_gp(d$x, d$y, method = "map", prior = list(sd = 1)), "argument",
-                 argument = "prior")
-    expect_fault(cl_gp(d$x, d$y, method = "map", prior = prior_normal()), "argument",
-                 argument = "prior")
-    expect_fault(cl_gp(d$x, d$y, method = "map", prior = list(sd = function(x) NA)), "argument",
-                 argument = "prior")
+    expect_refused("prior", cl_gp(d$x, d$y, method = "ml", prior = prior),
+                   cl_gp(d$x, d$y, method = "map", prior = list(foo = prior[[1]])),
+                   cl_gp(d$x, d$y, method = "map", prior = list(sd = 1)),
+                   cl_gp(d$x, d$y, method = "map", prior = prior_normal()),
+                   cl_gp(d$x, d$y, method = "map", prior = list(sd = function(x) NA)))
   })
 })
 
@@ -183,8 +178,8 @@ test_that("priors are densities, with their derivatives", {
   expect_equal(mass(0, 2), 0.01, tolerance = 1e-6)
   expect_equal(mass(10, Inf), 0.01, tolerance = 1e-6)
   expect_output(print(tails), "inv_gamma\\(8.91924, 34.5805\\)")
-  expect_fault(prior_normal(sd = 0), "argument", argument = "sd")
-  expect_fault(prior_inv_gamma(tails = c(2, 1)), "argument", argument = "tails")
+  expect_refused("sd", prior_normal(sd = 0))
+  expect_refused("tails", prior_inv_gamma(tails = c(2, 1)))
 })
 
 test_that("sampled parameters follow the posterior, and predictions average over them", {
@@ -231,8 +226,7 @@ test_that("sampled parameters follow the posterior, and predictions average over
     expect_equal(mean(pnorm((got$fit[[1, "upr"]] - m) / s)), 0.975, tolerance = 1e-8)
   })
   expect_identical(dim(on_host(simulate(fit, 3, seed = 1, newdata = c(0.1, 0.2)))), c(2L, 3L))
-  expect_fault(on_host(cl_gp(x, y, method = "mcmc", control = list(foo = 1))), "argument",
-               argument = "control")
+  expect_refused("control", on_host(cl_gp(x, y, method = "mcmc", control = list(foo = 1))))
 })
 
 test_on_host("fixed parameters, bounds and interpolation", {

@@ -155,7 +155,7 @@ test_that("a conditioned process predicts, and accepts more observations", {
       slope <- (s$predict(at + rep(c(1e-5, 0), each = 7))$mean[, 2] -
                   s$predict(at - rep(c(1e-5, 0), each = 7))$mean[, 2]) / 2e-5
       expect_equal(s$mean_gradient(at, 2)[, "a"], slope, tolerance = 1e-6)
-      expect_fault(s$predict(at[, 1]), "argument", argument = "newdata")
+      expect_refused("newdata", s$predict(at[, 1]))
       expect_fault(s$predict(replace(at, 3, NA)), "nonfinite", argument = "newdata", index = 3)
     }
     file <- tempfile()
@@ -178,7 +178,7 @@ test_that("a basis for predictions must be given if the mean was a matrix", {
   d <- some_data()
   s <- on_host(gp_condition(cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(), cbind(1, d$w)),
                             c(1, 1, 0.1)))
-  expect_fault(s$predict(d$x[1:2, ]), "argument", argument = "basis")
+  expect_refused("basis", s$predict(d$x[1:2, ]))
   expect_length(s$predict(d$x[1:2, ], basis = cbind(1, d$w[1:2]))$mean, 2)
   expect_length(s$extend(1, d$x[1, , drop = FALSE], matrix(1, 1, 2))$weights, 31)
 })
@@ -196,8 +196,8 @@ test_each_engine("the largest possible problem is reported, and larger ones reje
   if (!anyNA(n)) {
     expect_true(all(n > 1000) && n[["gradient"]] <= n[["value"]])
     many <- n[["value"]] + 100
-    fault <- expect_fault(cl_gp_likelihood(numeric(many), seq_len(many), k_exp_quad()), "memory")
-    expect_match(conditionMessage(fault), "has room for [0-9]+ observations")
+    expect_fault(cl_gp_likelihood(numeric(many), seq_len(many), k_exp_quad()), "memory",
+                 says = "has room for [0-9]+ observations")
   }
 })
 
@@ -206,16 +206,15 @@ test_that("bad means, weights and variances are rejected", {
   f <- function(...) cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(), ...)
   each_engine({
     for (bad in list("a", NA, c(1, 2), matrix(1, 3, 1), y ~ a, ~ z, cbind(1, 1, d$w))) {
-      expect_fault(f(mean = bad), "argument", argument = "mean")
+      expect_refused("mean", f(mean = bad))
     }
     expect_fault(f(mean = cbind(replace(d$w, 2, Inf))), "nonfinite", argument = "mean", index = 2)
-    expect_fault(f(mean = "linear", beta = "guess"), "argument", argument = "beta")
-    expect_fault(f(mean = "linear", beta = 1), "argument", argument = "beta")
+    expect_refused("beta", f(mean = "linear", beta = "guess"), f(mean = "linear", beta = 1))
     for (bad in list(1, replace(d$w, 3, 0), replace(d$w, 3, NA), "a")) {
-      expect_fault(f(weights = bad), "argument", argument = "weights")
+      expect_refused("weights", f(weights = bad))
     }
-    expect_fault(f(variance = -d$w), "argument", argument = "variance")
-    expect_fault(f(objective = "rms"), "argument", argument = "objective")
+    expect_refused("variance", f(variance = -d$w))
+    expect_refused("objective", f(objective = "rms"))
   })
 })
 

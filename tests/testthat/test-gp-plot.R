@@ -47,8 +47,8 @@ test_that("surfaces and slices", {
     expect_equal(slice$fit, unname(predict(three, at)))
     expect_named(plot(three, along = c("hp", "wt"), n = 4), c("hp", "wt", "fit"))
     expect_named(plot(three), c("y", "fit", "sd", "residual", "standardized"))
-    expect_fault(plot(three, along = "group", type = "parts"), "argument", argument = "along")
-    expect_fault(plot(three, along = "foo"), "argument", argument = "along")
+    expect_refused("along", plot(three, along = "group", type = "parts"),
+                   plot(three, along = "foo"))
   }))
 })
 
@@ -163,9 +163,8 @@ test_that("diagnostics and traces", {
     expect_identical(par("mfrow"), c(1L, 1L))
     expect_equal(drawn$standardized, unname(residuals(fit, "standardized")))
     expect_equal(plot(fit, type = "loo", which = 3), drawn)
-    expect_fault(plot(fit, type = "loo", which = 4), "argument", argument = "which")
-    expect_fault(plot(fit, type = "trace"), "argument", argument = "type")
-    expect_fault(plot(fit, type = "other"), "argument", argument = "type")
+    expect_refused("which", plot(fit, type = "loo", which = 4))
+    expect_refused("type", plot(fit, type = "trace"), plot(fit, type = "other"))
     sampled <- suppressWarnings( # so few draws do not agree
       cl_gp(dist ~ speed, data = cars, method = "mcmc", starts = 1,
             control = list(chains = 1, warmup = 50, iter = 20, seed = 1)))

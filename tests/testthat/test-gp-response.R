@@ -310,24 +310,20 @@ test_that("long runs of the sampler have the posterior mean of Laplace's fits, a
 test_that("bad input is refused by name", {
   x <- 1:6
   y <- c(0, 1, 1, 0, 1, 0)
-  expect_fault(cl_gp(x, y, family = "gamma"), "argument", argument = "family")
-  expect_fault(cl_gp(x, y, family = stats::Gamma()), "argument", argument = "family")
-  expect_fault(cl_gp(x, y + 0.5, family = "poisson_log"), "argument", argument = "y")
-  expect_fault(cl_gp(x, y + 1, family = "bernoulli_logit"), "argument", argument = "y")
+  expect_refused("family", cl_gp(x, y, family = "gamma"), cl_gp(x, y, family = stats::Gamma()))
+  expect_refused("y", cl_gp(x, y + 0.5, family = "poisson_log"),
+                 cl_gp(x, y + 1, family = "bernoulli_logit"))
   expect_fault(cl_gp(x, c(NA, y[-1L]), family = "student_t"), "nonfinite", argument = "y")
-  expect_fault(cl_gp(x, rep(1, 6), family = "bernoulli_logit"), "argument", argument = "y")
-  expect_fault(cl_gp(x, y, family = "poisson_log", method = "loo"), "argument",
-               argument = "method")
-  expect_fault(cl_gp(x, y, family = "poisson_log", variance = x), "argument",
-               argument = "variance")
-  expect_fault(cl_gp(x, y, offset = x), "argument", argument = "offset")
-  expect_fault(cl_gp(x, y, family = "poisson_log", offset = 1:2), "argument", argument = "offset")
+  expect_refused("y", cl_gp(x, rep(1, 6), family = "bernoulli_logit"))
+  expect_refused("method", cl_gp(x, y, family = "poisson_log", method = "loo"))
+  expect_refused("variance", cl_gp(x, y, family = "poisson_log", variance = x))
+  expect_refused("offset", cl_gp(x, y, offset = x),
+                 cl_gp(x, y, family = "poisson_log", offset = 1:2))
   fit <- cl_gp(x, y, family = "poisson_log", fixed = c(sd = 1, lengthscale = 1))
-  expect_fault(predict(fit, type = "class"), "argument", argument = "type")
-  expect_fault(predict(fit, interval = "prediction"), "argument", argument = "interval")
-  expect_fault(update(fit, newdata = 7, y = 1), "argument", argument = "newdata")
-  expect_fault(plot(fit, type = "trace"), "argument", argument = "type")
-  expect_fault(rstandard(fit), "argument", argument = "model")
+  expect_refused("type", predict(fit, type = "class"), plot(fit, type = "trace"))
+  expect_refused("interval", predict(fit, interval = "prediction"))
+  expect_refused("newdata", update(fit, newdata = 7, y = 1))
+  expect_refused("model", rstandard(fit))
   d <- data.frame(y = factor(y, ordered = TRUE), a = gl(2, 3), b = gl(3, 2), c = gl(2, 1, 6), u = x)
   held <- c(sd = 1, lengthscale = 1)
   none <- cl_gp(y ~ a + b + c, d, family = "ordered_logistic", fixed = held, ard = FALSE)

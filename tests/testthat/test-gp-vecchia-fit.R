@@ -74,29 +74,23 @@ test_that("what is not available is refused, and bad data is named", {
   d <- surface(50L)
   x <- as.matrix(d[c("a", "b")])
   make <- function(...) cl_gp_likelihood(d$y, x, k_matern32(), ..., approx = "vecchia")
-  expect_fault(make(neighbours = 0), "argument", argument = "neighbours")
-  expect_fault(make(neighbours = 401), "argument", argument = "neighbours")
-  expect_fault(make(objective = "loo"), "argument", argument = "objective")
+  expect_refused("neighbours", make(neighbours = 0), make(neighbours = 401))
+  expect_refused("objective", make(objective = "loo"))
   for (given in 30:31) { # without the approximation, the default too
-    expect_fault(cl_gp_likelihood(d$y, x, k_matern32(), neighbours = given), "argument",
-                 argument = "neighbours")
-    expect_fault(cl_gp(y ~ a, d, neighbours = given), "argument", argument = "neighbours")
-    expect_fault(cl_gp(x, d$y, neighbours = given), "argument", argument = "neighbours")
+    expect_refused("neighbours", cl_gp_likelihood(d$y, x, k_matern32(), neighbours = given),
+                   cl_gp(y ~ a, d, neighbours = given), cl_gp(x, d$y, neighbours = given))
   }
-  expect_fault(cl_gp_likelihood(d$y, x, k_matern32(), approx = "v"), "argument",
-               argument = "approx")
+  expect_refused("approx", cl_gp_likelihood(d$y, x, k_matern32(), approx = "v"))
   expect_fault(cl_gp_likelihood(replace(d$y, 2, NA), x, k_matern32(), approx = "vecchia"),
                "nonfinite", argument = "y")
   expect_fault(cl_gp_likelihood(d$y, replace(x, 2, Inf), k_matern32(), approx = "vecchia"),
                "nonfinite", argument = "x")
   for (method in c("loo", "mcmc")) {
-    expect_fault(cl_gp(y ~ a, d, method = method, approx = "vecchia"), "argument",
-                 argument = "method")
+    expect_refused("method", cl_gp(y ~ a, d, method = method, approx = "vecchia"))
   }
   fit <- cl_gp(y ~ a, d, approx = "vecchia", fixed = c(sd = 1, lengthscale = 0.3, noise = 0.5))
-  expect_fault(predict(fit, d, covariance = TRUE), "argument", argument = "approx")
-  expect_fault(predict(fit, d, gradient = TRUE), "argument", argument = "approx")
-  expect_fault(update(fit, newdata = d), "argument", argument = "approx")
+  expect_refused("approx", predict(fit, d, covariance = TRUE), predict(fit, d, gradient = TRUE),
+                 update(fit, newdata = d))
 })
 
 test_that("equal points, points on a line and extreme lengthscales", {
@@ -181,8 +175,7 @@ test_that("draws have the moments of the process, with the coefficients of the m
   }
   expect_identical(simulate(fits[[2L]], 2, seed = 5, new), simulate(fits[[2L]], 2, seed = 5, new))
   expect_identical(dim(simulate(fits[[2L]], 2)), c(30L, 2L))
-  expect_fault(simulate(fits[[2L]], newdata = replace(new, 1, NA)), "argument",
-               argument = "newdata")
+  expect_refused("newdata", simulate(fits[[2L]], newdata = replace(new, 1, NA)))
 })
 
 test_that("many draws close together stay finite and near the predictions", {

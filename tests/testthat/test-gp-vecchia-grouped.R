@@ -115,10 +115,8 @@ test_that("leave-one-out predictions with an estimated mean are those of one dis
 
 test_that("'grouped' without an approximation, or with other observations, is an error", {
   d <- scattered(20L)
-  expect_fault(cl_gp_likelihood(d$y, d$x, k_matern32(), grouped = TRUE), "argument",
-               argument = "grouped")
-  expect_fault(cl_gp(d$x, d$y, k_matern32(), approx = "vecchia", grouped = NA),
-               "argument", argument = "grouped")
+  expect_refused("grouped", cl_gp_likelihood(d$y, d$x, k_matern32(), grouped = TRUE))
+  expect_refused("grouped", cl_gp(d$x, d$y, k_matern32(), approx = "vecchia", grouped = NA))
   expect_fault(cl_gp(d$x, rpois(20, 3), k_matern32(), approx = "vecchia", grouped = TRUE,
                      family = "poisson_log"), "argument", argument = "grouped")
 })

@@ -40,7 +40,7 @@ test_on_host("starts in workers give the same fit: normal, many observations, co
   draws <- function(...) suppressWarnings(cl_gp(dist ~ speed, cars, method = "mcmc", starts = 1,
     control = list(chains = 2, warmup = 40, iter = 40, seed = 1), ...))
   expect_equal(draws(workers = cluster)$draws$draws, draws()$draws$draws, tolerance = 1e-4)
-  expect_fault(cl_gp(dist ~ speed, cars, workers = 0), "argument", argument = "workers")
+  expect_refused("workers", cl_gp(dist ~ speed, cars, workers = 0))
   expect_fault(cl_gp(c(1, 1, 2), c(1, 2, 3), fixed = c(noise = 0), workers = cluster), "not_pd")
   expect_same_fit(fits[[1L]](workers = cluster), fits[[1L]]()) # the cluster is still usable
 })

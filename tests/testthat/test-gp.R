@@ -37,7 +37,7 @@ test_that("parameters are matched by name or position", {
                    replace(par, "sd", 0), replace(par, "lengthscale", -1),
                    replace(par, "noise", -0.1), replace(par, "noise", NA),
                    replace(par, "sd", Inf))) {
-    expect_fault(f(bad), "argument", argument = "par")
+    expect_refused("par", f(bad))
   }
 })
 
@@ -77,12 +77,11 @@ test_each_engine("a matrix that is not positive definite is reported with its or
 test_each_engine("bad data is rejected", {
   d <- some_data()
   k <- k_exp_quad()
-  expect_fault(cl_gp_likelihood(d$y[-1], d$x, k), "argument", argument = "y")
-  expect_fault(cl_gp_likelihood(letters, d$x, k), "argument", argument = "y")
-  expect_fault(cl_gp_likelihood(numeric(), numeric(), k), "argument", argument = "y")
-  expect_fault(cl_gp_likelihood(d$y, d$x, k, mean = "a"), "argument", argument = "mean")
-  expect_fault(cl_gp_likelihood(d$y, d$x, k, mean = NA), "argument", argument = "mean")
-  expect_fault(cl_gp_likelihood(d$y, d$x, "k"), "argument", argument = "kernel")
+  expect_refused("y", cl_gp_likelihood(d$y[-1], d$x, k), cl_gp_likelihood(letters, d$x, k),
+                 cl_gp_likelihood(numeric(), numeric(), k))
+  expect_refused("mean", cl_gp_likelihood(d$y, d$x, k, mean = "a"),
+                 cl_gp_likelihood(d$y, d$x, k, mean = NA))
+  expect_refused("kernel", cl_gp_likelihood(d$y, d$x, "k"))
   expect_fault(cl_gp_likelihood(replace(d$y, 3, NA), d$x, k), "nonfinite", argument = "y",
                index = 3)
   expect_fault(cl_gp_likelihood(d$y, replace(d$x, 50, Inf), k), "nonfinite", argument = "x",

@@ -42,8 +42,8 @@ test_that("print, summary and plot show what they should", {
   expect_equal(table$mean, mean(fit$draws[, , "b"]))
   expect_equal(table[["25%"]], unname(quantile(fit$draws[, , "b"], 0.25)))
   expect_output(print(table), "ess_bulk")
-  expect_fault(summary(fit, "c"), "argument", argument = "parameters")
-  expect_fault(summary(fit, probs = 2), "argument", argument = "probs")
+  expect_refused("parameters", summary(fit, "c"))
+  expect_refused("probs", summary(fit, probs = 2))
   many <- cl_sample(standard_normal, numeric(12), chains = 1, warmup = 50, iter = 20, seed = 1)
   expect_output(print(many), "and 2 more parameters")
   expect_identical(nrow(summary(many, "par")), 12L)
@@ -56,7 +56,7 @@ test_that("print, summary and plot show what they should", {
   suppressMessages(plot(many))
   dev.off()
   expect_gt(file.size(file), 5000)
-  expect_fault(plot(fit, "c"), "argument", argument = "parameters")
+  expect_refused("parameters", plot(fit, "c"))
 })
 
 test_that("plot() reports that it shows some parameters only, and shows more on request", {
@@ -76,7 +76,7 @@ test_that("plot() reports that it shows some parameters only, and shows more on 
   expect_silent(expect_equal(shown(max = 12), 12))
   expect_silent(expect_equal(shown("par"), 12))
   expect_silent(expect_equal(shown("par[7]"), 1))
-  expect_fault(plot(fit, max = 0), "argument", argument = "max")
+  expect_refused("max", plot(fit, max = 0))
 })
 
 test_that("densities of bounded parameters stay within their bounds, with all of their mass", {

@@ -112,16 +112,13 @@ test_that("draws do not depend on workers, threads, lockstep or an interrupted r
 })
 
 test_that("metrics that are none are errors", {
-  expect_fault(run(walk$plain, numeric(walk$n), metric = -walk$precision), "argument",
-               argument = "metric")
-  expect_fault(run(walk$plain, numeric(walk$n), metric = diag(3)), "argument", argument = "metric")
-  expect_fault(run(walk$plain, numeric(walk$n), metric = 1), "argument", argument = "metric")
+  expect_refused("metric", run(walk$plain, numeric(walk$n), metric = -walk$precision),
+                 run(walk$plain, numeric(walk$n), metric = diag(3)),
+                 run(walk$plain, numeric(walk$n), metric = 1))
   missing <- walk$precision
   missing[2, 5] <- missing[5, 2] <- NA
-  expect_fault(run(walk$plain, numeric(walk$n), metric = missing), "argument",
-               argument = "metric")
-  expect_fault(run(walk$plain, numeric(walk$n), metric = "sparse"), "argument",
-               argument = "metric")
+  expect_refused("metric", run(walk$plain, numeric(walk$n), metric = missing),
+                 run(walk$plain, numeric(walk$n), metric = "sparse"))
   up <- cl_gradient(function(x) sum(x^2) / 2)
   expect_fault(run(up, c(1, 1), metric = "sparse"), "density", argument = "metric")
 })

@@ -285,22 +285,17 @@ test_that("a scan within a scan is unrolled", {
 })
 
 test_that("errors name what is wrong", {
-  refused <- function(code, argument) expect_fault(code, "argument", argument = argument)
   step <- function(s, x) s + x
-  refused(cl_scan(1, 0, 1:3), "f")
-  refused(cl_scan(step, "a", 1:3), "init")
-  refused(cl_scan(step, numeric(), 1:3), "init")
-  refused(cl_scan(step, 0, "a"), "xs")
-  refused(cl_scan(step, 0, numeric()), "xs")
-  refused(cl_scan(step, 0, list(1:3, 1:4)), "xs")
-  refused(cl_scan(step, 0), "length.out")
-  refused(cl_scan(step, 0, length.out = 0), "length.out")
-  refused(cl_scan(step, 0, 1:3, length.out = 3), "length.out")
-  refused(cl_scan(step, 0, 1:3, sequences = 1.5), "sequences")
-  refused(cl_scan(function(s, x) c(s, x), 0, 1:3), "f")
-  refused(cl_scan(function(s, x) list(state = s, out = "a"), 0, 1:3), "f")
-  refused(cl_scan(function(s, x) list(b = s$a), list(a = 1), 1:3), "f")
-  traced <- function(f) refused(cl_gradient(f)(a = 1), "f")
+  expect_refused("f", cl_scan(1, 0, 1:3), cl_scan(function(s, x) c(s, x), 0, 1:3),
+                 cl_scan(function(s, x) list(state = s, out = "a"), 0, 1:3),
+                 cl_scan(function(s, x) list(b = s$a), list(a = 1), 1:3))
+  expect_refused("init", cl_scan(step, "a", 1:3), cl_scan(step, numeric(), 1:3))
+  expect_refused("xs", cl_scan(step, 0, "a"), cl_scan(step, 0, numeric()),
+                 cl_scan(step, 0, list(1:3, 1:4)))
+  expect_refused("length.out", cl_scan(step, 0), cl_scan(step, 0, length.out = 0),
+                 cl_scan(step, 0, 1:3, length.out = 3))
+  expect_refused("sequences", cl_scan(step, 0, 1:3, sequences = 1.5))
+  traced <- function(f) expect_fault(cl_gradient(f)(a = 1), "argument", argument = "f")
   traced(function(a) cl_scan(function(s, x) c(s, x), a, 1:3))
   traced(function(a) cl_scan(function(s, x) list(s, x), a, 1:3))
   traced(function(a) sum(cl_scan(function(s, x) s %*% s + a, diag(40), 1:3)))

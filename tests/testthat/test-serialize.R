@@ -95,8 +95,7 @@ test_that("a matrix can be sent to another process, or the error says why not", 
     x <- as_cl(square)
     job <- parallel::mcparallel(list(x))
     sent <- parallel::mccollect(job)[[1]][[1]]
-    e <- expect_fault(as.matrix(sent), "stale")
-    expect_match(conditionMessage(e), "fork")
+    expect_fault(as.matrix(sent), "stale", says = "fork")
   })
 })
 

@@ -52,7 +52,7 @@ test_that("settings that match no device are rejected and change nothing", {
   local_settings()
   cl_use(engine = "host")
   expect_fault(cl_use("no such device"), "no_device")
-  expect_fault(cl_use(engine = "gpu"), "argument", argument = "engine")
+  expect_refused("engine", cl_use(engine = "gpu"))
   for (device in list(NA, c("a", "b"), list(), -1, 1.5, 1e6, "99:99", TRUE)) {
     expect_error(cl_use(device), class = "statcl_error")
   }
@@ -113,7 +113,7 @@ test_that("CPU devices are never preferred, the option overrides, bad options ar
     expect_gte(where_for("chol", 78), 0L)
     expect_equal(where_for("chol", 76), -1L)
     options(statcl.thresholds = "many")
-    expect_fault(cl_thresholds(), "argument", argument = "statcl.thresholds")
+    expect_refused("statcl.thresholds", cl_thresholds())
   }, device = test_device_id(), engine = "auto")
 })
 

@@ -58,8 +58,7 @@ test_that("residuals by the density of each observation given those before it", 
   set.seed(9)
   share <- ppois(count - 1, exp(0.5)) + runif(4) * dpois(count, exp(0.5))
   expect_equal(got, qnorm(share), tolerance = 1e-8)
-  expect_fault(cl_one_step(gamma, range = 1), "argument", argument = "range")
-  expect_fault(cl_one_step(gamma, range = c(1, 2)), "argument", argument = "range")
+  expect_refused("range", cl_one_step(gamma, range = 1), cl_one_step(gamma, range = c(1, 2)))
 })
 
 test_that("residuals of counts that do not depend on each other are those of each alone", {
@@ -155,7 +154,7 @@ test_that("estimates are corrected for the skewness of the random effects", {
   }, 0)
   miss <- function(value) max(abs(value[1:4] / exact - 1))
   expect_lt(miss(sdr$unbiased$value), 0.3 * miss(sdr$value))
-  expect_fault(cl_sdreport(obj, bias.correct = 1), "argument", argument = "bias.correct")
+  expect_refused("bias.correct", cl_sdreport(obj, bias.correct = 1))
 })
 
 test_that("correlation matrices by their factors", {
@@ -176,12 +175,11 @@ test_that("correlation matrices by their factors", {
 test_that("what cannot be simulated says so", {
   early <- cl_tmb(function(p) sum((OBS(level_y) - p$a)^2), list(a = 1))
   expect_fault(simulate(early), "argument")
-  expect_fault(simulate(early, nsim = 0.5), "argument", argument = "nsim")
-  expect_fault(cl_one_step(1), "argument", argument = "obj")
-  expect_fault(cl_one_step(cl_tmb(function(p) p$a^2, list(a = 1))), "argument", argument = "obj")
+  expect_refused("nsim", simulate(early, nsim = 0.5))
+  expect_refused("obj", cl_one_step(1), cl_one_step(cl_tmb(function(p) p$a^2, list(a = 1))))
   obj <- cl_tmb(level_nll, level_start, random = "u")
-  expect_fault(cl_one_step(obj, "z"), "argument", argument = "observation")
-  expect_fault(cl_one_step(obj, method = "other"), "argument", argument = "method")
+  expect_refused("observation", cl_one_step(obj, "z"))
+  expect_refused("method", cl_one_step(obj, method = "other"))
 })
 
 })

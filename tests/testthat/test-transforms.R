@@ -153,32 +153,20 @@ test_that("factors and covariance matrices in compiled functions", {
 })
 
 test_that("unsuitable transforms are rejected", {
-  expect_fault(cl_lower("a"), "argument", argument = "lower")
-  expect_fault(cl_lower(Inf), "argument", argument = "lower")
-  expect_fault(cl_upper(NA), "argument", argument = "upper")
-  expect_fault(cl_bounds(2, 1), "argument", argument = "upper")
-  expect_fault(cl_bounds(c(0, 1, 2), c(4, 5)), "argument", argument = "upper")
-  expect_fault(cl_bounds(c(0, -Inf), 1), "argument", argument = "lower")
+  expect_refused("lower", cl_lower("a"), cl_lower(Inf), cl_bounds(c(0, -Inf), 1))
+  expect_refused("upper", cl_upper(NA), cl_bounds(2, 1), cl_bounds(c(0, 1, 2), c(4, 5)))
   run <- function(init, transform) {
     cl_sample(standard_normal, init, chains = 1, warmup = 5, iter = 5, transform = transform)
   }
-  expect_fault(run(c(1, -1), cl_lower(0)), "argument", argument = "init")
-  expect_fault(run(c(2, 1), cl_ordered()), "argument", argument = "init")
-  expect_fault(run(c(0.5, 0.6), cl_simplex()), "argument", argument = "init")
-  expect_fault(run(c(1, 1), cl_lower(c(0, 0, 0))), "argument", argument = "transform")
-  expect_fault(run(1, cl_simplex()), "argument", argument = "transform")
-  expect_fault(run(1:3, cl_cov_matrix()), "argument", argument = "transform")
-  expect_fault(run(1, cl_corr_factor()), "argument", argument = "transform")
-  expect_fault(run(1, cl_unit_vector()), "argument", argument = "transform")
-  expect_fault(run(c(1, 0, 1, 1), cl_cov_matrix()), "argument", argument = "init")
-  expect_fault(run(c(1, 2, 2, 1), cl_corr_matrix()), "argument", argument = "init")
-  expect_fault(run(c(1, 0.5, 0, 1), cl_corr_factor()), "argument", argument = "init")
-  expect_fault(run(c(1, 1), cl_unit_vector()), "argument", argument = "init")
-  expect_fault(run(c(1, 1), cl_zero_sum()), "argument", argument = "init")
-  expect_fault(run(c(0, 1), cl_positive_ordered()), "argument", argument = "init")
-  expect_fault(run(c(a = 1), list(b = cl_lower(0))), "argument", argument = "transform")
-  expect_fault(run(c(a = 1), "positive"), "argument", argument = "transform")
-  expect_fault(run(list(a = 1), cl_lower(0)), "argument", argument = "transform")
+  expect_refused("init", run(c(1, -1), cl_lower(0)), run(c(2, 1), cl_ordered()),
+                 run(c(0.5, 0.6), cl_simplex()), run(c(1, 0, 1, 1), cl_cov_matrix()),
+                 run(c(1, 2, 2, 1), cl_corr_matrix()), run(c(1, 0.5, 0, 1), cl_corr_factor()),
+                 run(c(1, 1), cl_unit_vector()), run(c(1, 1), cl_zero_sum()),
+                 run(c(0, 1), cl_positive_ordered()))
+  expect_refused("transform", run(c(1, 1), cl_lower(c(0, 0, 0))), run(1, cl_simplex()),
+                 run(1:3, cl_cov_matrix()), run(1, cl_corr_factor()), run(1, cl_unit_vector()),
+                 run(c(a = 1), list(b = cl_lower(0))), run(c(a = 1), "positive"),
+                 run(list(a = 1), cl_lower(0)))
   expect_output(print(cl_bounds(0, 1)), "between 0 and 1")
 })
 

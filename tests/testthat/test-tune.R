@@ -70,8 +70,8 @@ test_that("of several crossings and shapes the threshold loses least", {
 })
 
 test_that("cl_tune() gives an object that explains and plots its choices", {
-  expect_fault(cl_tune("everything"), "argument", argument = "ops")
-  expect_fault(cl_tune(budget = 0), "argument", argument = "budget")
+  expect_refused("ops", cl_tune("everything"))
+  expect_refused("budget", cl_tune(budget = 0))
   with_cl({
     expect_message(none <- cl_tune(), "no device")
     expect_output(print(none), "no device")
@@ -222,7 +222,7 @@ next_session <- function() {
 }
 
 test_that("numbers are saved on request only, and used by later sessions", {
-  expect_fault(cl_tune(save = NA), "argument", argument = "save")
+  expect_refused("save", cl_tune(save = NA))
   on_device(with_config(function(folder) {
     row <- function(name = "matmul") subset(cl_thresholds(), op == name)
     usual <- row()
