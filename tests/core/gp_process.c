@@ -23,10 +23,7 @@ void process_problem(problem *r, kernel_maker *make, size_t n, size_t p, size_t 
 }
 
 void process_problem_free(problem *r) {
-  free(r->x);
-  free(r->y);
-  free(r->basis);
-  free(r->spread);
+  FREE(r->x, r->y, r->basis, r->spread);
 }
 
 long_double process_covariance(const problem *r, size_t i, size_t j) {
@@ -120,11 +117,7 @@ void process_new(reference *r, const problem *p, size_t without) {
 }
 
 void process_free(reference *r) {
-  free(r->row);
-  free(r->l);
-  free(r->s);
-  free(r->z);
-  free(r->a);
+  FREE(r->row, r->l, r->s, r->z, r->a);
 }
 
 long_double process_mean(const reference *r, long_double *v, long_double *h, size_t output) {

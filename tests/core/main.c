@@ -88,6 +88,14 @@ void *test_alloc(size_t bytes) {
   return p;
 }
 
+void test_free(const void *const *x, size_t count) {
+  for (size_t i = 0; i < count; i++) free((void *)x[i]);
+}
+
+void test_release(scl_mat *const *x, size_t count) {
+  for (size_t i = 0; i < count; i++) scl_mat_release(x[i]);
+}
+
 bool test_small(void) {
   return is_set("STATCL_TEST_SMALL");
 }
@@ -106,7 +114,6 @@ static const struct {
 };
 
 /* The suites of the days, which take about the same time. */
-#define LENGTH(x) (sizeof(x) / sizeof *(x))
 enum { MOST_OF_DAY = 10 };
 static const char *const host_days[][MOST_OF_DAY] = {
     {"blocks"},
@@ -188,7 +195,7 @@ int main(int argc, char **argv) {
   test_set_blas();
   scl_context *ctx = on_device ? open_device() : scl_context_host();
   if (ctx != NULL) printf("engine %s: %s\n", ctx->engine->name, scl_context_name(ctx));
-  for (size_t s = 0; ctx != NULL && s < sizeof suites / sizeof *suites; s++) {
+  for (size_t s = 0; ctx != NULL && s < LENGTH(suites); s++) {
     bool wanted = argc < 2;
     for (int i = 1; i < argc; i++) wanted = wanted || strcmp(argv[i], suites[s].name) == 0;
     if (!wanted) continue;

@@ -132,8 +132,7 @@ static void reduce(const task *t) {
   double *r = expr_reduced(op == SCL_REDUCE_SUM_LOG ? SCL_REDUCE_SUM : op, mapped, rows(t, 0),
                            columns(t, 0), (scl_margin)t->call->attribute[0], &m, &n);
   memcpy(t->to, r, m * n * sizeof *r);
-  free(r);
-  free(mapped);
+  FREE(r, mapped);
 }
 
 static void product(const task *t) {
@@ -161,16 +160,14 @@ static void tri_solve(const task *t) {
     multiply(t->shape.nrow, n, n, t->x[1], false, r, false, t->to);
   else
     multiply(n, t->shape.ncol, n, r, false, t->x[1], false, t->to);
-  free(l);
-  free(r);
+  FREE(l, r);
 }
 
 static void tri_inverse(const task *t) {
   const size_t n = rows(t, 0);
   double *l = triangle(n, t->x[0], t->call->attribute[0] != 0.0, false), *r = inverse(n, l);
   memcpy(t->to, r, n * n * sizeof *r);
-  free(l);
-  free(r);
+  FREE(l, r);
 }
 
 static void chol(const task *t) {
@@ -204,7 +201,7 @@ static void chol_adjoint(const task *t) {
   for (size_t j = 0; j < n; j++) {
     for (size_t i = 0; i < n; i++) t->to[i + j * n] = (p[i + j * n] + p[j + i * n]) / 2.0;
   }
-  free(l), free(r), free(l_adj), free(p), free(half);
+  FREE(l, r, l_adj, p, half);
 }
 
 /* (L L')^-1, or (R' R)^-1. */
@@ -213,8 +210,7 @@ static void chol_inverse(const task *t) {
   const bool upper = t->call->attribute[0] != 0.0;
   double *l = triangle(n, t->x[0], upper, upper), *r = inverse(n, l);
   multiply(n, n, n, r, true, r, false, t->to);
-  free(l);
-  free(r);
+  FREE(l, r);
 }
 
 static void log_det(const task *t) {
@@ -260,7 +256,7 @@ static void eigen(const task *t) {
     t->to[n * n + place] = a[k * (n + 1)];
     memcpy(t->to + place * n, v + k * n, n * sizeof *v);
   }
-  free(a), free(v);
+  FREE(a, v);
 }
 
 static void elements(const task *t) {

@@ -97,8 +97,7 @@ void program_check(scl_context *ctx, program_nodes *l, int output, const char *w
   }
   scl_program_release(p);
   test_check(scl_context_memory(ctx).live == before.live, what, __FILE__, __LINE__);
-  free(x);
-  free(got);
+  FREE(x, got);
 }
 
 /* The derivative of `output` in direction w, as a program; NULL if there are no derivatives. */
@@ -154,9 +153,7 @@ void program_check_again(scl_context *ctx, program_nodes *l, int output, const c
     fail_case(ok, "second derivative", what, slope, want);
   }
   scl_program_release(p);
-  free(x);
-  free(w);
-  free(got);
+  FREE(x, w, got);
 }
 
 /* For several vectors too; on devices, which compile kernels for them, some. */
@@ -184,7 +181,7 @@ static domain found_domain(scl_op op, int k) {
                {POSITIVE, {0.3, 0.9, 2.6}},
                {NEGATIVE, {-2.6, -0.9, -0.3}},
                {PROBABILITY, {0.3, 0.5, 0.7}}};
-  for (size_t d = 0; d < sizeof tried / sizeof *tried; d++) {
+  for (size_t d = 0; d < LENGTH(tried); d++) {
     bool finite = true;
     for (int i = 0; i < 3; i++) {
       double x[3] = {0.6, 0.6, 0.6};
@@ -370,12 +367,7 @@ static void compare_sparse(scl_sparse_program *p, scl_program *second, scl_progr
     fail_case(near(got[i] / largest, want[i] / largest, 1e-9), "third derivative", what, got[i],
               want[i]);
   }
-  free(full);
-  free(got);
-  free(h);
-  free(w);
-  free(d);
-  free(want);
+  FREE(full, got, h, w, d, want);
 }
 
 size_t program_check_sparse(scl_context *ctx, program_nodes *l, int output,
@@ -408,8 +400,6 @@ size_t program_check_sparse(scl_context *ctx, program_nodes *l, int output,
   scl_program_release(third);
   scl_sparse_program_release(p);
   test_check(scl_context_memory(ctx).live == before.live, what, __FILE__, __LINE__);
-  free(all);
-  free(x);
-  free(at);
+  FREE(all, x, at);
   return count;
 }

@@ -18,10 +18,7 @@ void program_begin(program_nodes *l) {
 void program_end(program_nodes *l) {
   for (int k = 0; k < l->nodes; k++) free(l->node[k].operand), free(l->node[k].value);
   for (int k = 0; k < l->data_count; k++) free(l->data[k]);
-  free(l->node);
-  free(l->data);
-  free(l->data_length);
-  free(l->x);
+  FREE(l->node, l->data, l->data_length, l->x);
   program_begin(l);
 }
 
@@ -433,8 +430,7 @@ int node_sparse(program_nodes *l, size_t m, size_t n, int variant) {
   const int data = node_data(l, pattern, m + 1 + count);
   const size_t index = l->node[data].at[0];
   const int a = node_binary(l, SCL_OP_ADD, node_parameter(l, count), node_data(l, shift, count));
-  free(pattern);
-  free(shift);
+  FREE(pattern, shift);
   if (variant == 0) return node_one(l, SCL_VALUE_SPARSE_LOG_DET, a, AT(index, m, count));
   if (filled) return node_one(l, SCL_VALUE_SPARSE_ROOT, a, AT(index, m, count));
   const int b = node_parameter(l, m * n);
@@ -474,7 +470,6 @@ int program_record(const program_nodes *l, scl_tape *t, int output) {
     place[k] = scl_tape_add(t, v->kind, v->op, v->operands, args, v->at, v->number);
   }
   const int result = place[output];
-  free(place);
-  free(args);
+  FREE(place, args);
   return result;
 }

@@ -68,7 +68,5 @@ void program_check_vectors(scl_context *ctx, program_nodes *l, int output, size_
   }
   scl_program_release(p);
   test_check(scl_context_memory(ctx).live == before.live, what, __FILE__, __LINE__);
-  free(x);
-  free(got);
-  free(want);
+  FREE(x, got, want);
 }

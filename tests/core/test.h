@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/engine.h"
 
@@ -37,6 +38,12 @@ void test_skip(const char *why);
 /* A core call gives this status. */
 #define CHECK_STATUS(want, call) test_check_status((call), (want), #call, __FILE__, __LINE__)
 #define CHECK_OK(call) CHECK_STATUS(SCL_OK, call)
+/* It gives this status, and its fault names the argument. */
+#define CHECK_FAULT(want, named, call)                                                             \
+  do {                                                                                             \
+    CHECK_STATUS(want, call);                                                                      \
+    CHECK(strcmp(scl_fault_last()->argument, named) == 0);                                         \
+  } while (0)
 /* |got - want| <= tol * max(1, |want|); NaN only equals NaN. */
 #define CHECK_NEAR(got, want, tol)                                                                 \
   test_check_near((got), (want), (tol), #got " near " #want, __FILE__, __LINE__)
@@ -48,12 +55,23 @@ void test_skip(const char *why);
     if (status_ != SCL_OK) return;                                                                 \
   } while (0)
 #define SKIP(why) test_skip(why)
+#define LENGTH(x) (sizeof(x) / sizeof *(x))
 
 /* Reproducible numbers in (-1, 1); the suite starts at a fixed seed. */
 double test_random(void);
 void test_fill(double *x, size_t n);
 void test_seed(uint64_t seed);  /* starts other numbers */
 void *test_alloc(size_t bytes); /* malloc that ends the run when it fails */
+/* Frees the memory of each pointer. */
+#define FREE(...)                                                                                  \
+  test_free((const void *const[]){__VA_ARGS__},                                                    \
+            sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *))
+void test_free(const void *const *x, size_t count);
+/* Releases each matrix. */
+#define RELEASE(...)                                                                               \
+  test_release((scl_mat *const[]){__VA_ARGS__},                                                    \
+               sizeof((scl_mat *const[]){__VA_ARGS__}) / sizeof(scl_mat *))
+void test_release(scl_mat *const *x, size_t count);
 
 /* Whether only small problems are to be run (STATCL_TEST_SMALL=1), as on a simulator. */
 bool test_small(void);

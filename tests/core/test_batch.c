@@ -88,7 +88,7 @@ static double inverse_ratio(const double *a, const double *x, size_t n) {
   double right = norm_one(r, n, n);
   residual(n, n, n, false, x, a, e, r);
   double left = norm_one(r, n, n);
-  free(e), free(r);
+  FREE(e, r);
   return (left > right ? left : right) / scale;
 }
 
@@ -113,8 +113,8 @@ static void check_inverse(scl_context *ctx, size_t n, size_t batch) {
     free(py);
     scl_mat_release(y);
   }
-  free(a), free(px), free(status);
-  scl_mat_release(m), scl_mat_release(x);
+  FREE(a, px, status);
+  RELEASE(m, x);
 }
 
 /* |A - L L'| / (n |A| u) */
@@ -123,7 +123,7 @@ static double factor_ratio(const double *a, const double *l, size_t n) {
   for (size_t i = 0; i < n * n; i++) t[i] = l[i / n + i % n * n];
   residual(n, n, n, false, l, t, a, r);
   double ratio = norm_one(r, n, n) / (norm_one(a, n, n) * (double)n * UNIT);
-  free(t), free(r);
+  FREE(t, r);
   return ratio;
 }
 
@@ -149,8 +149,8 @@ static void check_chol(scl_context *ctx, size_t n, size_t batch) {
   }
   CHECK(worst <= 10);
   CHECK(same && lower);
-  free(a), free(spoilt), free(pl), free(pr), free(status);
-  scl_mat_release(m), scl_mat_release(l), scl_mat_release(r);
+  FREE(a, spoilt, pl, pr, status);
+  RELEASE(m, l, r);
 }
 
 /* ---- solutions ------------------------------------------------------------------------------- */
@@ -189,9 +189,8 @@ static void check_solve(scl_context *ctx, size_t n, size_t k, size_t batch) {
   REQUIRE_OK(scl_batch_solve(ma, right, n, k, batch, NULL, &shared));
   double *pr = mat_stored(shared);
   CHECK(memcmp(px, pr, n * k * sizeof *px) == 0);
-  free(a), free(b), free(px), free(ps), free(pr), free(status);
-  scl_mat_release(ma), scl_mat_release(mb), scl_mat_release(x), scl_mat_release(one);
-  scl_mat_release(shared), scl_mat_release(right);
+  FREE(a, b, px, ps, pr, status);
+  RELEASE(ma, mb, x, one, shared, right);
 }
 
 static void check_triangular(scl_context *ctx, size_t n, size_t k, size_t batch) {
@@ -219,7 +218,7 @@ static void check_triangular(scl_context *ctx, size_t n, size_t k, size_t batch)
     }
     CHECK(worst <= 10);
     free(px);
-    scl_mat_release(ml), scl_mat_release(x);
+    RELEASE(ml, x);
     /* The status names the first zero of a diagonal. */
     l[nn - 1] = 0.0;
     l[(batch - 1) * nn] = l[batch * nn - 1] = 0.0;
@@ -229,9 +228,9 @@ static void check_triangular(scl_context *ctx, size_t n, size_t k, size_t batch)
     CHECK(report.bad == 2 && status[0] == n && status[batch - 1] == 1);
     CHECK(isnan(px[0]) && isnan(px[n * k * batch - 1]) && isfinite(px[n * k]));
     free(px);
-    scl_mat_release(ml), scl_mat_release(mb), scl_mat_release(x);
+    RELEASE(ml, mb, x);
   }
-  free(l), free(t), free(b), free(status);
+  FREE(l, t, b, status);
 }
 
 /* ---- determinants, densities, adjoints: from the factors ------------------------------------- */
@@ -284,15 +283,13 @@ static void check_from_factor(scl_context *ctx, size_t n, size_t batch) {
       double *pk = mat_stored(lm);
       for (size_t e = 0; e < nn; e++) side[k] += e % n >= e / n ? w[e] * pk[e] : 0;
       free(pk);
-      scl_mat_release(mm), scl_mat_release(lm);
+      RELEASE(mm, lm);
     }
     CHECK(fabs(along - (side[1] - side[0]) / (2 * h)) <= 1e-6 * (double)nn);
     free(moved);
   }
-  free(a), free(y), free(w), free(mean), free(pl), free(pd), free(pm), free(ps), free(pu);
-  scl_mat_release(m), scl_mat_release(l), scl_mat_release(r), scl_mat_release(det);
-  scl_mat_release(density), scl_mat_release(upper), scl_mat_release(s), scl_mat_release(my);
-  scl_mat_release(mw), scl_mat_release(centre);
+  FREE(a, y, w, mean, pl, pd, pm, ps, pu);
+  RELEASE(m, l, r, det, density, upper, s, my, mw, centre);
 }
 
 /* ---- statuses -------------------------------------------------------------------------------- */
@@ -337,7 +334,7 @@ static void check_statuses(scl_context *ctx, size_t n, size_t batch) {
       }
     }
     CHECK(same);
-    free(was), free(is);
+    FREE(was, is);
   }
   /* The next batch is clean again. */
   scl_mat *again;
@@ -345,10 +342,10 @@ static void check_statuses(scl_context *ctx, size_t n, size_t batch) {
   scl_mat *unit = column(ctx, e, nn);
   REQUIRE_OK(scl_batch_chol(unit, n, 1, false, &report, &again));
   CHECK(report.bad == 0);
-  free(a), free(status), free(e);
-  scl_mat_release(m), scl_mat_release(unit), scl_mat_release(again);
+  FREE(a, status, e);
+  RELEASE(m, unit, again);
   for (int which = 0; which < 2; which++) {
-    scl_mat_release(clean[which]), scl_mat_release(spoilt[which]);
+    RELEASE(clean[which], spoilt[which]);
   }
 }
 
@@ -409,7 +406,7 @@ static void check_shapes(scl_context *ctx) {
   CHECK_STATUS(SCL_E_ARGUMENT, scl_batch_inverse(some, 129, 1, false, NULL, &out));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_batch_inverse(some, 4, 1, true, NULL, &out));
   CHECK(out == NULL);
-  scl_mat_release(empty), scl_mat_release(some);
+  RELEASE(empty, some);
 }
 
 /* For every buffer that cannot be made: an error, no result, no memory left. */
@@ -429,7 +426,7 @@ static void check_memory(scl_context *ctx) {
   CHECK_STATUS(SCL_OK, got);
   CHECK(tries >= 2); /* the result at least had to be made */
   free(a);
-  scl_mat_release(m), scl_mat_release(out);
+  RELEASE(m, out);
 }
 
 void test_batch(scl_context *ctx) {
@@ -437,7 +434,7 @@ void test_batch(scl_context *ctx) {
   static const size_t orders[] = {1,  2,  3,  4,  5,  6,  7,   8,   9,   12, 13,
                                   16, 17, 24, 25, 32, 33, 40,  41,  48,  56, 57,
                                   64, 65, 80, 81, 96, 97, 112, 113, 127, 128};
-  size_t count = sizeof orders / sizeof *orders;
+  size_t count = LENGTH(orders);
   /* Each is a dozen programs to compile on a device: a fifth of them there in the quick tests. */
   const bool few = test_quick() && !scl_context_is_host(ctx);
   check_shapes(ctx);

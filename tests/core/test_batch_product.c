@@ -37,8 +37,8 @@ static void check_product(scl_context *ctx, size_t m, size_t n, size_t k, size_t
     free(pc);
     scl_mat_release(c);
   }
-  free(a), free(b);
-  scl_mat_release(ma), scl_mat_release(mb);
+  FREE(a, b);
+  RELEASE(ma, mb);
 }
 
 /* A non-finite element affects only its row, its column and its matrix. */
@@ -63,10 +63,10 @@ static void check_product_spoilt(scl_context *ctx, size_t m, size_t n, size_t k)
     }
     CHECK(right);
     free(pc);
-    scl_mat_release(ma), scl_mat_release(mb), scl_mat_release(c);
+    RELEASE(ma, mb, c);
     a[row] = kept[0], b[column_at] = kept[1];
   }
-  free(a), free(b);
+  FREE(a, b);
 }
 
 /* One matrix serves all, on either side. */
@@ -85,11 +85,11 @@ static void check_product_shared(scl_context *ctx, size_t n) {
   for (int side = 0; side < 2; side++) {
     double *x = mat_stored(all[side]), *y = mat_stored(got[side]);
     CHECK(memcmp(x, y, nn * BATCH * sizeof *x) == 0);
-    free(x), free(y);
-    scl_mat_release(all[side]), scl_mat_release(got[side]);
+    FREE(x, y);
+    RELEASE(all[side], got[side]);
   }
-  free(a), free(same);
-  scl_mat_release(ma), scl_mat_release(one), scl_mat_release(repeated);
+  FREE(a, same);
+  RELEASE(ma, one, repeated);
 }
 
 void test_batch_product(scl_context *ctx) {
@@ -98,7 +98,7 @@ void test_batch_product(scl_context *ctx) {
       {3, 2, 5, 70},  {1, 1, 40, 3},   {7, 9, 3, 5},     {8, 8, 8, 9},       {16, 16, 16, 6},
       {17, 15, 1, 5}, {20, 21, 9, 3},  {32, 32, 32, 5},  {33, 65, 17, 2},    {34, 36, 38, 3},
       {9, 70, 31, 2}, {64, 64, 64, 3}, {100, 66, 50, 2}, {128, 128, 128, 2}, {129, 131, 127, 2}};
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+  for (size_t i = 0; i < LENGTH(shapes); i++) {
     const size_t *s = shapes[i];
     if (test_small() && s[0] * s[1] * s[2] > 40000) continue;
     check_product(ctx, s[0], s[1], s[2], s[3]);

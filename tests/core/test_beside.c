@@ -120,8 +120,8 @@ static void check_operation(scl_context *ctx) {
   CHECK_OK(compute_chol(x, 0.0, false, &again));
   double *got = mat_stored(l), *want = mat_stored(again);
   for (int k = 0; k < N * N; k++) CHECK(got[k] == want[k]);
-  free(got), free(want), free(a);
-  scl_mat_release(x), scl_mat_release(l), scl_mat_release(again);
+  FREE(got, want, a);
+  RELEASE(x, l, again);
 }
 
 /* A call whose matrices are its own asks for all of its kernels at once, and gives no number. */

@@ -20,12 +20,12 @@ static result compute(scl_context *ctx, const double *a, size_t n) {
   CHECK_OK(compute_chol_adjoint(l, l_adj, &s));
   const result r = {mat_stored(l), mat_stored(l_adj), mat_stored(s)};
   CHECK(s->view == SCL_SYMMETRIC && mat_is_canonical(r.s, n, n, SCL_SYMMETRIC));
-  scl_mat_release(m), scl_mat_release(l), scl_mat_release(l_adj), scl_mat_release(s);
+  RELEASE(m, l, l_adj, s);
   return r;
 }
 
 static void free_result(const result *r) {
-  free(r->l), free(r->l_adj), free(r->s);
+  FREE(r->l, r->l_adj, r->s);
 }
 
 #ifdef __SIZEOF_FLOAT128__
@@ -83,7 +83,7 @@ static void check_reference(scl_context *ctx, size_t n, double condition) {
   reference(r.l, r.l_adj, n, want);
   /* The solves are with L, whose condition number is the root of A's. */
   CHECK(distance(r.s, want, n) <= 10 * (double)n * DBL_EPSILON / 2 * sqrt(condition));
-  free(a), free(want);
+  FREE(a, want);
   free_result(&r);
 }
 #endif
@@ -121,7 +121,7 @@ static void check_columns(scl_context *ctx, size_t n, double condition) {
     }
   }
   CHECK(worst <= 10 * (double)n * DBL_EPSILON / 2 * sqrt(condition) * norm);
-  free(a), free(p), free(x);
+  FREE(a, p, x);
   free_result(&r);
 }
 
@@ -134,7 +134,7 @@ static double objective(scl_context *ctx, const double *a, const double *w, size
     for (size_t i = j; i < n; i++) sum += w[i + j * n] * pl[i + j * n];
   }
   free(pl);
-  scl_mat_release(m), scl_mat_release(l);
+  RELEASE(m, l);
   return sum;
 }
 
@@ -160,8 +160,8 @@ static void check_differences(scl_context *ctx, size_t n) {
     side[k] = objective(ctx, moved, w, n);
   }
   CHECK_NEAR(along, (side[1] - side[0]) / (2 * h), 1e-7);
-  free(a), free(moved), free(direction), free(w), free(ps);
-  scl_mat_release(m), scl_mat_release(l), scl_mat_release(s), scl_mat_release(l_adj);
+  FREE(a, moved, direction, w, ps);
+  RELEASE(m, l, s, l_adj);
 }
 
 /* A non-finite element is found at any index, though a device checks the operands only if the
@@ -183,10 +183,10 @@ static void check_faults(scl_context *ctx, size_t n) {
       scl_mat *ml = mat_make(ctx, l, n, n, SCL_LOWER), *s = NULL;
       scl_mat *ma = mat_make(ctx, l_adj, n, n, SCL_GENERAL);
       CHECK_STATUS(k == 6 ? SCL_E_SINGULAR : SCL_E_NONFINITE, compute_chol_adjoint(ml, ma, &s));
-      scl_mat_release(ml), scl_mat_release(ma);
+      RELEASE(ml, ma);
     }
   }
-  free(l), free(l_adj);
+  FREE(l, l_adj);
 }
 
 void test_chol_adjoint(scl_context *ctx) {

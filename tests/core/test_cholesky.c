@@ -40,8 +40,7 @@ static double *definite(kind what, size_t n, double scale) {
   }
   for (size_t j = 0; j < n; j++)
     for (size_t i = 0; i <= j; i++) a[i + j * n] = a[j + i * n] *= scale;
-  free(v);
-  free(w);
+  FREE(v, w);
   return a;
 }
 
@@ -90,8 +89,7 @@ static void check_factor(scl_context *ctx, kind what, size_t n, double scale) {
   CHECK(ratio < 30);
   if (!(ratio < 30)) printf("       kind %d n %zu scale %g: %g\n", what, n, scale, ratio);
   if (ratio > worst_ratio) worst_ratio = ratio;
-  free(a);
-  free(l);
+  FREE(a, l);
 }
 
 static void check_factors(scl_context *ctx) {
@@ -153,9 +151,7 @@ static void check_inverse(scl_context *ctx, kind what, size_t n, double scale) {
       n == 0 ? 0 : residual / ((double)n * test_norm1(a, n, n) * test_norm1(x, n, n) * TEST_EPS);
   CHECK(ratio < 30);
   if (!(ratio < 30)) printf("       inverse: kind %d n %zu: %g\n", what, n, ratio);
-  free(a);
-  free(l);
-  free(x);
+  FREE(a, l, x);
 }
 
 /* X = L^-1 of a lower triangular matrix, in long double. */
@@ -193,9 +189,7 @@ static void adjoint_plain(const double *l, const double *adjoint, size_t n, long
       for (size_t k = i; k < n; k++) s[i + j * n] += x[k + i * n] * y[k + j * n] / 2;
     }
   }
-  free(x);
-  free(q);
-  free(y);
+  FREE(x, q, y);
 }
 
 /* `condition` bounds that of A = L L'. */
@@ -221,11 +215,7 @@ static void check_leaf(scl_context *ctx, kind what, size_t n, double condition) 
   }
   CHECK(skew == 0);
   CHECK(sqrtl(error) <= 10 * (long double)n * TEST_EPS * condition * sqrtl(size));
-  free(a);
-  free(l);
-  free(adjoint);
-  free(s);
-  free(want);
+  FREE(a, l, adjoint, s, want);
 }
 
 static void check_inverses(scl_context *ctx) {

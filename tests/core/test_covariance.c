@@ -48,14 +48,8 @@ static void check_matrix(scl_context *ctx, kernel_maker *make, size_t m, size_t 
   scl_covariance_variances(&k.kernel, x1, m, m, variance);
   CHECK_NEAR(variance[m - 1], (double)test_covariance_value(&k.kernel, x1, m, m - 1, x1, m, m - 1),
              1e-14);
-  scl_mat_release(a);
-  scl_mat_release(b);
-  scl_mat_release(between);
-  scl_mat_release(within);
-  free(x1);
-  free(x2);
-  free(got);
-  free(variance);
+  RELEASE(a, b, between, within);
+  FREE(x1, x2, got, variance);
 }
 
 /* A problem for the reverse mode; n == 0: x2 is x1, w symmetric. */
@@ -89,12 +83,8 @@ static scl_status problem_new(problem *q, scl_context *ctx, kernel_maker *make, 
 }
 
 static void problem_free(problem *q) {
-  scl_mat_release(q->a);
-  scl_mat_release(q->b);
-  scl_mat_release(q->c);
-  free(q->x1);
-  free(q->x2);
-  free(q->w);
+  RELEASE(q->a, q->b, q->c);
+  FREE(q->x1, q->x2, q->w);
 }
 
 /* sum(w * K), K as the operation has it; rows before `from` and columns likewise are left out,
@@ -199,8 +189,7 @@ static void check_refusals(scl_context *ctx) {
   CHECK_OK(scl_covariance_find("matern52", &type));
   CHECK(type == SCL_COVARIANCE_MATERN52);
   CHECK_STATUS(SCL_E_ARGUMENT, scl_covariance_find("cubic", &type));
-  scl_mat_release(a);
-  scl_mat_release(b);
+  RELEASE(a, b);
 }
 
 static void check_empty(scl_context *ctx) {
@@ -215,16 +204,14 @@ static void check_empty(scl_context *ctx) {
   CHECK(got[0] == 0);
   CHECK_OK(scl_covariance_inputs(&k.kernel, a, NULL, out, &by_x));
   CHECK(scl_mat_nrow(by_x) == 0 && scl_mat_ncol(by_x) == 2);
-  scl_mat_release(a);
-  scl_mat_release(out);
-  scl_mat_release(by_x);
+  RELEASE(a, out, by_x);
 }
 
 void test_covariance(scl_context *ctx) {
   static const size_t shapes[][2] = {{1, 1},   {2, 3},   {15, 17}, {16, 16}, {31, 1},  {33, 64},
                                      {63, 65}, {65, 63}, {64, 2},  {1, 130}, {129, 70}};
   static kernel_maker *const makers[] = {test_kernel_mixed, test_kernel_composed};
-  size_t count = test_small() ? 7 : sizeof shapes / sizeof *shapes;
+  size_t count = test_small() ? 7 : LENGTH(shapes);
   for (size_t i = 0; i < count; i++) {
     if (!test_turn(ctx, i, 2)) continue;
     for (size_t j = 0; j < 2; j++) {

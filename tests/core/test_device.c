@@ -279,10 +279,8 @@ static scl_status work(scl_context *ctx, size_t n, bool *right) {
   SCL_GO(scl_mat_to_host(b, y));
   *right = *right && y[0] == 3 && y[n * n - 1] == 3;
 done:
-  scl_mat_release(a);
-  scl_mat_release(b);
-  free(x);
-  free(y);
+  RELEASE(a, b);
+  FREE(x, y);
   scl_memory memory = scl_context_memory(ctx);
   if (memory.live != 0 || memory.buffers != 0) *right = false;
   return status;

@@ -8,8 +8,6 @@
 #include "program/tape.h"
 #include "record.h"
 
-#define LENGTH(x) (sizeof(x) / sizeof(x)[0])
-
 static scl_mat *apply(scl_op op, scl_mat *a, scl_mat *b, double number) {
   const scl_term terms[] = {{a, 0}, {b, number}};
   scl_mat *r = NULL;
@@ -35,7 +33,7 @@ static double first_of(scl_mat *x) {
 static void check_operations(scl_context *ctx) {
   static const double awkward[] = {0.0,      -0.0, 1.0,    -1.0,  2.0,    0.5,
                                    INFINITY, NAN,  1e-300, 1e300, -1e308, -INFINITY};
-  enum { N = sizeof awkward / sizeof *awkward, MOST_TOGETHER = 8 };
+  enum { N = LENGTH(awkward), MOST_TOGETHER = 8 };
   double a[N * N], b[N * N], got[N * N], want[N * N];
   for (size_t k = 0; k < N * N; k++) {
     a[k] = awkward[k % N];
@@ -62,8 +60,7 @@ static void check_operations(scl_context *ctx) {
       scl_mat_release(r[i]);
     }
   }
-  scl_mat_release(x);
-  scl_mat_release(y);
+  RELEASE(x, y);
 }
 
 /* The last value of a tape of numbers and their operations. */
@@ -103,8 +100,8 @@ static void check_special_derivatives(void) {
                                SCL_OP_LOG_PNORM_SLOPE};
   static const double at[] = {-31.3, -20.4, -2.3, -0.6, -0.3, 0.2, 0.7,
                               1.2,   1.7,   2.8,  9.1,  13.3, 21.7};
-  for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
-    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+  for (size_t k = 0; k < LENGTH(ops); k++) {
+    for (size_t i = 0; i < LENGTH(at); i++) {
       const double h = 1e-5, up = scl_op_value(ops[k], at[i] + h, 0, 0);
       const double down = scl_op_value(ops[k], at[i] - h, 0, 0), slope = (up - down) / (2 * h);
       const double scale = fmax(fabs(slope), 1e-3 * fabs(up));
@@ -116,7 +113,7 @@ static void check_special_derivatives(void) {
 /* Those of densities, of positive numbers. */
 static void check_density_derivatives(void) {
   static const double at[] = {0.04, 0.3, 1.7, 2.8, 11.9, 12.2, 55.0};
-  const size_t count = sizeof at / sizeof *at;
+  const size_t count = LENGTH(at);
   for (size_t i = 0; i < count; i++) {
     const double h = 1e-5 * at[i], a = at[i];
     double slope = scl_op_value(SCL_OP_LOG1M_EXP, -a + h, 0, 0);
@@ -178,8 +175,7 @@ static void check_empty(scl_context *ctx) {
   r = apply(SCL_OP_EXP, x, NULL, 0);
   CHECK_OK(scl_mat_force(r));
   CHECK(scl_mat_nrow(r) == 0 && scl_mat_ncol(r) == 3);
-  scl_mat_release(r);
-  scl_mat_release(x);
+  RELEASE(r, x);
 }
 
 /* Missing values: sums and extremes are NaN, which_max and which_min skip them. */
@@ -215,8 +211,7 @@ static void check_sharing(scl_context *ctx) {
   CHECK(!scl_expr_about(d).pending && scl_expr_about(d).nodes == 0);
   scl_mat *more = apply(SCL_OP_MUL, e, NULL, 2);
   CHECK(scl_expr_about(more).nodes == 3);
-  scl_mat *made[] = {x, e, d, sum, max, more};
-  for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
+  RELEASE(x, e, d, sum, max, more);
 }
 
 /* The graph releases its operands. */
@@ -262,18 +257,15 @@ static void check_limits(scl_context *ctx) {
     for (int k = 0; k < count / 2; k++) {
       scl_mat *a = level[2 * k], *b = level[2 * k + 1];
       level[k] = apply(SCL_OP_ADD, a, b, 0);
-      scl_mat_release(a);
-      scl_mat_release(b);
+      RELEASE(a, b);
     }
   }
   REQUIRE_OK(scl_mat_force(level[0]));
   CHECK(scl_expr_counts().cut > cut);
   got = mat_stored(level[0]);
   CHECK(mat_distance(got, want, 20) <= 1e-13);
-  free(got);
-  free(want);
-  scl_mat_release(level[0]);
-  scl_mat_release(x);
+  FREE(got, want);
+  RELEASE(level[0], x);
 }
 
 /* A graph that refers to itself twice at every level: 2^60 paths, 60 nodes. */
@@ -290,8 +282,7 @@ static void check_doubling(scl_context *ctx) {
   CHECK(scl_expr_about(y).nodes == 62); /* two leaves and 60 sums */
   const double from = first_of(x);
   CHECK(first_of(y) == ldexp(from, 60));
-  scl_mat_release(x);
-  scl_mat_release(y);
+  RELEASE(x, y);
 }
 
 static void check_arguments(scl_context *ctx) {
@@ -316,8 +307,7 @@ static void check_arguments(scl_context *ctx) {
   CHECK(r == NULL);
   scl_mat *mixed = apply(SCL_OP_MUL, x, NULL, 2);
   CHECK_STATUS(SCL_E_ARGUMENT, record_reduce_with(x, mixed, 0, SCL_TOTAL, &r));
-  scl_mat *made[] = {x, y, u, mixed};
-  for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
+  RELEASE(x, y, u, mixed);
 }
 
 /* Different structures have different sources, which contain no numbers and sizes. */
@@ -333,8 +323,7 @@ static void check_source(scl_context *ctx) {
   CHECK(strstr(text[0], "1234") == NULL && strstr(text[0], "__kernel void expr(") != NULL);
   CHECK(scl_expr_about(a).pending);
   for (int k = 0; k < 3; k++) free(text[k]);
-  scl_mat *made[] = {x, a, b, c};
-  for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
+  RELEASE(x, a, b, c);
 }
 
 /* Large enough for several tiles and groups; sums of every margin are the same bits twice. */
@@ -366,12 +355,8 @@ static void check_large(scl_context *ctx) {
           CHECK(mat_distance(third, want, rows * columns) <= 1e-11);
           free(third);
         }
-        free(first);
-        free(second);
-        free(want);
-        scl_mat_release(r[0]);
-        scl_mat_release(r[1]);
-        scl_mat_release(of_t);
+        FREE(first, second, want);
+        RELEASE(r[0], r[1], of_t);
       }
     }
     scl_mat *back = apply(SCL_OP_ADD, t, t, 0);
@@ -382,11 +367,8 @@ static void check_large(scl_context *ctx) {
       for (size_t j = 0; j < n; j++) same = same && got[j + i * n] == 2 * stored[i + j * m];
     }
     CHECK(same);
-    free(got);
-    free(stored);
-    scl_mat_release(back);
-    scl_mat_release(t);
-    scl_mat_release(x);
+    FREE(got, stored);
+    RELEASE(back, t, x);
   }
 }
 
@@ -407,9 +389,8 @@ static void check_transposed(scl_context *ctx) {
     for (size_t j = 0; j < n; j++) want[i] += a[j + i * n] * b[i + j * m];
   }
   CHECK(mat_distance(got, want, m) <= 1e-12);
-  free(a), free(b), free(got), free(want);
-  scl_mat *made[] = {x, y, t, product, sums};
-  for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
+  FREE(a, b, got, want);
+  RELEASE(x, y, t, product, sums);
 }
 
 /* y minus a product, stored and summed in one kernel, against the host's sums. */
@@ -434,9 +415,8 @@ static void check_product_inside(scl_context *ctx, size_t m, size_t k) {
   }
   CHECK(worst < 1e-13);
   CHECK_NEAR(first_of(sum) / want, 1.0, 1e-12);
-  free(sx), free(sb), free(sy), free(got);
-  scl_mat *made[] = {b, y, x, mu, r, square, sum};
-  for (size_t t = 0; t < LENGTH(made); t++) scl_mat_release(made[t]);
+  FREE(sx, sb, sy, got);
+  RELEASE(b, y, x, mu, r, square, sum);
 }
 
 /* Enough rows for a product inside the kernel: in pairs of rows, with an odd one left over, and by
@@ -464,9 +444,8 @@ static void check_part_of_product(scl_context *ctx) {
   double *sx = mat_stored(x), *sb = mat_stored(b), *want = mat_stored(y), *got = mat_stored(r);
   for (size_t i = 0; i < n; i++) want[m - n + i] = sx[i] * sb[0] + sx[i + m] * sb[1];
   CHECK(mat_distance(got, want, m) <= 1e-14);
-  free(sx), free(sb), free(want), free(got);
-  scl_mat *made[] = {x, b, y, mu, part, r};
-  for (size_t i = 0; i < LENGTH(made); i++) scl_mat_release(made[i]);
+  FREE(sx, sb, want, got);
+  RELEASE(x, b, y, mu, part, r);
 }
 
 void test_expr(scl_context *ctx) {

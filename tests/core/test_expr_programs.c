@@ -8,8 +8,6 @@
 #include "operation_reference.h"
 #include "record.h"
 
-#define LENGTH(x) (sizeof(x) / sizeof(x)[0])
-
 /* A matrix of the program, pending or not, with its expected elements. */
 typedef struct {
   scl_mat *x;
@@ -182,8 +180,7 @@ static void step_reduce_with(program *p) {
   const scl_term both[] = {{abs_u, 0}, {abs_v, 0}};
   CHECK_OK(scl_expr_apply(SCL_OP_PMAX, 2, both, &combine));
   CHECK_OK(record_reduce_with(a->x, combine, 0.0, margin, &r));
-  scl_mat *made[] = {u, v, abs_u, abs_v, combine};
-  for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
+  RELEASE(u, v, abs_u, abs_v, combine);
   /* One element is not combined with anything, or with the identity: both are right. */
   if ((margin == SCL_TOTAL ? a->m * a->n : margin == SCL_BY_ROW ? a->n : a->m) == 1) {
     scl_mat_release(r);

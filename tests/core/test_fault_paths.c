@@ -255,8 +255,7 @@ static run_operation *const operations[] = {
 static void check_end(scl_context *ctx, scl_status status, scl_mat *const out[2],
                       scl_memory before) {
   CHECK(status == SCL_OK || (out[0] == NULL && out[1] == NULL));
-  scl_mat_release(out[0]);
-  scl_mat_release(out[1]);
+  RELEASE(out[0], out[1]);
   CHECK_OK(scl_context_finish(ctx));
   CHECK(scl_context_memory(ctx).live == before.live);
   CHECK(scl_context_memory(ctx).buffers == before.buffers);
@@ -315,8 +314,7 @@ static bool fail_call(scl_context *ctx, const fixture *f, run_operation *run, lo
     CHECK(status == (code == -4 ? SCL_E_MEMORY : SCL_E_LOST));
     CHECK(out[0] == NULL && out[1] == NULL);
   }
-  scl_mat_release(out[0]);
-  scl_mat_release(out[1]);
+  RELEASE(out[0], out[1]);
   CHECK_OK(scl_context_finish(ctx));
   CHECK(scl_context_memory(ctx).live == before.live);
   CHECK(scl_context_memory(ctx).buffers == before.buffers);
@@ -330,8 +328,7 @@ static void check_driver(scl_context *ctx, const fixture *f, run_operation *run)
   scl_mat *out[2] = {NULL, NULL};
   driver_install();
   CHECK_OK(run(f, out));
-  scl_mat_release(out[0]);
-  scl_mat_release(out[1]);
+  RELEASE(out[0], out[1]);
   CHECK_OK(scl_context_finish(ctx));
   scl_device_trim(ctx);
   driver_counts before = driver_counted();
@@ -345,12 +342,11 @@ static void check_driver(scl_context *ctx, const fixture *f, run_operation *run)
   CHECK(after.events - before.events < 24);
   out[0] = out[1] = NULL;
   CHECK_OK(run(f, out));
-  scl_mat_release(out[0]);
-  scl_mat_release(out[1]);
+  RELEASE(out[0], out[1]);
 }
 
 static void check_drivers(scl_context *ctx, const fixture *f) {
-  for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
+  for (size_t k = 0; k < LENGTH(operations); k++) {
     check_driver(ctx, f, operations[k]);
   }
   CHECK(driver_faults > 200);
@@ -371,9 +367,7 @@ static void check_interrupt(scl_context *ctx) {
   scl_hooks_set(&(scl_hooks){.interrupted = NULL});
   CHECK(out == NULL);
   CHECK_OK(compute_chol_adjoint(l, g, &out));
-  scl_mat_release(l);
-  scl_mat_release(g);
-  scl_mat_release(out);
+  RELEASE(l, g, out);
 }
 
 void test_fault_paths(scl_context *ctx) {
@@ -385,13 +379,10 @@ void test_fault_paths(scl_context *ctx) {
   free(a);
   check_interrupt(ctx);
   CHECK_OK(compute_chol(f.a, 0.0, false, &f.l));
-  for (size_t k = 0; f.l != NULL && k < sizeof operations / sizeof *operations; k++) {
+  for (size_t k = 0; f.l != NULL && k < LENGTH(operations); k++) {
     check_operation(ctx, &f, operations[k]);
     check_allocations(ctx, &f, operations[k]);
   }
   if (f.l != NULL && !scl_context_is_host(ctx)) check_drivers(ctx, &f);
-  scl_mat_release(f.a);
-  scl_mat_release(f.g);
-  scl_mat_release(f.v);
-  scl_mat_release(f.l);
+  RELEASE(f.a, f.g, f.v, f.l);
 }

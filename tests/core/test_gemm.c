@@ -71,8 +71,7 @@ static void check_columns(scl_context *ctx, const product *p, bool twin, size_t 
   CHECK(count_wrong(p, a, b, c, got, step) == 0);
   free(a);
   if (!twin) free(b);
-  free(c);
-  free(got);
+  FREE(c, got);
 }
 
 /* Where long double has 113 bits, by software, large products have some columns checked. */
@@ -87,7 +86,7 @@ static void check_shapes(scl_context *ctx) {
       {31, 33, 32}, {32, 32, 32}, {33, 31, 65},  {63, 65, 64},   {64, 64, 64},  {65, 63, 9},
       {130, 70, 3}, {9, 200, 11}, {200, 9, 100}, {100, 129, 77}, {257, 66, 40}, {1, 130, 67},
       {130, 1, 67}, {3, 130, 67}, {130, 3, 67},  {130, 8, 67},   {5, 77, 300},  {40, 40, 1}};
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+  for (size_t s = 0; s < LENGTH(shapes); s++) {
     for (int t = 0; t < 4; t++) {
       product p = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2]};
       p.trans_a = t & 1 ? SCL_TRANS : SCL_NO_TRANS;
@@ -120,7 +119,7 @@ static void check_empty(scl_context *ctx) {
 static void check_views(scl_context *ctx) {
   static const size_t shapes[][3] = {{3, 3, 3},     {70, 70, 70},  {131, 131, 131},
                                      {40, 100, 70}, {100, 3, 100}, {2, 90, 130}};
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+  for (size_t s = 0; s < LENGTH(shapes); s++) {
     for (int t = 0; t < 4; t++) {
       for (int v = 0; v < 16; v++) {
         product p = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .alpha = 1};
@@ -140,7 +139,7 @@ static void check_views(scl_context *ctx) {
 static void check_symmetric(scl_context *ctx) {
   static const size_t shapes[][2] = {{1, 1},  {2, 5},    {8, 300},  {5, 3000},  {33, 10},
                                      {64, 9}, {65, 129}, {130, 70}, {200, 200}, {391, 131}};
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+  for (size_t s = 0; s < LENGTH(shapes); s++) {
     for (int t = 0; t < 2; t++) {
       product p = {.m = shapes[s][0], .n = shapes[s][0], .k = shapes[s][1], .alpha = 0.5};
       p.trans_a = t == 0 ? SCL_NO_TRANS : SCL_TRANS;
@@ -173,17 +172,14 @@ static void check_lower_half(scl_context *ctx) {
   CHECK(count_wrong(&p, a, b, c, got, 1) == 0);
   test_drop(da);
   test_drop(db);
-  free(a);
-  free(b);
-  free(c);
-  free(got);
+  FREE(a, b, c, got);
 }
 
 /* Sums that are divided among several groups; the same bits a second time. */
 static void check_long(scl_context *ctx) {
   static const size_t shapes[][3] = {{2, 2, 1000000}, {1, 1, 100003}, {3, 5, 20011}, {1, 40, 5000},
                                      {40, 1, 5000},   {40, 30, 3001}, {9, 9, 4097}};
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+  for (size_t s = 0; s < LENGTH(shapes); s++) {
     for (int t = 0; t < 4; t++) {
       product p = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .alpha = 1.1};
       if (p.k > 100000 && t != 1) continue;
@@ -211,9 +207,7 @@ static void check_same_bits(scl_context *ctx) {
   }
   CHECK(memcmp(first, second, n * n * sizeof *first) == 0);
   test_drop(da);
-  free(a);
-  free(first);
-  free(second);
+  FREE(a, first, second);
 }
 
 /* Tiles and transposed copies that only large products on a GPU use. */

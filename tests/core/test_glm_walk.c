@@ -236,7 +236,7 @@ static void check_slots(scl_context *ctx, size_t p) {
 
 void test_glm_walk(scl_context *ctx) {
   const char *names[] = {NULL, "10f", "10", "32", "10x4f", "10x2", "16m8", "split"};
-  for (size_t i = 0; i < sizeof names / sizeof *names && !scl_context_is_host(ctx); i++) {
+  for (size_t i = 0; i < LENGTH(names) && !scl_context_is_host(ctx); i++) {
     scl_cl_glm_force(names[i]);
     for (int priors = 0; priors < 2; priors++) {
       check_walk(ctx, (walk){9, 1, priors, -1, 0});

@@ -76,8 +76,7 @@ static void check_weighted_family(scl_context *ctx, scl_glm_family family) {
   double scale = 1;
   for (size_t i = 0; i < 80; i++) scale = fmax(scale, fabs(want[i]));
   CHECK(want[0] != 0 && mat_largest_difference(got, want, 80) <= 1e-14 * scale);
-  scl_mat_release(weighted);
-  scl_mat_release(repeated);
+  RELEASE(weighted, repeated);
 }
 
 void test_glm_weights(scl_context *ctx) {

@@ -82,12 +82,9 @@ static void check_given(scl_context *ctx, problem *p, scl_gp_objective objective
   CHECK_STATUS(SCL_E_ARGUMENT,
                scl_gp_evaluate_given(gp, within, objective, p->trend, value, b[0], NULL));
   scl_mat *all[] = {x, points, c, slope, cross, within};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) scl_mat_release(all[i]);
+  for (size_t i = 0; i < LENGTH(all); i++) scl_mat_release(all[i]);
   scl_gp_release(gp);
-  free(at);
-  free(h);
-  free(found);
-  free(weights);
+  FREE(at, h, found, weights);
 }
 
 /* Conditions and predicts at m points; with `extended` the last third of the data comes later. */
@@ -170,15 +167,7 @@ static void check_predict(scl_context *ctx, problem *p, size_t m, bool extended)
   process_free(&one);
   process_free(&r);
   scl_gp_release(gp);
-  free(at);
-  free(h);
-  free(mean);
-  free(variance);
-  free(both);
-  free(weights);
-  free(diagonal);
-  free(v);
-  free(u);
+  FREE(at, h, mean, variance, both, weights, diagonal, v, u);
 }
 
 /* The slope of the mean against central differences of it. */
@@ -296,7 +285,7 @@ static void check_all(scl_context *ctx, kernel_maker *make, size_t n, size_t i) 
 
 void test_gp(scl_context *ctx) {
   static const size_t sizes[] = {1, 2, 7, 17, 31, 33, 64, 65};
-  size_t count = test_small() ? 5 : sizeof sizes / sizeof *sizes;
+  size_t count = test_small() ? 5 : LENGTH(sizes);
   for (size_t i = 0; i < count; i++) {
     check_all(ctx, test_kernel_mixed, sizes[i], i);
     if (i < 6) check_all(ctx, test_kernel_composed, sizes[i], i + 1);

@@ -62,7 +62,7 @@ static void check_refused(scl_context *host) {
 void test_gp_toeplitz(scl_context *ctx) {
   static const size_t sizes[] = {1, 2, 7, 17, 33, 64, 129};
   if (!scl_context_is_host(ctx)) return;
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+  for (size_t i = 0; i < LENGTH(sizes); i++) {
     size_t q = sizes[i] > 4 ? i % 4 : 0;
     check_series(ctx, sizes[i], q, SCL_GP_PROFILE);
     if (q > 0) check_series(ctx, sizes[i], q, SCL_GP_INTEGRATE);

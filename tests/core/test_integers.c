@@ -12,8 +12,6 @@
 
 #include "kernels/include/integers.h"
 
-#define LENGTH(x) (sizeof(x) / sizeof *(x))
-
 typedef struct {
   size_t m, n, k;
   double alpha, beta;
@@ -134,7 +132,7 @@ static void check_case(scl_context *ctx, const integers_case *t, scl_cl_integers
   if (wrong > 0)
     printf("       %zu x %zu x %zu, op %d %d, region %d, %d moduli, %s: %zu\n", t->m, t->n, t->k,
            t->trans_a, t->trans_b, (int)t->region, form.moduli, kind_name[form.kind], wrong);
-  free(a), free(b), free(c), free(got);
+  FREE(a, b, c, got);
 }
 
 static void check_shapes(scl_context *ctx, scl_cl_integers_form form) {
@@ -201,7 +199,7 @@ static void check_operation(scl_context *ctx, double special) {
     if (isfinite(special)) CHECK_NEAR(c[1][e], c[0][e], 64 * TEST_EPS);
   }
   CHECK(isfinite(special) ? same < N * N : same == N * N);
-  free(a), free(c[0]), free(c[1]);
+  FREE(a, c[0], c[1]);
 }
 
 /* op(A) = A D, op(B) = D^-1 A' with powers of two up to 2^power: what is large in rows of the one
@@ -232,7 +230,7 @@ static void check_opposite(scl_context *ctx, int power) {
   }
   CHECK(far == 0);
   CHECK((same == N * N) == (power > 20));
-  free(x[0]), free(x[1]), free(c), free(got);
+  FREE(x[0], x[1], c, got);
 }
 
 /* Rows and columns of two kinds, the last ones large in the second half of the terms, the others in
@@ -258,7 +256,7 @@ static void check_pairs(scl_context *ctx, size_t others) {
   test_get(dc, c);
   CHECK(count_wrong(&t, INTEGERS_FEWEST, x[0], x[1], c, c) == 0);
   test_drop(da), test_drop(db);
-  free(x[0]), free(x[1]), free(c);
+  FREE(x[0], x[1], c);
 }
 
 /* ---- OpenCL's function for products of four bytes -------------------------------------------- */

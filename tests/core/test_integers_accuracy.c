@@ -32,7 +32,7 @@ static void reflect(long double *x, size_t n) {
   for (size_t i = 0; i < n; i++) w[i] -= dot * v[i];
   for (size_t j = 0; j < n; j++)
     for (size_t i = 0; i < n; i++) x[i + j * n] -= w[i] * v[j] + v[i] * w[j];
-  free(v), free(w);
+  FREE(v, w);
 }
 
 static double *matrix_of(int type, size_t n, bool spread) {
@@ -100,7 +100,7 @@ static void check_product(scl_context *ctx, int type, bool spread) {
   CHECK(error[1] <= 4 * fmax(error[0], 0.5));
   if (!(error[1] <= 4 * fmax(error[0], 0.5)))
     printf("       type %d%s: %g, native %g\n", type, spread ? ", spread" : "", error[1], error[0]);
-  free(a), free(b), free(c);
+  FREE(a, b, c);
 }
 
 /* The worst residual of an element, in units of rounding of what its diagonal elements make it. */

@@ -113,7 +113,7 @@ static void check_signatures(scl_context *ctx) {
       {"const int n, " IN ", __global real *dst, const int ld, const long offset",
        "parameter 6 (dst) is int, its signature says long"},
   };
-  for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+  for (size_t k = 0; k < LENGTH(wrong); k++) {
     CHECK_STATUS(SCL_E_BUILD, compare(ctx, wrong[k][0]));
     CHECK(strstr(scl_fault_last()->message, wrong[k][1]) != NULL);
   }

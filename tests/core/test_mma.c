@@ -16,7 +16,6 @@
 #include "engine/cl/linalg/linalg.h"
 #include "kernels/include/gemm.h"
 
-#define LENGTH(x) (sizeof(x) / sizeof *(x))
 /* Matrices of so many rows and more have columns on 16-byte boundaries, which these kernels need
  * (scl_mat_ld()): blocks of any order are placed in one. */
 enum { FRAME = 64 };
@@ -114,7 +113,7 @@ static void check_product(scl_context *ctx, const product *p) {
   test_get(dt, transposed);
   if (p->transposed) check_transposed(got, transposed, p->m, p->n);
   test_drop(da), test_drop(db), test_drop(df);
-  free(a), free(c), free(from), free(got), free(transposed);
+  FREE(a, c, from, got, transposed);
   if (!twin) free(b);
 }
 
@@ -151,7 +150,7 @@ static void check_pair(scl_context *ctx, size_t m, size_t n, size_t k) {
     test_get(dc[i], got);
     CHECK(count_wrong(&p[i], a[i], b[i], NULL, NULL, got) == 0);
     test_drop(da[i]), test_drop(db[i]);
-    free(a[i]), free(b[i]);
+    FREE(a[i], b[i]);
   }
   free(got);
 }
@@ -224,8 +223,8 @@ static void check_factor(scl_context *ctx, size_t n, size_t bad) {
     test_get(dl, got);
     if (!failing) CHECK(lower_distance(got, want, n) <= 1e-13);
   }
-  scl_mat_release(host), scl_mat_release(l);
-  free(a), free(got), free(want);
+  RELEASE(host, l);
+  FREE(a, got, want);
 }
 
 static void check_adjoint(scl_context *ctx, size_t n) {
@@ -241,11 +240,11 @@ static void check_adjoint(scl_context *ctx, size_t n) {
     scl_mat *adjoint = mat_make(where, a, n, n, SCL_GENERAL);
     REQUIRE_OK(compute_chol_adjoint(factor, adjoint, &s));
     result[on_host] = mat_stored(s);
-    scl_mat_release(factor), scl_mat_release(adjoint), scl_mat_release(s);
+    RELEASE(factor, adjoint, s);
   }
   CHECK(lower_distance(result[0], result[1], n) <= 1e-12);
-  scl_mat_release(spd), scl_mat_release(l);
-  free(a), free(stored), free(result[0]), free(result[1]);
+  RELEASE(spd, l);
+  FREE(a, stored, result[0], result[1]);
 }
 
 /* op(T) X = B, or X op(T) = B: the residual. */
@@ -273,7 +272,7 @@ static void check_solve(scl_context *ctx, size_t n, size_t rhs, int form) {
   }
   CHECK(worst <= 1e-14);
   test_drop(dt);
-  free(t), free(b), free(x);
+  FREE(t, b, x);
 }
 
 static void check_factors(scl_context *ctx) {
@@ -297,8 +296,8 @@ static void check_factors(scl_context *ctx) {
 /* How far a result on the device is from that on the host; both are freed. */
 static double apart(scl_mat *got, scl_mat *want, size_t count) {
   double *x = mat_stored(got), *y = mat_stored(want), worst = mat_distance(x, y, count);
-  free(x), free(y);
-  scl_mat_release(got), scl_mat_release(want);
+  FREE(x, y);
+  RELEASE(got, want);
   return worst;
 }
 
@@ -317,11 +316,11 @@ static void check_batch_product(scl_context *ctx, size_t m, size_t n, size_t k, 
       REQUIRE_OK(scl_batch_matmul(ma, form & 1 ? SCL_TRANS : SCL_NO_TRANS, mb,
                                   form & 2 ? SCL_TRANS : SCL_NO_TRANS, m, n, k, batch,
                                   &c[on_host]));
-      scl_mat_release(ma), scl_mat_release(mb);
+      RELEASE(ma, mb);
     }
     CHECK(apart(c[0], c[1], m * n * batch) <= 1e-13);
   }
-  free(a), free(b);
+  FREE(a, b);
 }
 
 /* Solutions, determinants; the second matrix is singular. */
@@ -340,11 +339,11 @@ static void check_batch_solve(scl_context *ctx, size_t n, size_t sides) {
     REQUIRE_OK(scl_batch_solve(ma, mb, n, sides, BATCH, &report, &x[on_host]));
     CHECK(report.bad == 1 && status[0] == SCL_BATCH_FINE);
     REQUIRE_OK(scl_batch_det(ma, n, BATCH, true, &det[on_host]));
-    scl_mat_release(ma), scl_mat_release(mb);
+    RELEASE(ma, mb);
   }
   CHECK(apart(x[0], x[1], n * sides * BATCH) <= 1e-12);
   CHECK(apart(det[0], det[1], BATCH) <= 1e-12);
-  free(a), free(b);
+  FREE(a, b);
 }
 
 static void check_batches(scl_context *ctx) {

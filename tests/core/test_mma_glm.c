@@ -7,8 +7,6 @@
 #include "ops/glm.h"
 #include "engine/cl/linalg/linalg.h"
 
-#define LENGTH(x) (sizeof(x) / sizeof *(x))
-
 /* PARTS: more vectors than a pass takes at once, the last part not whole. */
 enum { ROWS = 65, COLUMNS = 104, PREDICTORS = 8, PARTS = 19, CUTS = 3 };
 

@@ -9,7 +9,6 @@
 #include "record.h"
 #include "engine/cl/linalg/linalg.h"
 
-#define LENGTH(x) (sizeof(x) / sizeof *(x))
 enum { FRAME = 64 }; /* as in test_mma.c */
 
 static double *whole_numbers(size_t count) {
@@ -45,7 +44,7 @@ static void check_gram(scl_context *ctx, size_t n, size_t p, bool weighted) {
   CHECK(wrong == 0);
   if (wrong > 0) printf("       crossproduct, %zu x %zu: %zu\n", n, p, wrong);
   test_drop(dx), test_drop(dw);
-  free(x), free(w), free(got);
+  FREE(x, w, got);
 }
 
 static void check_grams(scl_context *ctx) {
@@ -71,16 +70,16 @@ static void check_operations(scl_context *ctx, size_t n, size_t p) {
     REQUIRE_OK(compute_product(true, false, mx, NULL, &c[on_host][0]));
     REQUIRE_OK(scl_compute(NULL, SCL_OPERATION_GRAM, 2, (scl_term[]){{mx, 0}, {mw, 0}}, 0, NULL,
                            &c[on_host][1]));
-    scl_mat_release(mx), scl_mat_release(mw);
+    RELEASE(mx, mw);
   }
   for (int k = 0; k < 2; k++) {
     double *got = mat_stored(c[0][k]), *want = mat_stored(c[1][k]);
     CHECK(mat_distance(got, want, p * p) <= 1e-12);
     CHECK(c[0][k]->view == SCL_SYMMETRIC);
-    scl_mat_release(c[0][k]), scl_mat_release(c[1][k]);
-    free(got), free(want);
+    RELEASE(c[0][k], c[1][k]);
+    FREE(got, want);
   }
-  free(x), free(w);
+  FREE(x, w);
 }
 
 void test_mma_gram(scl_context *ctx) {

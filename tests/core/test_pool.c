@@ -128,7 +128,7 @@ static void check_reuse(scl_context *ctx) {
   }
   scl_device_trim(ctx);
   cl->cpu = was;
-  free(data), free(got);
+  FREE(data, got);
 }
 
 void test_pool(scl_context *ctx) {

@@ -120,7 +120,7 @@ static void check_refusal(size_t index, const char *words) {
 }
 
 static void check_misreadings(const scl_context *ctx, size_t index, driver_counts before) {
-  for (size_t k = 0; k < sizeof misreadings / sizeof *misreadings; k++) {
+  for (size_t k = 0; k < LENGTH(misreadings); k++) {
     const bool chance = strstr(misreadings[k].from, "barrier") != NULL;
     if (!test_turn(ctx, k, 3) || (chance && scl_device_of(ctx)->type != SCL_DEVICE_CPU)) continue;
     scl_cl_primitives_forget();

@@ -264,7 +264,7 @@ static const struct {
 
 static const size_t shapes[][2] = {{3, 5}, {0, 0}, {0, 3}, {3, 0}, {1, 1},   {1, 2},   {2, 1},
                                    {1, 7}, {7, 1}, {2, 2}, {5, 3}, {20, 17}, {300, 1}, {1, 300}};
-enum { SHAPES = sizeof shapes / sizeof *shapes };
+enum { SHAPES = LENGTH(shapes) };
 
 /* Kernels take their time to compile: some shapes on devices; quick, a third of the variants. */
 static bool is_wanted(const scl_context *ctx, size_t shape, int end, size_t s, int variant) {
@@ -281,7 +281,7 @@ static bool is_wanted(const scl_context *ctx, size_t shape, int end, size_t s, i
 
 static void check_subjects(scl_context *ctx) {
   char what[100];
-  for (size_t s = 0; s < sizeof subjects / sizeof *subjects; s++) {
+  for (size_t s = 0; s < LENGTH(subjects); s++) {
     for (int variant = 0; variant < subjects[s].variants; variant++) {
       for (size_t k = 0; k < SHAPES; k++) {
         for (int end = 0; end < ENDS; end++) {
@@ -345,7 +345,7 @@ static void check_folding(scl_context *ctx) {
   const int x = program_argument(&l, SCL_OP_LOG, 0, node_parameter(&l, 5));
   const int zero = node_number(&l, 0.0), one = node_number(&l, 1.0), less = node_number(&l, -1.0);
   int sum = node_binary(&l, SCL_OP_SUB, zero, x);
-  for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+  for (size_t k = 0; k < LENGTH(powers); k++) {
     const int p = node_binary(&l, SCL_OP_POW, x, node_number(&l, powers[k]));
     sum = node_binary(&l, k % 2 ? SCL_OP_ADD : SCL_OP_SUB, sum, p);
     sum = node_binary(&l, SCL_OP_ADD, zero, node_binary(&l, SCL_OP_MUL, sum, one));
@@ -452,7 +452,7 @@ static void check_no_factor(scl_context *ctx) {
   }
   scl_program *f = program_compile(ctx, &l, sum, "no factor");
   static const double at[] = {0.3, -0.9, 0.3, -0.2, NAN, 0.5, 0.3};
-  for (size_t k = 0; k < sizeof at / sizeof *at; k++) {
+  for (size_t k = 0; k < LENGTH(at); k++) {
     const double want = program_value(&l, sum, &at[k]);
     CHECK(!isnan(want) == (at[k] > 0.0));
     CHECK_OK(scl_program_run(f, &at[k], false, &value));
@@ -494,7 +494,7 @@ void test_program(scl_context *ctx) {
   void (*const others[])(scl_context *) = {check_folding, check_borders, check_limits,
                                            check_chain,   check_ends,    check_no_factor,
                                            check_data};
-  for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+  for (size_t k = 0; k < LENGTH(others); k++) {
     if (test_turn(ctx, k, 2)) others[k](ctx);
   }
 }

@@ -201,7 +201,7 @@ static const recorded refused[] = {{SCL_VALUE_DATA, 0, 0, {0}, {3, 2}},
                                    {SCL_VALUE_WITH_PART, 0, 2, {0, 2}, {0, 0}}};
 
 static void check_refused(scl_context *ctx) {
-  for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
+  for (size_t k = 0; k < LENGTH(refused); k++) {
     const recorded *v = &refused[k];
     scl_program *p = NULL;
     scl_tape t;

@@ -152,8 +152,7 @@ static void check_same(scl_context *ctx, program_nodes *l, int output, int calls
   test_check(same, what, __FILE__, __LINE__);
   if (got != calls) printf("       %s: %d calls\n", what, got);
   test_check(got == calls, what, __FILE__, __LINE__);
-  free(one);
-  free(two);
+  FREE(one, two);
 }
 
 typedef int function(program_nodes *l, const design *d);
@@ -178,7 +177,7 @@ static const size_t shapes[][2] = {{2, 1},   {127, 2}, {128, 3},  {129, 3},  {13
                                    {66, 51}, {33, 33}, {32, 100}, {34, 128}, {500, 55}, {31, 65}};
 
 static void check_shapes(scl_context *ctx) {
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+  for (size_t s = 0; s < LENGTH(shapes); s++) {
     check_function(ctx, logistic, shapes[s][0], shapes[s][1], 0, "logistic");
   }
   check_function(ctx, logistic, 1, 3, 1, "one row");
@@ -191,7 +190,7 @@ static void check_blocks(scl_context *ctx) {
   static const size_t sides[][2] = {{511, 64},  {512, 64},  {513, 65}, {1025, 1},  {127, 512},
                                     {129, 256}, {64, 511},  {65, 512}, {9000, 60}, {4096, 128},
                                     {70001, 5}, {5000, 26}, {17000, 1}};
-  for (size_t s = 0; s < sizeof sides / sizeof *sides; s++)
+  for (size_t s = 0; s < LENGTH(sides); s++)
     check_function(ctx, s % 2 == 0 ? logistic : normal, sides[s][0], sides[s][1], 0, "blocks");
   for (size_t s = 0; s < 300; s++) {
     const size_t n = 2 + (size_t)(fabs(test_random()) * 700.0),
@@ -219,9 +218,7 @@ static void check_threads(scl_context *ctx) {
   CHECK(run(ctx, &l, output, "1", more, "five threads") == 0);
   CHECK(memcmp(one, more, (l.parameters + 1) * sizeof *one) == 0);
   set_variable("STATCL_COPY_THREADS", before != NULL ? before : "");
-  free(before);
-  free(one);
-  free(more);
+  FREE(before, one, more);
   program_end(&l);
 }
 
@@ -239,7 +236,7 @@ static void check_functions(scl_context *ctx) {
                {two_matrices, "two matrices", 2},
                {many_operands, "many operands", 1},
                {prod, "a product of all", 1}};
-  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+  for (size_t k = 0; k < LENGTH(cases); k++) {
     check_function(ctx, cases[k].f, 70, 3, cases[k].calls, cases[k].what);
     if (k < 3) check_function(ctx, cases[k].f, 67, 40, cases[k].calls, cases[k].what);
   }
@@ -308,7 +305,7 @@ static void check_vectors(scl_context *ctx) {
                {logistic, 70, 13, 4},   {logistic, 32, 55, 3},      {normal, 2, 104, 2},
                {grouped, 70, 17, 5},    {two_vectors, 48, 20, 4},   {logistic, 34, 40, 8},
                {logistic, 70, 20, 9},   {read_elsewhere, 18, 16, 7}};
-  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+  for (size_t k = 0; k < LENGTH(cases); k++) {
     if (!test_turn(ctx, k, 2)) continue;
     char text[96];
     program_nodes l;

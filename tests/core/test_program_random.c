@@ -222,7 +222,7 @@ static void add_any(draw *d) {
   static void (*const add[])(draw *) = {
       add_leaf,      add_apply,  add_apply,  add_apply,  add_apply,  add_view,   add_view,
       add_reduction, add_places, add_concat, add_cumsum, add_matmul, add_square, add_branch};
-  add[below(sizeof add / sizeof *add)](d);
+  add[below(LENGTH(add))](d);
 }
 
 /* The sum of some of the values that came last. */

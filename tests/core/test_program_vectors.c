@@ -11,7 +11,7 @@
 #include "test.h"
 
 static const size_t counts[] = {1, 2, 3, 4, 7};
-enum { COUNTS = sizeof counts / sizeof *counts };
+enum { COUNTS = LENGTH(counts) };
 
 /* With the derivatives of all its elements. */
 static int weighted(program_nodes *l, int v) {
@@ -40,7 +40,7 @@ static const size_t sizes[][3] = {{4, 3, 2}, {1, 3, 2}, {4, 1, 2}, {4, 3, 1},   
 
 static void check_products(scl_context *ctx) {
   char what[80];
-  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+  for (size_t s = 0; s < LENGTH(sizes); s++) {
     for (int variant = 0; variant < 12; variant++) {
       const bool wide_a = variant % 3 != 1, wide_b = variant % 3 != 0;
       const bool ta = variant / 3 % 2, tb = variant / 6;
@@ -235,9 +235,7 @@ static void check_nan(scl_context *ctx) {
   }
   scl_program_release(p);
   program_end(&l);
-  free(x);
-  free(want);
-  free(got);
+  FREE(x, want, got);
 }
 
 /* A matrix without a factor is NaN for its vector only. */
@@ -359,8 +357,7 @@ static void check_split(scl_context *ctx) {
   CHECK(memcmp(got, want + 1, l.parameters * sizeof *got) == 0);
   scl_program_release(p);
   program_end(&l);
-  free(want);
-  free(got);
+  FREE(want, got);
 }
 
 /* ---- faults ------------------------------------------------------------------------------------

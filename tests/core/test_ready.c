@@ -65,7 +65,7 @@ static void add_steps(trial *t) {
                               SCL_OP_PMAX,   SCL_OP_SIN, SCL_OP_LOG,   SCL_OP_IFELSE};
   scl_plan *p = &t->plan;
   for (int k = 0; k < STEPS; k++) {
-    const scl_op chosen = op[some(sizeof op / sizeof *op)];
+    const scl_op chosen = op[some(LENGTH(op))];
     int arg[3] = {0, 0, 0};
     for (int a = 0; a < scl_op_arity(chosen); a++) arg[a] = (int)some(p->steps);
     scl_plan_add_step(p, 0, SCL_STEP_APPLY, chosen, arg[0], arg[1], arg[2]);
@@ -216,7 +216,7 @@ static void check_all_numbers(scl_context *ctx) {
   static const double start[] = {0.0, 0.0, -1.5, 0.25, 3.0, 1.0, NAN};
   static const double index[CHOSEN] = {3, 0, 2, 2, 1}, begins[] = {0, 2, 2, 5};
   static const double order[CHOSEN] = {4, 1, 0, 2, 3};
-  const size_t starts = sizeof start / sizeof *start;
+  const size_t starts = LENGTH(start);
   scl_block all;
   REQUIRE_OK(scl_block_create(ctx, 60, 1, &all));
   double *memory = scl_host_at(all);
@@ -247,7 +247,7 @@ void test_ready(scl_context *ctx) {
   }
   check_all_numbers(ctx);
   trial *t = test_alloc(sizeof *t);
-  for (size_t s = 0; s < sizeof size / sizeof *size; s++) {
+  for (size_t s = 0; s < LENGTH(size); s++) {
     REQUIRE_OK(make_blocks(ctx, t, size[s]));
     for (int k = 0; k < 20; k++) check_plan(ctx, t, size[s]);
     check_refused(ctx, t, size[s]);

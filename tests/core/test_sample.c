@@ -89,7 +89,7 @@ static void check_lowrank(void) {
   double scale[D] = {2.0, 1.0, 3.0}, room[1 + 3 * 2 + 2 * 2 * D], y[D];
   const double value[] = {4.0}, vector[D] = {0.6, 0.8, 0.0}, x[D] = {1.0, 2.0, 3.0};
   const double forward[D] = {4.64, 3.76, 9.0}, back[D] = {3.68, 4.24, 9.0};
-  CHECK(scl_lowrank_room(D, 2) == sizeof room / sizeof *room);
+  CHECK(scl_lowrank_room(D, 2) == LENGTH(room));
   const scl_lowrank m = scl_lowrank_at(D, 2, scale, room);
   scl_lowrank_set(&m, 1, value, vector);
   scl_lowrank_times(&m, false, x, y);

@@ -102,7 +102,7 @@ void test_sample_shares(scl_context *ctx) {
   make_chains(alone);
   for (int k = 0; k < CHAINS; k++)
     CHECK_OK(scl_chain_run(alone[k], &plain, ITERATIONS, INFINITY, &stop));
-  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+  for (size_t i = 0; i < LENGTH(ways); i++) {
     twice t = {.g = g,
                .refused = ways[i].refused,
                .failed = ways[i].failed,

@@ -115,7 +115,7 @@ static void check_alone(kind metric, bool static_steps) {
   REQUIRE_OK(make(&o, &a));
   CHECK_OK(scl_chain_run(a, &plain, 2 * ITERATIONS, INFINITY, &stop));
   const long calls = d.g.calls;
-  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+  for (size_t i = 0; i < LENGTH(ways); i++) {
     d = make_device(ways[i].nudge, ways[i].valid);
     const scl_target ahead = target_of(&d, true);
     REQUIRE_OK(make(&o, &b));
@@ -176,7 +176,7 @@ static void check_together(kind metric, size_t vectors) {
     CHECK_OK(scl_chain_run(alone[k], &plain, 2 * ITERATIONS, INFINITY, &stop));
   }
   const long calls = d.g.calls;
-  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+  for (size_t i = 0; i < LENGTH(ways); i++) {
     d = make_device(ways[i].nudge, ways[i].valid);
     const scl_target ahead = target_of(&d, true);
     make_chains(&o, chain);

@@ -179,10 +179,7 @@ static void check_case(scl_context *ctx, const scan_case *w) {
     CHECK_OK(check_evaluator(program, w, p, got, again));
   }
   scl_program_release(program);
-  free(weights);
-  free(p);
-  free(got);
-  free(again);
+  FREE(weights, p, got, again);
 }
 
 /* The Hessian against differences of the gradient. */
@@ -211,11 +208,7 @@ static void check_second(scl_context *ctx) {
   }
   scl_program_release(first);
   scl_program_release(second);
-  free(weights);
-  free(p);
-  free(h);
-  free(up);
-  free(down);
+  FREE(weights, p, h, up, down);
 }
 
 /* ---- faults -----------------------------------------------------------------------------------
@@ -244,10 +237,7 @@ static void check_allocations(scl_context *ctx) {
     CHECK(scl_context_memory(ctx).buffers == before.buffers);
   }
   CHECK(!fails);
-  free(weights);
-  free(p);
-  free(got);
-  free(again);
+  FREE(weights, p, got, again);
 }
 
 /* Operands and attributes that do not fit the step's ports; a step that is too large. */
@@ -255,7 +245,7 @@ static void check_refused(void) {
   static const size_t wrong[][SCL_VALUE_ATTRIBUTES] = {{1, 2, 1, 0, 0}, {0, 3, 1, 0, 0},
                                                        {0, 2, 2, 0, 0}, {0, 2, 1, 2, 0},
                                                        {0, 2, 1, 0, 2}, {0, 0, 1, 0, 0}};
-  for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+  for (size_t k = 0; k < LENGTH(wrong); k++) {
     const scan_case w = make_case(2, 1, false, false);
     scl_tape t;
     scl_tape_begin(&t);

@@ -96,8 +96,7 @@ static scl_status make_program(scl_context *ctx, const guard_case *w, bool guard
   const int total = scl_tape_reduce(&t, SCL_REDUCE_SUM, scl_tape_binary(&t, SCL_OP_MUL, scan, data),
                                     b + n, 1, SCL_TOTAL);
   const scl_status status = scl_program_make(ctx, &t, total, parameters_of(w), out);
-  free(g);
-  free(weights);
+  FREE(g, weights);
   return status;
 }
 
@@ -142,9 +141,7 @@ static void check_guard(scl_context *ctx, const guard_case *w) {
     p[i] = keep;
     CHECK_NEAR(got[1 + i], (above - below) / (2 * h), 1e-7 * (1.0 + fabs(got[1 + i])));
   }
-  free(p);
-  free(got);
-  free(plain);
+  FREE(p, got, plain);
 }
 
 void test_scan_guard(scl_context *ctx) {

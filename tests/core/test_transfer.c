@@ -69,16 +69,14 @@ static void check_trip(scl_context *ctx, scl_view view, size_t m, size_t n, size
     CHECK(touched == 0);
   }
   scl_buffer_release(big.buffer);
-  free(x);
-  free(y);
-  free(all);
+  FREE(x, y, all);
 }
 
 static void check_views(scl_context *ctx) {
   static const size_t shapes[][2] = {
       {1, 1},  {1, 5},   {5, 1},   {2, 2},     {15, 15}, {16, 16}, {17, 17},   {3, 40},
       {40, 3}, {64, 64}, {65, 65}, {130, 130}, {33, 71}, {71, 33}, {257, 257}, {300, 311}};
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+  for (size_t s = 0; s < LENGTH(shapes); s++) {
     size_t m = shapes[s][0], n = shapes[s][1];
     /* A simulator may take what a rectangular write has left for undefined: no padded columns. */
     if (test_small() && m > 57) continue;
@@ -95,7 +93,7 @@ static void check_views(scl_context *ctx) {
  * that are longer than a span. */
 static void check_large(scl_context *ctx) {
   static const size_t shapes[][2] = {{1100, 1100}, {700000, 2}, {300001, 3}, {2, 400000}};
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+  for (size_t s = 0; s < LENGTH(shapes); s++) {
     for (scl_view view = SCL_GENERAL; view <= SCL_SYMMETRIC; view++) {
       if (view == SCL_SYMMETRIC && shapes[s][0] != shapes[s][1]) continue;
       check_trip(ctx, view, shapes[s][0], shapes[s][1], 0, 0);
@@ -107,7 +105,7 @@ static void check_large(scl_context *ctx) {
 /* The spans of a shape cover each element once, in order, and each column's rows once. */
 static void check_spans(void) {
   static const size_t shapes[][2] = {{7, 7}, {1, 9}, {9, 1}, {4, 11}, {11, 4}, {40, 40}};
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+  for (size_t s = 0; s < LENGTH(shapes); s++) {
     size_t m = shapes[s][0], n = shapes[s][1];
     for (scl_view view = SCL_GENERAL; view <= SCL_SYMMETRIC; view++) {
       if (view == SCL_SYMMETRIC && m != n) continue;
@@ -210,7 +208,7 @@ static void check_pinned_copy(size_t m, size_t n, size_t capacity) {
     copy_down(&w, y);
     CHECK(count_wrong(view, x, m, y, m, m, n) == 0);
   }
-  free(x), free(y), free(packed), free(ring);
+  FREE(x, y, packed, ring);
 }
 
 /* Ended in the middle, with threads that wait: they end too. */
@@ -229,7 +227,7 @@ static void check_stopped_copy(void) {
   CHECK(!scl_pinned_help(&w.copy) && y[0] == 1);
   scl_pinned_end(&w.copy);
   CHECK(w.copy.team == NULL);
-  free(y), free(ring);
+  FREE(y, ring);
 }
 
 /* A small matrix after a big one, many times: pieces of the ring in all states. */
@@ -250,8 +248,7 @@ static void check_sequence(scl_context *ctx) {
     CHECK(wrong == 0);
     scl_mat_release(a[i]);
   }
-  free(x);
-  free(y);
+  FREE(x, y);
 }
 
 /* A large triangle into fresh memory, where all of it is downloaded, and into the same memory
@@ -269,8 +266,7 @@ static void check_fresh(scl_context *ctx, scl_view view) {
     set_all(y, n * n, 7);
   }
   scl_mat_release(a);
-  free(x);
-  free(y);
+  FREE(x, y);
 }
 
 void test_transfer(scl_context *ctx) {

@@ -32,8 +32,7 @@ static scl_mat *matrix(scl_context *ctx, const double *data, scl_view view) {
 static scl_status run_product(scl_context *ctx, const fixture *f, scl_mat **out) {
   scl_mat *a = matrix(ctx, f->general, SCL_GENERAL), *b = matrix(ctx, f->spd, SCL_GENERAL);
   scl_status status = compute_product(false, false, a, b, out);
-  scl_mat_release(a);
-  scl_mat_release(b);
+  RELEASE(a, b);
   return status;
 }
 
@@ -47,16 +46,14 @@ static scl_status run_chol(scl_context *ctx, const fixture *f, scl_mat **out) {
 static scl_status run_chol_adjoint(scl_context *ctx, const fixture *f, scl_mat **out) {
   scl_mat *l = matrix(ctx, f->l, SCL_LOWER), *adj = matrix(ctx, f->general, SCL_LOWER);
   scl_status status = compute_chol_adjoint(l, adj, out);
-  scl_mat_release(l);
-  scl_mat_release(adj);
+  RELEASE(l, adj);
   return status;
 }
 
 static scl_status run_tri_solve(scl_context *ctx, const fixture *f, scl_mat **out) {
   scl_mat *l = matrix(ctx, f->l, SCL_LOWER), *b = matrix(ctx, f->general, SCL_GENERAL);
   scl_status status = compute_tri_solve((scl_tri_form){.side = SCL_LEFT}, l, b, out);
-  scl_mat_release(l);
-  scl_mat_release(b);
+  RELEASE(l, b);
   return status;
 }
 
@@ -72,8 +69,7 @@ static scl_status run_batch_product(scl_context *ctx, const fixture *f, scl_mat 
   scl_mat *b = mat_make(ctx, f->sides, BATCH_N * BATCH_K, BATCH, SCL_GENERAL);
   scl_status status =
       scl_batch_matmul(a, SCL_NO_TRANS, b, SCL_NO_TRANS, BATCH_N, BATCH_K, BATCH_N, BATCH, out);
-  scl_mat_release(a);
-  scl_mat_release(b);
+  RELEASE(a, b);
   return status;
 }
 
@@ -81,8 +77,7 @@ static scl_status run_batch_solve(scl_context *ctx, const fixture *f, scl_mat **
   scl_mat *a = mat_make(ctx, f->square, BATCH_N * BATCH_N, BATCH, SCL_GENERAL);
   scl_mat *b = mat_make(ctx, f->sides, BATCH_N * BATCH_K, BATCH, SCL_GENERAL);
   scl_status status = scl_batch_solve(a, b, BATCH_N, BATCH_K, BATCH, NULL, out);
-  scl_mat_release(a);
-  scl_mat_release(b);
+  RELEASE(a, b);
   return status;
 }
 
@@ -121,7 +116,7 @@ static const struct {
                   {run_batch_product, "batch_matmul_group_4"},
                   {run_batch_solve, "batch_solve_mma_64"},
                   {run_glm, "glm_40m4_bernoulli_logit"}};
-enum { OPERATIONS = sizeof operations / sizeof *operations };
+enum { OPERATIONS = LENGTH(operations) };
 
 static void check_operation(scl_context *ctx, const fixture *f, operation *run) {
   scl_mat *got = NULL, *want = NULL;
@@ -130,11 +125,9 @@ static void check_operation(scl_context *ctx, const fixture *f, operation *run) 
   if (got != NULL && want != NULL) {
     double *x = mat_stored(got), *y = mat_stored(want);
     CHECK(mat_distance(x, y, scl_mat_nrow(want) * scl_mat_ncol(want)) < 1e-9);
-    free(x);
-    free(y);
+    FREE(x, y);
   }
-  scl_mat_release(got);
-  scl_mat_release(want);
+  RELEASE(got, want);
 }
 
 /* Programs whose names begin like this: how many were tried, and how many of them refused with a

@@ -98,9 +98,7 @@ static void check_solve(scl_context *ctx, kind what, scl_side side, scl_view vie
   if (!(ratio < 30) && n * rhs > 0)
     printf("       kind %d side %d view %d trans %d n %zu rhs %zu scale %g: %g\n", what, side, view,
            trans, n, rhs, scale, ratio);
-  free(t);
-  free(b);
-  free(x);
+  FREE(t, b, x);
 }
 
 /* ||X T - I|| / (n ||T|| ||X|| eps), the residual that the engines keep small, as LAPACK does. */
@@ -130,8 +128,7 @@ static void check_inverse(scl_context *ctx, kind what, scl_view view, size_t n, 
   if (ratio > worst_inverse) worst_inverse = ratio;
   if (!(ratio < 30))
     printf("       inverse: kind %d view %d n %zu scale %g: %g\n", what, view, n, scale, ratio);
-  free(t);
-  free(x);
+  FREE(t, x);
 }
 
 /* All eight forms of the solve, round robin over kinds, scales and numbers of right-hand sides. */
@@ -191,10 +188,7 @@ static void check_not_finite(scl_context *ctx, scl_view view, scl_trans trans, b
     wrong += p < at ? !(fabsl(rest) <= 30 * TEST_EPS * size) : isfinite(x[i]) != 0;
   }
   CHECK(wrong == 0);
-  free(t);
-  free(b);
-  free(x);
-  free(again);
+  FREE(t, b, x, again);
 }
 
 static void check_all(scl_context *ctx) {

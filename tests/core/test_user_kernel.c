@@ -40,8 +40,8 @@ static void check_values(scl_context *ctx, scl_kernel *kernel) {
   for (int i = 0; i < N; i++) want += b[i] + 10 * a[i];
   got = mat_stored(sum);
   CHECK_NEAR(*got, want, 1e-13);
-  free(a), free(b), free(got);
-  scl_mat_release(x), scl_mat_release(y), scl_mat_release(twice), scl_mat_release(sum);
+  FREE(a, b, got);
+  RELEASE(x, y, twice, sum);
 }
 
 static void check_arguments(scl_context *ctx, scl_kernel *kernel) {
@@ -69,7 +69,7 @@ static void check_arguments(scl_context *ctx, scl_kernel *kernel) {
     args[k] = right;
   }
   CHECK_OK(scl_kernel_run(kernel, 4, args, 1, &global, NULL));
-  scl_mat_release(x), scl_mat_release(y);
+  RELEASE(x, y);
 }
 
 void test_user_kernel(scl_context *ctx) {

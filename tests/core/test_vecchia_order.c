@@ -49,9 +49,7 @@ static void check_order(size_t n, size_t p, int kind) {
     for (size_t i = k; i < n; i++) CHECK(closest[order[k]] >= closest[order[i]]);
     for (size_t i = 0; i < n; i++) closest[i] = fmin(closest[i], square_apart(x + i * p, at, p));
   }
-  free(x);
-  free(closest);
-  free(order);
+  FREE(x, closest, order);
 }
 
 /* `near` are m of the points 0 .. limit - 1, or all of them, nearest first, and no others nearer.
@@ -84,9 +82,7 @@ static void check_neighbours(size_t n, size_t p, size_t m, int kind) {
   }
   REQUIRE_OK(scl_vecchia_nearest(x, n, p, at, count, m, stride, near));
   for (size_t i = 0; i < count; i++) check_nearest(x, p, n, at + i * p, near + i * stride, m);
-  free(x);
-  free(at);
-  free(near);
+  FREE(x, at, near);
 }
 
 /* Beyond the exact order: all points, and the first ones farther apart than others. */
@@ -104,8 +100,7 @@ static void check_levels(void) {
     }
   }
   CHECK(least[0] > 2 * least[1]);
-  free(x);
-  free(order);
+  FREE(x, order);
 }
 
 /* The same order and neighbours with any number of threads. */
@@ -123,9 +118,7 @@ static void check_threads(size_t p, int kind) {
     CHECK(memcmp(near, own, n * m * sizeof *near) == 0);
   }
   scl_thread_share(0);
-  free(x);
-  free(order);
-  free(near);
+  FREE(x, order, near);
 }
 
 /* ---- blocks --------------------------------------------------------------------------------- */
@@ -216,10 +209,7 @@ static void check_blocks(size_t n, size_t p, size_t m, int kind) {
     free(blocks);
   }
   scl_thread_share(0);
-  free(x);
-  free(near);
-  free(b.rows);
-  free(b.size);
+  FREE(x, near, b.rows, b.size);
 }
 
 void test_vecchia_order(scl_context *ctx) {
