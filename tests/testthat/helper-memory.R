@@ -8,15 +8,16 @@ live_bytes <- function() {
   sum(vapply(places, function(where) .Call(r_memory, where)[1L], 0))
 }
 
-# Whether the code leaves as many live bytes as it found; its value is dropped.
-expect_no_leak <- function(code) {
+# Whether the code leaves as many live bytes as it found; its value is dropped. `label` names it.
+expect_no_leak <- function(code, label = "the code") {
   code <- substitute(code)
   home <- new.env(parent = parent.frame())
   before <- live_bytes()
   eval(code, home)
   rm(list = ls(home, all.names = TRUE), envir = home)
   after <- live_bytes()
-  testthat::expect(after == before, sprintf("%.0f bytes before, %.0f after", before, after))
+  testthat::expect(after == before,
+                   sprintf("%s: %.0f bytes before, %.0f after", label, before, after))
 }
 
 # Runs R code (text, one string a line) in a new R process that sees the same packages, with further

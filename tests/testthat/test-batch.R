@@ -288,15 +288,6 @@ test_that("names are kept", {
   expect_identical(dimnames(cl_batch_solve(a, 1:2)), dimnames(a)[c(2, 3)])
 })
 
-test_that("no memory leaks", {
-  each_engine(expect_no_leak({
-    d <- as_cl(array(rnorm(3 * 3 * 50), c(3, 3, 50)))
-    x <- cl_batch_inverse(d)
-    d[, , 2]
-    suppressWarnings(cl_batch_chol(d))
-  }))
-})
-
 test_each_engine("regressions by group are those of lm()", {
   d <- as.data.frame(ChickWeight)
   d$Square <- d$Time^2

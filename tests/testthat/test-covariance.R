@@ -297,11 +297,10 @@ test_that("bad kernels and points are rejected", {
   })
 })
 
-test_each_engine("a freed matrix is reported as stale, and its memory is returned", {
+test_each_engine("a freed matrix is reported as stale", {
   gone <- as_cl(points(4, 2))
   cl_free(gone)
   expect_fault(cl_cov(gone, kernel = k_exp_quad()), "stale")
-  expect_no_leak(cl_cov(as_cl(matrix(runif(60), 20)), kernel = k_exp_quad()))
 })
 
 test_each_engine("points far apart and tiny parameters give the limit or an error, never NaN", {

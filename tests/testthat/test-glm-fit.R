@@ -271,13 +271,6 @@ test_that("a matrix gives the same fit as a formula, on each engine", {
   })
 })
 
-test_that("fits hold no device memory", {
-  each_engine(expect_no_leak({
-    cl_glm(am ~ wt, mtcars)
-    cl_glm(Sat ~ Infl, MASS::housing, "ordered_logistic", weights = Freq)
-  }))
-})
-
 # ---- no maximum, no unique maximum ---------------------------------------------------------------
 
 test_each_engine("columns that are linear combinations of others have no coefficient", {

@@ -255,17 +255,6 @@ test_each_engine("a freed clMatrix is reported, a likelihood keeps its own refer
   expect_identical(f(0, q$beta), expected)
 })
 
-test_each_engine("no memory is left allocated", {
-  q <- glm_problem(200, 5)
-  expect_no_leak({
-    f <- cl_likelihood(family, q$y, q$x)
-    f(0, q$beta)
-    cl_glm_lpdf(family, q$y, as_cl(q$x), 0, q$beta, gradient = "x")
-    try(cl_glm_lpdf(family, q$y, q$x, 0, c(NA, q$beta[-1])), silent = TRUE)
-    try(cl_glm_lpdf(family, 2, q$x, 0, q$beta), silent = TRUE)
-  })
-})
-
 # ---- likelihoods as objects ------------------------------------------------------------------
 
 test_that("a likelihood prints what it is", {

@@ -132,15 +132,6 @@ test_that("fits work in forked processes, on the host", {
   })
 })
 
-test_each_engine("device memory is returned", {
-  d <- some_data()
-  gp_states$list <- list()
-  expect_no_leak({
-    predict(cl_gp(d$x, d$y, starts = 1, method = "ml"), d$x, se.fit = TRUE)
-    gp_states$list <- list()
-  })
-})
-
 gp_states$list <- list()
 
 # ---- what a mean and new observations bring along ------------------------------------------------

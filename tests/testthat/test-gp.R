@@ -1,4 +1,4 @@
-test_each_engine("the log marginal likelihood agrees with plain R", {
+test_each_engine("value, mean and gradient agree with plain R and differences, for each mean", {
   d <- some_data()
   par <- c(coef(mixed_kernel), noise = 0.15)
   for (mean in list(0, 1.5, "estimate")) {
@@ -9,20 +9,7 @@ test_each_engine("the log marginal likelihood agrees with plain R", {
     expect_equal(as.numeric(f(par, gradient = FALSE)), as.numeric(got), tolerance = 1e-12)
     expect_null(attr(f(par, gradient = FALSE), "gradient"))
     if (identical(mean, "estimate")) expect_equal(attr(got, "mean"), want$mean, tolerance = 1e-10)
-  }
-})
-
-test_each_engine("its gradient agrees with central differences, for each parameter", {
-  d <- some_data()
-  par <- c(coef(mixed_kernel), noise = 0.15)
-  for (mean in list(0.5, "estimate")) {
-    f <- cl_gp_likelihood(d$y, d$x, mixed_kernel, mean)
-    gradient <- attr(f(par), "gradient")
-    expect_named(gradient, names(par))
-    slope <- slopes_of(function(par) f(par, FALSE), par, 1e-4 * par)
-    for (k in seq_along(par)) {
-      expect_equal(gradient[[k]], slope[k], tolerance = 1e-7, label = names(par)[k])
-    }
+    expect_gp_gradient(f, par)
   }
 })
 
@@ -86,10 +73,4 @@ test_each_engine("bad data is rejected", {
                index = 3)
   expect_fault(cl_gp_likelihood(d$y, replace(d$x, 50, Inf), k), "nonfinite", argument = "x",
                index = 50)
-})
-
-test_each_engine("device memory is returned", {
-  d <- some_data()
-  expect_no_leak(cl_gp_likelihood(d$y, d$x, k_matern52())(c(1, 1, 1)))
-  expect_no_leak(try(cl_gp_likelihood(d$y, d$x, k_matern52())(c(1, 1, -1)), silent = TRUE))
 })

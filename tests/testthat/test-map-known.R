@@ -237,9 +237,3 @@ test_on_host("few functions are kept, and nothing large", {
   expect_lt(length(serialize(known_maps(), NULL)), 4e5) # `held` has 8e5
   expect_false(is.null(known_maps()[[1L]]$template))
 })
-
-test_that("nothing is left behind", {
-  on_host(expect_no_leak({
-    for (k in 1:3) cl_map(function(x, y) x * y + k, matrix(1:6, 2), 2)
-  }))
-})

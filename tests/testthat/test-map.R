@@ -254,16 +254,6 @@ test_that("arguments of cl_reduce() are checked", {
   expect_fault(cl_map(function(x) x + kept, x), "argument")
 })
 
-test_that("device memory is back to zero", {
-  each_engine(expect_no_leak({
-    x <- as_cl(matrix(runif(40), 8))
-    y <- cl_map(function(x, i) exp(x) * i, x)
-    cl_reduce(y, function(y, j) y / j, combine = function(u, v) u + v, margin = "rows")
-    cl_map(function(x) list(x + 1, x^2), diag(3))
-    try(cl_map(function(x) if (x > 0) 1 else 2, x), silent = TRUE)
-  }))
-})
-
 # ---- cl_kernel ----------------------------------------------------------------------------------
 
 axpy_source <- "

@@ -361,20 +361,3 @@ test_that("a forked child gets an error at once, and the parent is not affected"
   expect_identical(tail(printed, 5L), c(fork, fork, fork, "none", "none"))
   expect_equal(sum(x), 2)
 })
-
-test_that("no memory is left allocated at the end", {
-  expect_no_leak({
-    x <- on_host(as_cl(diag(3)))
-    y <- x %*% x + 1
-    try(cl_chol(-x), silent = TRUE)
-    y[1:2, ]
-  })
-  if (has_test_device()) {
-    expect_no_leak(on_device({
-      x <- as_cl(diag(3))
-      y <- x %*% x + 1
-      try(cl_chol(-x), silent = TRUE)
-      y[1:2, ]
-    }))
-  }
-})

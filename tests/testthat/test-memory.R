@@ -1,9 +1,78 @@
 # Live bytes: dropped objects are freed, too large ones rejected, and nothing leaks.
 
-test_that("dropped matrices return their memory", {
-  each_engine(expect_no_leak({
-    for (i in 1:20) x <- as_cl(matrix(0, 100, 100))
-  }))
+points <- matrix(sin(1:60), 30)
+response <- cos(1:30)
+
+# What leaves no memory behind, calls that fail among it.
+leaving_nothing <- expression(
+  `dropped matrices` = for (i in 1:20) x <- as_cl(matrix(0, 100, 100)),
+  matrices = {
+    x <- as_cl(diag(3))
+    y <- x %*% x + 1
+    try(cl_chol(-x), silent = TRUE)
+    y[1:2, ]
+  },
+  arithmetic = {
+    x <- as_cl(matrix(runif(50), 10))
+    y <- exp(x) + t(t(x))
+    cl_eval(y, cl_reduce(y, margin = "rows"))
+    z <- y[2:3, ] * 2
+    z[1, 1] <- 0
+    sum(z)
+    range(y - 1)
+    w <- x %*% rep(1, 5) + 1
+    rowMeans(w * w)
+    pmax(x, 0.5, na.rm = TRUE)
+  },
+  `a long graph that nobody needed` = {
+    x <- as_cl(matrix(1, 3, 3))
+    for (k in 1:500) x <- x + exp(x)
+    y <- x * 2
+    cl_free(y)
+  },
+  `functions of elements` = {
+    x <- as_cl(matrix(runif(40), 8))
+    y <- cl_map(function(x, i) exp(x) * i, x)
+    cl_reduce(y, function(y, j) y / j, combine = function(u, v) u + v, margin = "rows")
+    cl_map(function(x) list(x + 1, x^2), diag(3))
+    try(cl_map(function(x) if (x > 0) 1 else 2, x), silent = TRUE)
+    for (k in 1:3) cl_map(function(x, y) x * y + k, matrix(1:6, 2), 2)
+  },
+  batches = {
+    d <- as_cl(array(rnorm(3 * 3 * 50), c(3, 3, 50)))
+    x <- cl_batch_inverse(d)
+    d[, , 2]
+    suppressWarnings(cl_batch_chol(d))
+  },
+  `likelihoods of regressions` = {
+    f <- cl_likelihood("poisson_log", 1:30, points)
+    f(0, c(0, 0))
+    cl_glm_lpdf("poisson_log", 1:30, as_cl(points), 0, c(0, 0), gradient = "x")
+    try(f(0, c(NA, 0)), silent = TRUE)
+    try(cl_glm_lpdf("poisson_log", -1, points, 0, c(0, 0)), silent = TRUE)
+  },
+  regressions = {
+    cl_glm(am ~ wt, mtcars)
+    cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic", weights = hp)
+  },
+  covariances = cl_cov(as_cl(points), kernel = k_exp_quad()),
+  `likelihoods of processes` = {
+    f <- cl_gp_likelihood(response, as_cl(points), k_exp_quad(), "linear", objective = "loo")
+    f(c(1, 1, 0.1))
+    gp_condition(f, c(1, 1, 0.1))$predict(points, "covariance")
+    try(cl_gp_likelihood(response, points, k_matern52())(c(1, 1, -1)), silent = TRUE)
+  },
+  processes = {
+    gp_states$list <- list()
+    predict(cl_gp(points, response, fixed = c(noise = 0.3)), points, se.fit = TRUE)
+    gp_states$list <- list()
+  })
+
+test_each_engine("what is dropped returns its memory", {
+  for (name in names(leaving_nothing)) {
+    code <- leaving_nothing[[name]]
+    expect_no_leak(eval(code), name)
+  }
 })
 
 test_each_engine("cl_free() returns memory at once, and may be called twice", {
