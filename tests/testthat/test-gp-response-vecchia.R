@@ -1,18 +1,10 @@
 # Other families of observations with Vecchia's approximation, against the exact latent process.
 
+# Several classes have no such approximation.
 latent_cases <- function(n) {
-  set.seed(n)
-  x <- cbind(a = stats::runif(n), b = stats::runif(n))
-  g <- 2 * sin(5 * x[, 1L]) + x[, 2L]
-  list(x = x, own = list(neg_binomial_2_log = c(phi = 0.7), student_t = c(scale = 0.3, df = 2),
-                         ordered_logistic = c(gap1 = 0.7, gap2 = 1.2)),
-       y = list(bernoulli_logit = stats::rbinom(n, 1, stats::plogis(g)),
-                binomial_logit = cbind(stats::rbinom(n, 3, stats::plogis(g)), 2),
-                poisson_log = stats::rpois(n, exp(g)),
-                neg_binomial_2_log = stats::rnbinom(n, 3, mu = exp(g)),
-                student_t = g + 0.1 * stats::rt(n, 2) + 3 * (seq_len(n) %% 7L == 0L),
-                ordered_logistic = cut(g + 0.3 * stats::rlogis(n), c(-Inf, 0, 0.7, 1.2, Inf),
-                                       ordered_result = TRUE)))
+  cases <- response_cases(n, slope = 2)
+  cases$y$categorical_logit <- NULL
+  cases
 }
 
 latent_likelihoods <- function(cases, family, kernel, mean, beta, neighbours, weights = NULL,

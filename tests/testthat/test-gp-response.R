@@ -1,22 +1,5 @@
 # Gaussian processes with other families of observations, against references written here.
 
-response_cases <- function(n = 23L) {
-  set.seed(n)
-  x <- cbind(a = stats::runif(n), b = stats::runif(n))
-  g <- sin(5 * x[, 1L]) + x[, 2L]
-  y <- list(bernoulli_logit = stats::rbinom(n, 1, stats::plogis(2 * g)),
-            binomial_logit = cbind(stats::rbinom(n, 3, stats::plogis(g)), 2),
-            poisson_log = stats::rpois(n, exp(g + 1)),
-            neg_binomial_2_log = stats::rnbinom(n, 3, mu = exp(g + 1)),
-            student_t = g + 0.1 * stats::rt(n, 2) + 3 * (seq_len(n) %% 7L == 0L),
-            ordered_logistic = cut(g + 0.3 * stats::rlogis(n), c(-Inf, 0, 0.7, 1.2, Inf),
-                                   ordered_result = TRUE),
-            categorical_logit = factor(sample(letters[1:3], n, TRUE)))
-  own <- list(neg_binomial_2_log = c(phi = 0.7), student_t = c(scale = 0.3, df = 2),
-              ordered_logistic = c(gap1 = 0.7, gap2 = 1.2))
-  list(x = x, y = y, own = own, kernel = k_exp_quad(1.3, c(0.4, 0.8)) + k_matern32(0.5, 0.3))
-}
-
 response_f <- function(cases, family, mean = 0.3, beta = "profile", weights = NULL, offset = NULL) {
   response <- gp_response(family, cases$y[[family]], weights, offset)
   guess <- response_guess(response)[, 1L]
