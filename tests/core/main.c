@@ -123,9 +123,9 @@ static const char *const device_days[][MOST_OF_DAY] = {
     {"program", "mma_gemm"},
     {"program_vectors", "cholesky", "trial", "mma_gram"},
     {"arith", "gemm", "triangular", "operations", "mma_chol"},
-    {"batch", "expr_programs", "mma_batch", "batch_product", "fault_paths"},
-    {"glm", "covariance", "program_faults", "scan", "mma_glm"},
-    {"vecchia", "gp", "program_pass"},
+    {"batch", "expr_programs", "mma_batch", "batch_product"},
+    {"glm", "covariance", "program_faults", "scan", "mma_glm", "glm_walk"},
+    {"vecchia", "gp", "program_pass", "fault_paths"},
     {"expr", "program_random", "sample", "chol_adjoint"}};
 
 static bool is_day(const char *name, const char *const *day) {
