@@ -57,8 +57,7 @@ test_that("methods of regressions by group reject what does not fit them", {
   expect_refused("parm", confint(fit, "Space"))
   expect_refused("group", predict(fit, data.frame(Time = 1)),
                  predict(fit, data.frame(Time = 1:2, Diet = 1), group = 1))
-  expect_refused("newdata", predict(fit, data.frame(Diet = 1)), predict(fit, se.fit = TRUE))
+  expect_refused("newdata", predict(fit, data.frame(Diet = 1)))
   plain <- cl_batch_lm(cbind(1, 1:8), sin(1:8), rep(1:2, each = 4))
-  expect_refused("newdata", predict(plain, cbind(1:3), group = 1:3))
   expect_close(predict(plain, cbind(1, 1:8), group = rep(1:2, each = 4)), fitted(plain), 1e-12)
 })

@@ -101,14 +101,9 @@ test_that("parameters have their own names and signs", {
 
 test_that("bad functions are rejected", {
   d <- own_data()
-  expect_refused("f", k_user(1, c(a = 1)))
   for (bad in list(1, c(a = NA), c(a = 1, a = 2), "a", c(a = -1), c(noise = 1))) {
     expect_refused("par", k_user(squared, bad))
   }
-  expect_refused("derivative", k_user(squared, c(a = 1), derivative = 1))
-  expect_refused("positive", k_user(squared, c(a = 1), positive = NA))
   wrong <- k_user(function(x1, x2, par) 1, c(a = 1))
   each_engine(expect_fault(cl_cov(d$x, kernel = wrong), "argument", argument = "kernel"))
-  expect_refused("inputs", cl_cov_adjoint(diag(25), d$x, kernel = own, inputs = TRUE))
-  expect_refused("x", plot(own))
 })

@@ -81,7 +81,6 @@ test_that("the package posterior accepts the draws of fits", {
       expect_identical(of_posterior("variables")(draws), dimnames(fit$draws$draws)[[3]])
       expect_s3_class(of_posterior("as_draws_df")(fit), "draws_df")
     }
-    expect_refused("x", of_posterior("as_draws")(cl_glm(am ~ wt, mtcars)))
     gp <- cl_gp(x, sin(6 * x) + cos(40 * x) / 9)
     expect_refused("x", of_posterior("as_draws")(gp))
   })

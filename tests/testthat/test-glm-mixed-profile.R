@@ -147,7 +147,6 @@ test_that("predictions with some random terms, and their intervals", {
   link <- predict(cow, data.frame(period = "2"), re.form = NA, se.fit = TRUE)
   expect_equal(found[1, ], plogis(link$fit + c(0, -1, 1) * qnorm(0.975) * link$se.fit),
                ignore_attr = TRUE)
-  expect_refused("interval", predict(cow, re.form = NA, interval = "prediction"))
 })
 
 test_that("crossed effects of many answers are those of lme4", {

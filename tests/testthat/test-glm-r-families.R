@@ -202,7 +202,6 @@ test_on_host("start, etastart and mustart are used", {
   expect_lte(again$iterations, 1L)
   expect_lte(cl_glm(mpg ~ wt, mtcars, Gamma, mustart = fitted(fit))$iterations, 1L)
   expect_lte(cl_glm(mpg ~ wt, mtcars, Gamma, etastart = predict(fit))$iterations, 1L)
-  expect_refused("start", cl_glm(mpg ~ wt, mtcars, Gamma, start = c(-1, 0)))
   expect_refused("mustart", cl_glm(cbind(1, mtcars$wt), mtcars$mpg, Gamma, mustart = 1:3))
 })
 

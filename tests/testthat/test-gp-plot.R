@@ -163,7 +163,6 @@ test_that("diagnostics and traces", {
     expect_identical(par("mfrow"), c(1L, 1L))
     expect_equal(drawn$standardized, unname(residuals(fit, "standardized")))
     expect_equal(plot(fit, type = "loo", which = 3), drawn)
-    expect_refused("which", plot(fit, type = "loo", which = 4))
     expect_refused("type", plot(fit, type = "trace"), plot(fit, type = "other"))
     sampled <- suppressWarnings( # so few draws do not agree
       cl_gp(dist ~ speed, data = cars, method = "mcmc", starts = 1,

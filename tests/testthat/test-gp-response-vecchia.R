@@ -105,7 +105,6 @@ test_that("equal points have equal values; what is not available is refused", {
   expect_equal(as.vector(link), rep(as.vector(link[1:8]), 5), tolerance = 1e-4)
   d <- data.frame(x, y = y)
   d$z <- factor(d$y + rep(0:1, 20))
-  expect_refused("family", cl_gp(z ~ a, d, family = "categorical_logit", approx = "vecchia"))
   expect_fault(cl_gp(y ~ a, d, family = binomial(), approx = "vecchia", method = "mcmc"),
                "argument", argument = "method")
   expect_fault(cl_gp(y ~ a, d, k_matern32() + k_white(), family = binomial(), approx = "vecchia"),

@@ -63,5 +63,4 @@ test_that("the setting is restored and checked", {
   expect_identical(do.call(cl_use, old)$emulate, "auto")
   with_cl(expect_identical(session$emulate, FALSE), engine = "host", emulate = FALSE)
   expect_identical(session$emulate, "auto")
-  expect_refused("emulate", cl_use(emulate = NA))
 })

@@ -141,15 +141,9 @@ test_on_host("what a sparse matrix does not have is refused", {
     expect_match(conditionMessage(expect_fault(f(), "argument", argument = "x")), "as.matrix")
   }
   for (v in list(Inf, 1:2, "a", matrix(1:12, 6))) expect_refused("e2", x * v)
-  expect_refused("e2", x / 0)
-  expect_refused("b", x %*% x, x %*% 1:5, x %*% matrix(1, 5, 2), matrix(1, 2, 5) %*% x,
-                 x %*% letters[1:6])
-  expect_refused("y", crossprod(x, as_sparse(x)), crossprod(x, matrix(1, 5, 2)),
-                 tcrossprod(x, matrix(1, 2, 5)))
+  expect_refused("b", x %*% 1:5, x %*% matrix(1, 5, 2), matrix(1, 2, 5) %*% x, x %*% letters[1:6])
+  expect_refused("y", crossprod(x, as_sparse(x)), tcrossprod(x, matrix(1, 2, 5)))
   expect_refused("x", as_sparse(1))
-  bad <- as_sparse(x)
-  bad@i <- rev(bad@i)
-  expect_refused("x", as_cl(bad))
 })
 
 test_each_engine("a sparse matrix is saved with its values", {
@@ -202,7 +196,6 @@ test_each_engine("likelihoods with sparse predictors are those of dense ones", {
   expect_refused("alpha", ours(1:3, beta))
   expect_refused("gradient", ours(0, beta, gradient = "x"))
   expect_fault(ours(0, beta * NA), "nonfinite")
-  expect_refused("x", cl_likelihood("categorical_logit", response$ordered_logistic, as_cl(s)))
 })
 
 test_on_host("a sparse likelihood is sampled and optimised as a dense one", {

@@ -14,9 +14,12 @@ conditions_of <- function(call, home) {
     lines <<- c(lines, paste0("#> ", kind, ": ", message[1L]),
                 if (length(message) > 1L) paste0("#>   ", message[-1L]))
   }
+  # with the argument at fault, if it is not the first name that the message has in quotes
   kind_of <- function(e, other) {
     class <- grep("^statcl_(error|warning|message)_", class(e), value = TRUE)
-    if (length(class) > 0L) sub("^statcl_", "", class[1L]) else other
+    if (length(class) == 0L) return(other)
+    named <- is.null(e$argument) || startsWith(conditionMessage(e), sprintf("'%s'", e$argument))
+    paste0(sub("^statcl_", "", class[1L]), if (!named) sprintf(" (%s)", e$argument))
   }
   tryCatch(
     withCallingHandlers(
@@ -169,7 +172,7 @@ stan_messages <- function(root) {
 is_shown <- function(template, text) {
   pieces <- strsplit(template, "%[-0-9.*]*(ll|l|z)?[a-z]", perl = TRUE)[[1L]]
   escaped <- gsub("([][{}()+*^$|\\\\?.])", "\\\\\\1", trimws(pieces, "right", "\n"))
-  grepl(paste(escaped, collapse = "[^\n]*"), text)
+  grepl(paste(escaped, collapse = "[^\n]*"), text, perl = TRUE)
 }
 
 test_that("every message of the sources is in these files or listed as unreachable", {

@@ -137,8 +137,7 @@ test_that("functions that are recorded again, and new data", {
 
 test_that("points of the wrong shape are rejected", {
   f <- cl_gradient(function(a, b) a + sum(b))
-  expect_refused("f", cl_map_gradient(sum, 1))
-  expect_refused("b", cl_map_gradient(f, a = 1:2, b = 1:3), cl_map_gradient(f, a = 1:2, b = "1"))
+  expect_refused("b", cl_map_gradient(f, a = 1:2, b = "1"))
   expect_refused("...", cl_map_gradient(f))
 })
 

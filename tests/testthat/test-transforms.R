@@ -153,8 +153,7 @@ test_that("factors and covariance matrices in compiled functions", {
 })
 
 test_that("unsuitable transforms are rejected", {
-  expect_refused("lower", cl_lower("a"), cl_lower(Inf), cl_bounds(c(0, -Inf), 1))
-  expect_refused("upper", cl_upper(NA), cl_bounds(2, 1), cl_bounds(c(0, 1, 2), c(4, 5)))
+  expect_refused("upper", cl_upper(NA))
   run <- function(init, transform) {
     cl_sample(standard_normal, init, chains = 1, warmup = 5, iter = 5, transform = transform)
   }
