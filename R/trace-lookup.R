@@ -45,6 +45,7 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
     assign("::", export, envir = place)
     assign(":::", export, envir = place)
     assign(".statcl_lookup", TRUE, envir = place)
+    assign(".statcl_formula", recorded_formula, envir = place)
     place
   }
   # Inserts the replacements of those of these names that refer to R's functions.
@@ -112,6 +113,7 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
         if (!is.null(mine)) assign(name, mine, envir = place)
       }
     }
+    if (!few && any(c("for", "while", "repeat") %in% names)) g <- recording_formulas(g)
     environment(g) <- place
     g
   }
@@ -270,7 +272,8 @@ failing_call <- function(calls, functions, parents, given) {
   user <- vapply(functions, function(g) {
     !is.primitive(g) && exists(".statcl_lookup", envir = environment(g))
   }, NA)
-  called_by_user <- which(parents > 0L & user[pmax(parents, 1L)])
+  mine <- vapply(functions, identical, NA, recorded_formula)
+  called_by_user <- which(parents > 0L & user[pmax(parents, 1L)] & !mine)
   if (length(called_by_user) == 0L) return(if (any(user)) given)
   last <- max(called_by_user)
   if (user[last]) return(given)
@@ -314,6 +317,7 @@ explain_error <- function(e) {
   plain <- identical(class(e), c("simpleError", "error", "condition"))
   if (!mine && !plain) return()
   given <- conditionCall(e)
+  if (is.call(given) && identical(given[[1L]], quote(.statcl_formula))) given <- given[[2L]]
   head <- if (is.call(given) && is.name(given[[1L]])) as.character(given[[1L]]) else ""
   frames <- sys.nframe()
   call <- failing_call(sys.calls(), lapply(seq_len(frames), sys.function), sys.parents(), given)

@@ -264,11 +264,11 @@ plainly <- function(code) {
 
 #' @export
 Ops.cl_traced <- function(e1, e2) {
-  op <- .Generic
-  if (nargs() == 2L) {
-    usual <- .Call(r_trace_binary, tracing$tape, op, e1, e2)
+  if (!missing(e2)) {
+    usual <- .Call(r_trace_binary, tracing$tape, .Generic, e1, e2)
     if (!is.null(usual)) return(usual)
   }
+  op <- .Generic
   if (is_traced_sparse(e1) || nargs() == 2L && is_traced_sparse(e2)) {
     return(if (nargs() == 1L) sparse_arithmetic(op, e1) else sparse_arithmetic(op, e1, e2))
   }

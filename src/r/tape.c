@@ -125,10 +125,9 @@ static void grow(r_tape *t) {
   }
 }
 
-/* Counts a node. */
-static void count_node(r_tape *t) {
+static void set_count(r_tape *t, int nodes) {
   SEXP count = r_tape_get(t->env, R_AT_count);
-  t->count++;
+  t->count = nodes;
   if (MAYBE_SHARED(count)) {
     r_tape_set(t->env, R_AT_count, Rf_ScalarInteger(t->count));
   } else {
@@ -149,7 +148,7 @@ int r_tape_add(r_tape *t, r_tape_entry node, int n) {
   SET_VECTOR_ELT(t->column[R_AT_at], t->count, node.at);
   REAL(t->column[R_AT_number])[t->count] = node.number;
   INTEGER(t->column[R_AT_size])[t->count] = n;
-  count_node(t);
+  set_count(t, t->count + 1);
   return t->count;
 }
 
@@ -201,6 +200,15 @@ int r_tape_number(r_tape *t, double x) {
   const int id = r_tape_add(t, (r_tape_entry){text_number, R_BlankString, no_args, no_at, x}, 1);
   if (recent != NULL) *recent = id;
   return id;
+}
+
+void r_tape_cut(r_tape *t, int count) {
+  SEXP recent = r_tape_get(t->env, R_AT_recent);
+  if (t->count == count) return;
+  for (R_xlen_t k = 0; k < XLENGTH(recent); k++) {
+    if (INTEGER_RO(recent)[k] > count) INTEGER(recent)[k] = 0;
+  }
+  set_count(t, count);
 }
 
 int r_tape_node(r_tape *t, const r_traced *o) {

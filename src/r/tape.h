@@ -79,6 +79,17 @@ bool r_tape_is(const r_tape *t, int id, const char *kind);
 int r_tape_add(r_tape *t, r_tape_entry node, int n);
 /* An operation of elementwise.def. */
 int r_tape_apply(r_tape *t, const char *op, int count, const int *arg, int n);
+/* An operator (r/trace.c) on operands of which one is no number; 0 if R code has to do it. a, b:
+ * data among them, which are not for r_tape_operand(). */
+int r_tape_binary(r_tape *t, const char *sign, const r_traced *x, const r_traced *y, SEXP a,
+                  SEXP b);
+/* The place, from 0, of x[i] or x[i, j], which needs the length or the dimensions of x; negative
+ * for no such element. */
+int r_tape_place(const r_traced *x, int count, const double *at);
+/* The node of the element at a place. */
+int r_tape_element(r_tape *t, const r_traced *x, int place);
+/* Removes the nodes after the first `count`, which no value may have. */
+void r_tape_cut(r_tape *t, int count);
 /* A part of a node: rows of it as a matrix, first row, first column, rows, columns. */
 int r_tape_part(r_tape *t, int id, const double *at);
 /* n numbers of data, by their place among the tape's. */

@@ -15,10 +15,6 @@
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-static SEXP apply(r_tape *t, const char *op, int count, const int *arg, int n) {
-  return r_tape_value(t, r_tape_apply(t, op, count, arg, n), n);
-}
-
 /* Comparisons have plain results if the values of the parameters are known. */
 static const char *operator_name(SEXP env, const char *sign) {
   static const char *const names[][2] = {{"+", "add"}, {"-", "sub"}, {"*", "mul"}, {"/", "div"},
@@ -63,20 +59,25 @@ static int any_node(r_tape *t, const r_traced *o, SEXP x) {
   return id;
 }
 
+int r_tape_binary(r_tape *t, const char *sign, const r_traced *x, const r_traced *y, SEXP a,
+                  SEXP b) {
+  const char *name = operator_name(t->env, sign);
+  const bool plain = (x->number || x->id == DATA) && (y->number || y->id == DATA);
+  if (name == NULL || plain || (x->n != y->n && x->n != 1 && y->n != 1)) return 0;
+  const int n = x->n > y->n ? x->n : y->n;
+  if (sign[0] == '^' && y->number && y->value == 2.0) {
+    return r_tape_apply(t, "square", 1, &x->id, n);
+  }
+  const int first = any_node(t, x, a), arg[] = {first, any_node(t, y, b)};
+  return r_tape_apply(t, name, 2, arg, n);
+}
+
 SEXP r_trace_binary(SEXP env, SEXP op, SEXP a, SEXP b) {
-  const char *sign = CHAR(STRING_ELT(op, 0));
   r_traced x, y;
   r_tape t;
   if (!r_tape_read(env, &t) || !read_any(a, &t, &x) || !read_any(b, &t, &y)) return R_NilValue;
-  const char *name = operator_name(env, sign);
-  const bool plain = (x.number || x.id == DATA) && (y.number || y.id == DATA);
-  if (name == NULL || plain || (x.n != y.n && x.n != 1 && y.n != 1)) {
-    return R_NilValue;
-  }
-  const int n = x.n > y.n ? x.n : y.n;
-  if (sign[0] == '^' && y.number && y.value == 2.0) return apply(&t, "square", 1, &x.id, n);
-  const int first = any_node(&t, &x, a), arg[] = {first, any_node(&t, &y, b)};
-  return apply(&t, name, 2, arg, n);
+  const int id = r_tape_binary(&t, CHAR(STRING_ELT(op, 0)), &x, &y, a, b);
+  return id > 0 ? r_tape_value(&t, id, r_tape_size(&t, id)) : R_NilValue;
 }
 
 SEXP r_trace_apply(SEXP env, SEXP op, SEXP values) {
@@ -94,16 +95,19 @@ SEXP r_trace_apply(SEXP env, SEXP op, SEXP values) {
   }
   if (numbers) return R_NilValue;
   for (int k = 0; k < count; k++) arg[k] = r_tape_node(&t, &x[k]);
-  return apply(&t, CHAR(STRING_ELT(op, 0)), count, arg, n);
+  return r_tape_value(&t, r_tape_apply(&t, CHAR(STRING_ELT(op, 0)), count, arg, n), n);
 }
 
 /* ---- elements ------------------------------------------------------------------------------- */
 
 /* A subscript from 1 to n, as one from 0; negative for all others. */
-static int place_of(SEXP i, int n) {
-  if (!r_tape_is_number(i)) return -1;
-  const double at = Rf_asReal(i);
+static int place_of(double at, int n) {
   return at >= 1.0 && at < (double)n + 1.0 ? (int)at - 1 : -1;
+}
+
+/* A subscript that is one number; 0, which is none, for others. */
+static double subscript(SEXP i) {
+  return r_tape_is_number(i) ? Rf_asReal(i) : 0.0;
 }
 
 static bool is_all(SEXP i) {
@@ -117,23 +121,26 @@ static bool read_dim(const r_traced *x, int *rows, int *columns) {
   return true;
 }
 
-/* The place of an element; negative for other subscripts. */
-static int element_place(const r_traced *x, SEXP i, SEXP j) {
+int r_tape_place(const r_traced *x, int count, const double *at) {
   int rows, columns;
-  if (j == R_NilValue) return place_of(i, x->n);
+  if (count == 1) return place_of(at[0], x->n);
   if (!read_dim(x, &rows, &columns)) return -1;
-  const int row = place_of(i, rows), column = place_of(j, columns);
+  const int row = place_of(at[0], rows), column = place_of(at[1], columns);
   return row < 0 || column < 0 ? -1 : row + column * rows;
 }
 
-/* The value that has the element at a place only. */
-static SEXP element(r_tape *t, const r_traced *x, int place) {
+static int element_place(const r_traced *x, SEXP i, SEXP j) {
+  const double at[] = {subscript(i), subscript(j)};
+  return r_tape_place(x, j == R_NilValue ? 1 : 2, at);
+}
+
+int r_tape_element(r_tape *t, const r_traced *x, int place) {
   const bool assembled = x->from != R_NilValue;
   const int id = assembled ? INTEGER_RO(x->from)[place] : x->id;
   const int at = assembled ? INTEGER_RO(x->index)[place] - 1 : place;
   const int size = r_tape_size(t, id);
   const double part[] = {size, at, 0.0, 1.0, 1.0};
-  return r_tape_value(t, size == 1 ? id : r_tape_part(t, id, part), 1);
+  return size == 1 ? id : r_tape_part(t, id, part);
 }
 
 /* Row `place` of a matrix, or a column of one without rows. */
@@ -170,10 +177,10 @@ SEXP r_trace_element(SEXP env, SEXP value, SEXP i, SEXP j) {
   const bool is_row = is_all(j);
   if (!is_all(i) && !is_row) {
     const int place = element_place(&x, i, j);
-    return place < 0 ? R_NilValue : element(&t, &x, place);
+    return place < 0 ? R_NilValue : r_tape_value(&t, r_tape_element(&t, &x, place), 1);
   }
   if (!read_dim(&x, &rows, &columns) || rows < 2 || columns < 2) return R_NilValue;
-  const int place = is_row ? place_of(i, rows) : place_of(j, columns);
+  const int place = is_row ? place_of(subscript(i), rows) : place_of(subscript(j), columns);
   return place < 0 ? R_NilValue : line(&t, &x, rows, columns, place, is_row);
 }
 
