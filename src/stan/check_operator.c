@@ -109,6 +109,7 @@ scl_status scl_stan_operate(scl_stan_checker *c, scl_stan_operator op, const scl
 }
 
 static const char *advice(type_rule rule, const scl_stan_type *a, const scl_stan_type *b) {
+  if (a->base >= SCL_STAN_TUPLE || b->base >= SCL_STAN_TUPLE) return "";
   if (a->depth > 0 || b->depth > 0) return ": operators take no arrays; to_vector() makes a vector";
   if (rule == PRODUCT && a->base == b->base) return ": '.*' is the product of elements";
   if (rule == WHOLE) return ": it takes integers";
