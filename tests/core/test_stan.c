@@ -122,6 +122,8 @@ static void check_trees(void) {
       {"-m[1]'", "(neg (t (index m (single 1))))"},
       {"v .* v ./ v", "(./ (.* v v) v)"},
       {"v .^ 2", "(.^ v 2)"},
+      {"v .^ a .^ b", "(.^ v (.^ a b))"},
+      {"a * v .* v", "(.* (* a v) v)"},
       {"(a + b) * c", "(* (+ a b) c)"},
       {"w[1][2] + w[k, 1 : 2][1, 1]",
        "(+ (index (index w (single 1)) (single 2)) (index (index w (multi k) (range 1 2)) "
@@ -184,16 +186,18 @@ static void check_resolved(void) {
                              "  2 ~ poisson(1) T[1, ];\n"
                              "  p ~ g();\n"
                              "  target += h(p);\n"
+                             "  target += h(2);\n"
                              "}\n";
   scl_stan_program *program;
   REQUIRE_OK(stan_read(text, sizeof text - 1, &program));
   const scl_stan_node *model = scl_stan_block(program, SCL_STAN_MODEL);
-  CHECK(model->count == 3);
+  CHECK(model->count == 4);
   CHECK(model->child[0]->op == SCL_STAN_LPMF && model->child[0]->user == 0);
   CHECK(model->child[0]->flags & SCL_STAN_TRUNCATED);
   CHECK(model->child[0]->child[1] != NULL && model->child[0]->child[2] == NULL);
   CHECK(model->child[1]->op == SCL_STAN_LPDF && model->child[1]->user == 4);
   CHECK(model->child[2]->child[0]->user == 3);
+  CHECK(model->child[3]->child[0]->user == 2);
   CHECK(model->child[2]->child[0]->child[0]->place == SCL_STAN_PARAMETERS);
   CHECK(scl_stan_line(program, model->child[2]->position) == 11);
   scl_stan_free(program);
@@ -208,6 +212,7 @@ static void check_includes(void) {
   } faults[] = {{"\n#include self.stan\n", "self.stan", 2, 1},
                 {"#include first.stan", "second.stan", 1, 1},
                 {"data {\n#include wrong.stan\n}", "wrong.stan", 1, 7},
+                {"model { print(\"\"); #include wrong.stan\n}", "wrong.stan", 1, 7},
                 {"functions {\n#include double.stan\n} modl { }", "", 3, 3},
                 {"functions { #include double.stan + }", "", 1, 34}};
   scl_stan_program *program;
@@ -278,6 +283,8 @@ static void check_sizes(void) {
   /* What is deep within a chain counts. */
   CHECK_STATUS(SCL_E_STAN, read_repeated("model { print(1 + 1 ^ 2 + 1", " ^ 1", many, " + 1); }"));
   CHECK_STATUS(SCL_E_STAN, read_repeated("model { print(0 ? 1 : 0 ? x", "[1]", many, " : 1); }"));
+  CHECK_OK(read_repeated("model { print(1.", "0", 509, "); }"));
+  CHECK_STATUS(SCL_E_STAN, read_repeated("model { print(1.", "0", 510, "); }"));
   CHECK_OK(read_repeated("/*", "long ", bytes / 5, "*/ model { }"));
   CHECK_OK(read_repeated("//", " long", bytes / 5, "\nmodel { }"));
   CHECK_OK(read_repeated("", "\n", bytes, "model { }"));

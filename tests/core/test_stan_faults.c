@@ -16,6 +16,58 @@ static const struct {
 #undef STAN_FAULT
 };
 
+/* How many sizes a type has. */
+static void check_sizes(void) {
+  static const struct {
+    const char *word;
+    int fewest, most;
+  } types[] = {{"int", 0, 0},
+               {"real", 0, 0},
+               {"complex", 0, 0},
+               {"vector", 1, 1},
+               {"row_vector", 1, 1},
+               {"matrix", 2, 2},
+               {"complex_vector", 1, 1},
+               {"complex_row_vector", 1, 1},
+               {"complex_matrix", 2, 2},
+               {"ordered", 1, 1},
+               {"positive_ordered", 1, 1},
+               {"simplex", 1, 1},
+               {"unit_vector", 1, 1},
+               {"sum_to_zero_vector", 1, 1},
+               {"sum_to_zero_matrix", 2, 2},
+               {"cholesky_factor_corr", 1, 1},
+               {"cholesky_factor_cov", 1, 2},
+               {"corr_matrix", 1, 1},
+               {"cov_matrix", 1, 1},
+               {"column_stochastic_matrix", 2, 2},
+               {"row_stochastic_matrix", 2, 2}};
+  static const char *const sizes[] = {"", "[2]", "[2, 2]", "[2, 2, 2]"};
+  for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+    for (int n = 0; n < 4; n++) {
+      char text[80];
+      const int length = snprintf(text, sizeof text, "data { %s%s x; }", types[k].word, sizes[n]);
+      const bool fits = n >= types[k].fewest && n <= types[k].most;
+      scl_stan_program *program = NULL;
+      CHECK_STATUS(fits ? SCL_OK : SCL_E_STAN, stan_read(text, (size_t)length, &program));
+      scl_stan_free(program);
+    }
+  }
+}
+
+/* Names of all lengths are whole in messages. */
+static void check_names(void) {
+  char name[40] = "", text[120], message[120];
+  for (int k = 0; k < 32; k++) {
+    name[k] = 'x';
+    const int length = snprintf(text, sizeof text, "model { real %s; real %s; }", name, name);
+    snprintf(message, sizeof message, "the name '%s' is in use: line 1 declares it", name);
+    scl_stan_program *program = NULL;
+    CHECK_STATUS(SCL_E_STAN, stan_read(text, (size_t)length, &program));
+    CHECK(strcmp(scl_fault_last()->message, message) == 0);
+  }
+}
+
 /* Text that is no UTF-8, and text that is. */
 static void check_encodings(void) {
   static const struct {
@@ -78,6 +130,8 @@ void test_stan_faults(scl_context *ctx) {
     }
     scl_stan_free(program);
   }
+  check_sizes();
+  check_names();
   check_encodings();
   check_lines();
 }

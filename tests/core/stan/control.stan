@@ -37,6 +37,7 @@ transformed data {
     count += 1;
     total += x[i];
   }
+  for (e in x) if (e > total) break;
   for (e in x) total += e;
   for (e in m) total += e;
   for (k in g) count += k;

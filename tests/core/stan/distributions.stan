@@ -62,6 +62,7 @@ generated quantities {
   array[n] int ints = poisson_rng(v);
   int kind = categorical_rng(p);
   vector[d] draw = multi_normal_rng(b, S);
+  array[2] vector[d] students = multi_student_t_rng(3, {b', b'}, S);
   array[n] vector[d] draws = multi_normal_rng(Y, S);
   array[d] int parts = multinomial_rng(p, 10);
   vector[d] weights = dirichlet_rng(p);
