@@ -77,7 +77,7 @@ sample_brm <- function(fit, chains, iter, warmup, thin, seed, cores, refresh) {
     density, start$init, chains = chains, warmup = warmup, iter = iter - warmup, thin = thin,
     jitter = start$jitter, seed = if (!anyNA(seed)) seed, workers = cores, refresh = refresh,
     start = start$start, adapt_delta = control$adapt_delta, max_depth = control$max_treedepth))
-  fit$fit <- as_stanfit(draws, code, warmup, thin, control, brm_dropped(fit))
+  fit$fit <- as_stanfit(draws, code, warmup, thin, control, seed, brm_dropped(fit))
   fit <- brms::rename_pars(fit)
   class(fit) <- union("statcl_brmsfit", class(fit))
   fit
@@ -161,25 +161,28 @@ brm_dropped <- function(fit) {
 }
 
 # Draws as an object of class "stanfit" of rstan, without a compiled program.
-as_stanfit <- function(fit, code, warmup, thin, control, dropped = character()) {
+as_stanfit <- function(fit, code, warmup, thin, control, seed, dropped = character()) {
   all <- dimnames(fit$draws)[[3L]]
   kept <- Filter(function(a) !a$name %in% dropped, fit$arguments)
   names <- vapply(kept, `[[`, "", "name")
   dims <- lapply(kept, function(a) {
-    if (!is.null(a$dim)) return(a$dim)
-    if (length(a$index) == 1L && all[a$index] == a$name) numeric() else length(a$index)
+    if (!is.null(a$dim)) return(as.double(a$dim))
+    if (length(a$index) == 1L && all[a$index] == a$name) numeric() else as.double(length(a$index))
   })
   shown <- all[unlist(lapply(kept, `[[`, "index"))]
-  n <- dim(fit$draws)[1L]
-  chains <- dim(fit$draws)[2L]
+  n <- as.double(dim(fit$draws)[1L]) # as in rstan's objects
+  chains <- as.double(dim(fit$draws)[2L])
   figures <- fit$diagnostics
   of_chain <- function(j) {
     x <- lapply(stats::setNames(shown, shown), function(name) as.vector(fit$draws[, j, name]))
+    attr(x, "mean_pars") <- vapply(unname(x), mean, 0)
     x$lp__ <- figures$log_density[, j]
+    attr(x, "mean_lp__") <- mean(x$lp__)
     sampler <- lapply(names(stan_names), function(name) as.double(figures[[name]][, j]))
     attr(x, "sampler_params") <- stats::setNames(sampler, stan_names)
     attr(x, "args") <- list(chain_id = j, iter = n * thin + warmup, warmup = warmup, thin = thin,
-                            method = "sampling", init = "random", control = control,
+                            seed = if (!is.null(seed)) as.integer(seed), method = "sampling",
+                            algorithm = "NUTS", init = "random", control = control,
                             sampler_t = "NUTS(diag_e)")
     attr(x, "elapsed_time") <- c(warmup = fit$seconds[[j, 1L]],
                                  sample = fit$seconds[[j, 2L]] - fit$seconds[[j, 1L]])

@@ -11,6 +11,13 @@ test_that("the methods of brms work on the result, whose means are those of the 
                tolerance = 0.05)
   expect_identical(dim(brms::posterior_predict(fit)), c(1000L, 50L))
   expect_identical(brms::variables(fit)[1:3], c("b_Intercept", "b_speed", "sigma"))
+  # what methods of brms and rstan take from the object of class "stanfit"
+  expect_output(print(fit), "sampling(NUTS)", fixed = TRUE)
+  expect_identical(brms::nchains(fit), 2)
+  expect_identical(rstan::get_seed(fit$fit), 1L)
+  means <- rstan::get_posterior_mean(fit$fit, pars = "sigma")
+  draws <- brms::as_draws_array(fit, variable = "sigma")
+  expect_equal(as.vector(means[, 1:2]), colMeans(draws)[, 1], ignore_attr = TRUE)
   group <- suppressWarnings(cl_brm(weight ~ Time + (1 | Chick), data = ChickWeight, chains = 1,
                                    iter = 200, seed = 1, refresh = 0))
   expect_identical(dim(brms::ranef(group)$Chick), c(50L, 4L, 1L))
