@@ -147,7 +147,6 @@ static scl_status parse_parentheses(scl_stan_program *program, scl_stan_node **o
   SCL_TRY(scl_stan_parse_expression(program, &first));
   SCL_TRY(scl_stan_accept(program, SCL_STAN_T_COMMA, &tuple));
   if (!tuple) {
-    first->flags |= SCL_STAN_PARENTHESES;
     *out = first;
     return scl_stan_expect(program, SCL_STAN_T_CLOSE, "after the expression");
   }

@@ -108,8 +108,7 @@ enum {
   SCL_STAN_TRUNCATED = 2, /* a sampling statement with T[,] */
   SCL_STAN_ONLY_DATA = 4, /* an argument of a function that takes data only */
   SCL_STAN_AUTODIFF = 8,  /* an expression that may depend on parameters */
-  SCL_STAN_CHECKED = 16,  /* already seen by the checker */
-  SCL_STAN_PARENTHESES = 32
+  SCL_STAN_CHECKED = 16   /* already seen by the checker */
 };
 
 typedef struct scl_stan_node {
