@@ -284,7 +284,7 @@ static inline glm_term glm_neg_binomial_2_log_value(real y, glm_aux aux) {
   const real phi = fmax(aux.value, SPECIAL_SMALLEST);
   if (y < 2.0) return term; /* both are 0 with what the other part has */
   term.value = special_neg_binomial_rest(y, phi) - (GLM_MANY(y) ? 0.0 : y);
-  term.d_aux = special_neg_binomial_rest_slope(y, phi);
+  term.d_aux = special_neg_binomial_rest_slope(0.0, y, phi);
   return term;
 }
 

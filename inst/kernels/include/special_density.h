@@ -169,14 +169,14 @@ SCL_INLINE real special_neg_binomial_deviance(real y, real m, real n) {
 }
 
 /* The log density of a negative binomial count y > 0 with size n > 0, less that of a Poisson count
- * with mean y at y, and without the deviance; and its derivative with respect to n. */
+ * with mean y at y, and without the deviance; and `from` plus its derivative with respect to n. */
 SCL_INLINE real special_neg_binomial_rest(real y, real n) {
   const real more = y / n < INFINITY ? log1p(y / n) : log(y) - log(n);
   return special_stirling_rest(n + y) - special_stirling_rest(n) - 0.5 * more;
 }
 
-SCL_INLINE real special_neg_binomial_rest_slope(real y, real n) {
-  return 0.5 * (y / (n + y) / n) +
+SCL_INLINE real special_neg_binomial_rest_slope(real from, real y, real n) {
+  return from + 0.5 * (y / (n + y) / n) +
          (special_stirling_slope_of(n + y, 1.0) - special_stirling_slope_of(n, 1.0));
 }
 
@@ -196,7 +196,7 @@ SCL_INLINE real special_neg_binomial_slope(real y, real m, real n) {
   const real far = isinf(m) ? -INFINITY : special_log1p_minus((from - m) / (n + m), ratio);
   if (y == 0.0) return far;
   if (y == 1.0) return far + m / (n + m) / n; /* the other terms cancel */
-  return far + special_neg_binomial_rest_slope(y, n);
+  return special_neg_binomial_rest_slope(far, y, n);
 }
 
 #endif
