@@ -129,37 +129,33 @@ static unsigned count_nodes(scl_node *node, uint64_t stamp) {
   return count;
 }
 
+/* The operand with the most nodes that are to be computed, `most`; NULL if there are none. */
+static scl_node *largest_operand(const scl_node *node, unsigned *most) {
+  /* not the combining expression of a reduction */
+  const int operands = node->kind == SCL_VALUE_REDUCE ? 1 : 3;
+  scl_node *largest = NULL;
+  *most = 0;
+  for (int k = 0; k < operands && node->arg[k] != NULL; k++) {
+    unsigned count = is_value(node->arg[k]) ? 0 : count_nodes(node->arg[k], scl_node_stamp());
+    if (count <= *most) continue;
+    *most = count;
+    largest = node->arg[k];
+  }
+  return largest;
+}
+
 /* For a graph that exceeds a limit: computes its largest operand first. */
 static scl_status cut(scl_context *ctx, scl_node *node) {
-  scl_node *largest = NULL;
   unsigned most = 0;
+  scl_node *largest = largest_operand(node, &most), *next = largest;
   counters.cut++;
-  while (largest == NULL) {
-    for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
-      unsigned count = is_value(node->arg[k]) ? 0 : count_nodes(node->arg[k], scl_node_stamp());
-      if (count > most) {
-        most = count;
-        largest = node->arg[k];
-      }
-      if (node->kind == SCL_VALUE_REDUCE) break; /* not the combining expression */
-    }
-    if (largest == NULL) return scl_fail_argument("combine", "'combine' has too many operations");
-  }
+  if (largest == NULL) return scl_fail_argument("combine", "'combine' has too many operations");
   /* At most half of it, so that the pieces have similar sizes. */
-  while (most > SCL_PLAN_STEPS / 2 && largest->kind == SCL_VALUE_APPLY) {
-    scl_node *next = NULL;
-    unsigned of_next = 0;
-    for (int k = 0; k < 3 && largest->arg[k] != NULL; k++) {
-      unsigned count =
-          is_value(largest->arg[k]) ? 0 : count_nodes(largest->arg[k], scl_node_stamp());
-      if (count > of_next) {
-        of_next = count;
-        next = largest->arg[k];
-      }
-    }
-    if (next == NULL) break;
+  while (next != NULL) {
     largest = next;
-    most = of_next;
+    next = most > SCL_PLAN_STEPS / 2 && largest->kind == SCL_VALUE_APPLY
+               ? largest_operand(largest, &most)
+               : NULL;
   }
   return scl_node_force(ctx, largest);
 }
