@@ -297,8 +297,6 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   fit
 }
 
-# Whether the response of a binomial model is a proportion, not a single outcome.
-
 # The model matrix; for an ordered family with an intercept, which the cuts replace.
 glm_design <- function(terms, frame, family, contrasts = NULL, x = NULL) {
   if (is_ordered(family)) attr(terms, "intercept") <- 1L
