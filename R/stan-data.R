@@ -65,8 +65,8 @@ json_array <- function(x) {
 
 # Assignments of numbers, as dump() and rstan::stan_rdump() write them.
 read_dump <- function(text) {
-  allowed <- c("c", "structure", "-", "+", ":", "integer", "numeric", "double", "list", "as.double",
-               "as.integer", "array", "matrix", "rep")
+  allowed <- c("c", "(", "structure", "-", "+", ":", "integer", "numeric", "double", "list",
+               "as.double", "as.integer", "array", "matrix", "rep")
   home <- new.env(parent = emptyenv())
   for (f in allowed) assign(f, get(f, baseenv()), envir = home)
   values <- list()

@@ -23,6 +23,28 @@ test_that("data are read from lists, environments and files", {
   expect_equal(as.vector(b(b = 1)), want + 6)
 })
 
+test_that("files hold numbers, and nothing else is read or run", {
+  read <- function(text) {
+    file <- tempfile()
+    on.exit(unlink(file))
+    writeLines(text, file)
+    stan_data_file(file)
+  }
+  expect_identical(read("a <- structure(c(-1, NaN), .Dim = 2L)\nb = -(1:2); c <- Inf"),
+                   list(a = structure(c(-1, NaN), dim = 2L), b = -(1:2), c = Inf))
+  expect_identical(read('{"a": ["Inf", "-Infinity", "NaN"], "b": [true, false], "c": -Infinity}'),
+                   list(a = c(Inf, -Inf, NaN), b = c(TRUE, FALSE), c = -Inf))
+  expect_identical(read('{"a": [[[1, 2], [3, 4]], [[5, 6], [7, 8]]], "b": [[], []], "c": [[7]]}'),
+                   list(a = aperm(array(1:8 + 0, c(2, 2, 2))), b = matrix(numeric(), 2, 0),
+                        c = matrix(7)))
+  for (text in c("a <- 1; message(\"x\", 3)", "a <- system(\"true\")", "assign(\"a\", 3)", "a == 3",
+                 "a <- b", "a <- ", '{"a": f(1)}', '{"a": 1 + 1}', '{"a": [1, 2}', '{"a"; 1}')) {
+    fault <- expect_fault(read(text), "argument", argument = "data")
+    expect_match(conditionMessage(fault), "cannot be read")
+  }
+  expect_fault(stan_data_file("nowhere.json"), "argument", argument = "data")
+})
+
 test_that("faults of data name the variable", {
   m <- cl_stan(code = "data { int<lower=1> N; vector<lower=0>[N] y; simplex[2] s; }
     parameters { real b; } model { b ~ normal(0, 1); }")
