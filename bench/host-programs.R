@@ -1,8 +1,8 @@
 # Gradients of small models on the host, in microseconds of processor time, the least of several
-# rounds: inside the sampler ("loop": leapfrog steps of a chain in C), and one call of the compiled
-# function from R. Recursions are plain `for` loops. With the argument "stan" the Stan program of
-# the model by cl_stan() too; with "rstan" next to rstan's gradient in leapfrog steps of its static
-# HMC; with "chains" seconds of four chains by the clock.
+# rounds: inside the sampler ("loop": leapfrog steps of NUTS), and one call of the compiled function
+# from R. Recursions are plain `for` loops. With the argument "stan" the Stan program of the model by
+# cl_stan() too; with "rstan" next to the same steps of rstan; with "chains" seconds of four chains
+# by the clock.
 #
 #   Rscript bench/host-programs.R [library=PATH] [posteriordb=FOLDER] [stan] [rstan] [chains]
 #                                 [model ...]
@@ -247,15 +247,23 @@ by_length <- function(run, count, each) {
   (least(count, 9L) - short) / (count - 1) / each * 1e6
 }
 
-# Leapfrog steps so small that the point does not leave.
+# Leapfrog steps so small that the point does not leave, and trees are full. Not those of static HMC,
+# for which rstan 2.21 takes a step size of 1 whatever it is given: the point leaves at once to where
+# gradients end early.
+depth <- 6L
+leapfrogs <- 2L^depth - 1L
+step_size <- 1e-9
+
 in_loop <- function(f, init, transform = NULL) {
-  by_length(function(leapfrogs) {
+  by_length(function(iter) {
     start <- sum(proc.time()[1:2])
-    suppressWarnings(cl_sample(f, init, transform = transform, chains = 1, warmup = 0, iter = 3,
-                               method = "hmc", leapfrogs = leapfrogs, step_size = 1e-9,
-                               metric = "unit", jitter = 0, seed = 1, refresh = 0))
-    sum(proc.time()[1:2]) - start
-  }, 100L, 3)
+    fit <- suppressWarnings(cl_sample(f, init, transform = transform, chains = 1, warmup = 0,
+                                      iter = iter, max_depth = depth, step_size = step_size,
+                                      metric = "unit", jitter = 0, seed = 1, refresh = 0))
+    took <- sum(proc.time()[1:2]) - start
+    stopifnot(fit$diagnostics$leapfrogs == leapfrogs)
+    took
+  }, 10L, leapfrogs)
 }
 
 program_loop <- function(case) {
@@ -275,7 +283,7 @@ chains <- function(f, case) {
 
 stan_folder <- Sys.getenv("STATCL_HOST_PROGRAMS", tempdir())
 
-# The same for Stan's static HMC. One program a process: several ended R.
+# The same for rstan. One program a process: several ended R.
 stan_loop <- function(name, case) {
   suppressMessages(requireNamespace("rstan"))
   boost <- if (nzchar(system.file("include", package = "BH"))) NULL else "/usr/include"
@@ -289,12 +297,15 @@ stan_loop <- function(name, case) {
   }
   by_length(function(iter) {
     start <- sum(proc.time()[1:2])
-    suppressWarnings(rstan::sampling(
-      compiled, case$data, chains = 1, warmup = 0, iter = iter, algorithm = "HMC", refresh = 0,
-      init = init, cores = 1, seed = 1, check_data = FALSE, pars = "lp__",
-      control = list(adapt_engaged = FALSE, stepsize = 1e-9, int_time = 1e-7, metric = "unit_e")))
-    sum(proc.time()[1:2]) - start
-  }, 10L, 100)
+    fit <- suppressWarnings(rstan::sampling(
+      compiled, case$data, chains = 1, warmup = 0, iter = iter, refresh = 0, init = init, cores = 1,
+      seed = 1, check_data = FALSE, pars = "lp__",
+      control = list(adapt_engaged = FALSE, stepsize = step_size, max_treedepth = depth,
+                     metric = "unit_e")))
+    took <- sum(proc.time()[1:2]) - start
+    stopifnot(attr(fit@sim$samples[[1L]], "sampler_params")$n_leapfrog__ == leapfrogs)
+    took
+  }, 10L, leapfrogs)
 }
 
 in_child <- function(name) {
