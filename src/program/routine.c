@@ -90,7 +90,7 @@ scl_status scl_routine_ready(scl_routine *r) {
   for (int k = 0; k < r->steps; k++) part[k] = part_of(&r->step[k]);
   for (int k = 0, covers; k < r->steps && status == SCL_OK; k += covers > 0 ? covers : 1) {
     scl_routine_step *s = &r->step[k];
-    status = engine->expr_ready(r->ctx, r->steps - k, part + k, &covers, &s->ready);
+    status = engine->expr_ready(r->ctx, r->steps - k, part + k, r->out.buffer, &covers, &s->ready);
     s->covers = covers;
   }
   free(part);

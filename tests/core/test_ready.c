@@ -112,7 +112,7 @@ static scl_status run_plan(scl_context *ctx, trial *t) {
 static scl_status make_ready(scl_context *ctx, trial *t, struct scl_ready_plan **out) {
   const scl_repeat part = {.plan = &t->plan};
   int taken;
-  SCL_TRY(ctx->engine->expr_ready(ctx, 1, &part, &taken, out));
+  SCL_TRY(ctx->engine->expr_ready(ctx, 1, &part, NULL, &taken, out));
   CHECK(taken == (*out != NULL));
   return SCL_OK;
 }
@@ -175,7 +175,7 @@ static void check_numbers(scl_context *ctx, unsigned op, double *memory, scl_blo
                              {.call = SCL_REPEAT_NOTHING}};
   struct scl_ready_plan *ready = NULL;
   int taken = 0;
-  REQUIRE_OK(ctx->engine->expr_ready(ctx, 4, part, &taken, &ready));
+  REQUIRE_OK(ctx->engine->expr_ready(ctx, 4, part, NULL, &taken, &ready));
   CHECK(taken == 3);
   ctx->engine->expr_repeat(ready);
   ctx->engine->expr_forget(ready);
@@ -202,7 +202,7 @@ static void check_pairs(scl_context *ctx, double *memory, scl_block all) {
     const scl_repeat part = {.numbers = &numbers};
     struct scl_ready_plan *ready = NULL;
     int taken = 0;
-    REQUIRE_OK(ctx->engine->expr_ready(ctx, 1, &part, &taken, &ready));
+    REQUIRE_OK(ctx->engine->expr_ready(ctx, 1, &part, NULL, &taken, &ready));
     ctx->engine->expr_repeat(ready);
     ctx->engine->expr_forget(ready);
     const double t = scl_op_value((scl_op)first, memory[0], memory[1], memory[1]);

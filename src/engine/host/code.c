@@ -7,7 +7,7 @@
 
 /* ---- elements of a plan --------------------------------------------------------------------- */
 
-static void run_loop(const scl_host_loop *s, size_t n, const scl_run *arg, double *to) {
+static void run_loop(const scl_host_loop *s, size_t i, size_t n, const scl_run *arg, double *to) {
   switch (s->kind) {
   case LOOP:
     s->loop(n, arg, to);
@@ -25,6 +25,9 @@ static void run_loop(const scl_host_loop *s, size_t n, const scl_run *arg, doubl
   case COPY:
     memcpy(to, arg[0].array, n * sizeof *to);
     break;
+  case GATHER:
+    for (size_t k = 0; k < n; k++) to[k] = arg[0].array[s->index[i + k]];
+    break;
   }
 }
 
@@ -32,7 +35,7 @@ static void run_block(scl_host_blocks *r, size_t i, size_t n) {
   for (int k = 0; k < r->loops; k++) {
     const scl_host_loop *s = &r->loop[k];
     if (i == 0) {
-      run_loop(s, n, s->arg, s->to);
+      run_loop(s, i, n, s->arg, s->to);
       continue;
     }
     scl_run arg[3];
@@ -40,17 +43,19 @@ static void run_block(scl_host_blocks *r, size_t i, size_t n) {
     for (int a = 0; a < 3; a++) {
       if (s->moves[a]) arg[a].array += i;
     }
-    run_loop(s, n, arg, s->to_moves ? s->to + i : s->to);
+    run_loop(s, i, n, arg, s->to_moves ? s->to + i : s->to);
   }
   for (int k = 0; k < r->totals; k++) {
     scl_host_total *o = &r->total[k];
     const double *from = o->moves ? o->from + i : o->from;
     if (o->x != NULL) {
       scl_host_add_dots(n, o->columns, o->x + i, o->ld, from, o->to);
-      continue;
+    } else if (o->groups != NULL) {
+      scl_host_groups_add(o->groups, i, n, from, o->to);
+    } else {
+      const double next = scl_run_reduction(o->op, n, from);
+      o->total = scl_host_reductions[o->op].combine(o->total, next);
     }
-    const double next = scl_run_reduction(o->op, n, from);
-    o->total = scl_host_reductions[o->op].combine(o->total, next);
   }
 }
 
@@ -59,10 +64,16 @@ static void run_blocks(scl_host_blocks *r) {
     scl_host_total *o = &r->total[k];
     o->total = o->identity;
     if (o->x != NULL) memset(o->to, 0, o->columns * sizeof *o->to);
+    if (o->groups != NULL) scl_host_groups_begin(o->groups, o->to);
   }
   for (size_t i = 0; i < r->rows; i += r->block) run_block(r, i, scl_min(r->block, r->rows - i));
   for (int k = 0; k < r->totals; k++) {
-    if (r->total[k].x == NULL) *r->total[k].to = r->total[k].total;
+    const scl_host_total *o = &r->total[k];
+    if (o->groups != NULL) {
+      scl_host_groups_end(o->groups, o->to);
+    } else if (o->x == NULL) {
+      *o->to = o->total;
+    }
   }
 }
 

@@ -4,10 +4,11 @@
 
 #include <math.h>
 
+#include "engine/host/groups.h"
 #include "engine/host/plan.h"
 #include "engine/host/vector_math.h"
 
-typedef enum { LOOP, VECTORS, PRODUCT, FILL, COPY } scl_host_loop_kind;
+typedef enum { LOOP, VECTORS, PRODUCT, FILL, COPY, GATHER } scl_host_loop_kind;
 
 /* A step of a plan, for runs of elements. */
 typedef struct {
@@ -17,6 +18,7 @@ typedef struct {
   scl_run arg[3]; /* of a product: the matrix; of a filling: the number */
   size_t columns, ld;
   const double *weight;
+  const int32_t *index; /* of a gather: which number of the array each row is */
   double *to;
   bool moves[3], to_moves; /* from block to block: it is not one of the plan's own blocks */
 } scl_host_loop;
@@ -28,6 +30,7 @@ typedef struct {
   double *to, identity, total;
   const double *x; /* of X' r: X, and its shape */
   size_t columns, ld;
+  scl_host_groups *groups; /* of sums of groups of rows */
 } scl_host_total;
 
 /* The part of a plan that is computed element by element. */
@@ -35,7 +38,7 @@ typedef struct {
   size_t rows, block;
   int loops, totals;
   scl_host_loop *loop;
-  scl_host_total total[SCL_PLAN_OUTPUTS];
+  scl_host_total *total;
 } scl_host_blocks;
 
 /* *to = op(*a, *b, *c), or what follows. */

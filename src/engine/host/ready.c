@@ -7,26 +7,22 @@
 
 #include "base/grow.h"
 #include "base/sizes.h"
+#include "engine/host/arena.h"
 #include "engine/host/code.h"
+#include "engine/host/join.h"
 #include "engine/plan/repeat.h"
 
 enum {
   MOST_ROWS = 16384,
-  CHUNK = 1 << 15,
-  LINE = 8,    /* numbers of a line of the cache */
-  FEW_ROWS = 3 /* which are computed one by one, more quickly than by a loop */
+  LINE = 8,     /* numbers of a line of the cache */
+  FEW_ROWS = 3, /* which are computed one by one, more quickly than by a loop */
+  LONG_RUN = 6  /* rows of runs of one group, which are worth a loop for each */
 };
-
-/* Memory that is released as a whole. */
-typedef struct chunk {
-  struct chunk *before;
-  size_t used, bytes;
-} chunk;
 
 struct scl_ready_plan {
   scl_host_code *code;
   int entries, room;
-  chunk *memory;
+  scl_arena memory;
   double *other; /* registers of numbers */
   bool failed;   /* there was no memory */
 };
@@ -36,32 +32,16 @@ void scl_host_expr_repeat(struct scl_ready_plan *r) {
 }
 
 void scl_host_expr_forget(struct scl_ready_plan *r) {
-  while (r->memory != NULL) {
-    chunk *before = r->memory->before;
-    free(r->memory);
-    r->memory = before;
-  }
+  scl_arena_end(&r->memory);
   free(r->code);
   free(r);
 }
 
 /* ---- memory and code ------------------------------------------------------------------------ */
 
-/* Room for this many bytes, zeros; NULL if there is no memory. */
 static void *take(struct scl_ready_plan *r, size_t bytes) {
-  bytes = scl_round_up(bytes, sizeof(double));
-  if (r->memory == NULL || r->memory->bytes - r->memory->used < bytes) {
-    const size_t size = scl_max(bytes, CHUNK);
-    chunk *c = calloc(1, sizeof *c + size);
-    if (c == NULL) {
-      r->failed = true;
-      return NULL;
-    }
-    *c = (chunk){r->memory, 0, size};
-    r->memory = c;
-  }
-  void *at = (char *)(r->memory + 1) + r->memory->used;
-  r->memory->used += bytes;
+  void *at = scl_arena_take(&r->memory, bytes);
+  r->failed = r->failed || at == NULL;
   return at;
 }
 
@@ -149,6 +129,7 @@ static bool can_repeat(const scl_plan *p) {
 
 typedef struct {
   const scl_plan *p;
+  unsigned passing; /* as in engine/host/join.h */
   struct scl_ready_plan *r;
   scl_host_blocks *blocks;
   const double *array[SCL_PLAN_STEPS];  /* of each step; NULL: a number, */
@@ -157,22 +138,28 @@ typedef struct {
   int16_t slot[SCL_PLAN_STEPS];
   int uses[SCL_PLAN_STEPS];
   double *block;
-  size_t stride;
+  double *gathered[SCL_PLAN_LEAVES]; /* the block of a leaf that is not stored, or NULL */
+  size_t stride, stride_of_blocks;
 } making;
 
 static double *block_of(const making *m, int step) {
-  return m->block + (size_t)m->slot[step] * m->stride;
+  return m->block + (size_t)m->slot[step] * m->stride_of_blocks;
 }
 
 static const double *leaf_at(const scl_leaf *l) {
   return ((const scl_host_buffer *)l->buffer)->data + l->at;
 }
 
+/* Whether an output is not stored. */
+static bool passes(const making *m, int output) {
+  return (m->passing >> output & 1) != 0;
+}
+
 /* An output that stores this step, or NULL. */
 static double *output_of(const making *m, int step) {
   for (int k = 0; k < m->p->outputs; k++) {
     const scl_output *o = &m->p->output[k];
-    if (!o->reduces && o->step == step) return scl_host_at(o->dst);
+    if (!o->reduces && o->step == step && !passes(m, k)) return scl_host_at(o->dst);
   }
   return NULL;
 }
@@ -194,6 +181,7 @@ static void end_blocks(making *m) {
   next->rows = b->rows;
   next->block = b->block;
   next->loop = b->loop + b->loops;
+  next->total = b->total + b->totals;
   m->blocks = next;
 }
 
@@ -281,13 +269,23 @@ static void add_product(making *m, int step) {
   m->array[step] = loop->to;
 }
 
+static void add_load(making *m, int step) {
+  const int l = m->p->step[step].arg[0];
+  const scl_leaf *leaf = &m->p->leaf[l];
+  if (m->gathered[l] != NULL) {
+    m->array[step] = m->gathered[l];
+    return;
+  }
+  m->moves[step] = leaf->step_i == 1;
+  (m->moves[step] ? m->array : m->number)[step] = leaf_at(leaf);
+}
+
 static void add_step(making *m, int step) {
   const scl_step *s = &m->p->step[step];
   double *number;
   switch (s->kind) {
   case SCL_STEP_LOAD:
-    m->moves[step] = m->p->leaf[s->arg[0]].step_i == 1;
-    (m->moves[step] ? m->array : m->number)[step] = leaf_at(&m->p->leaf[s->arg[0]]);
+    add_load(m, step);
     break;
   case SCL_STEP_NUMBER:
     m->number[step] = number = take_numbers(m->r, 1);
@@ -302,27 +300,36 @@ static void add_step(making *m, int step) {
   }
 }
 
-static void add_output(making *m, const scl_output *o) {
-  const uint16_t step = o->step;
-  double *to = scl_host_at(o->dst);
+static void store_output(making *m, uint16_t step, double *to) {
   const bool number = m->array[step] == NULL;
-  if (!o->reduces && m->p->m <= FEW_ROWS) {
+  if (m->p->m <= FEW_ROWS) {
     if ((number ? m->number : m->array)[step] != to) emit_each(m, SCL_CODE_COPY, &step, to);
-  } else if (!o->reduces && m->array[step] != to) {
+  } else if (m->array[step] != to) {
     take_operand(m, add_loop(m, number ? FILL : COPY, to, true), 0, step);
   }
-  if (!o->reduces) return;
-  if (number) {
+}
+
+/* The elements of this step are added up. */
+static scl_host_total *add_total(making *m, uint16_t step, double *to) {
+  if (m->array[step] == NULL) {
     take_operand(m, add_loop(m, FILL, block_of(m, step), false), 0, step);
     m->array[step] = block_of(m, step);
   }
-  const scl_reduction op = (scl_reduction)o->op;
   scl_host_total *total = &m->blocks->total[m->blocks->totals++];
-  *total = (scl_host_total){.op = op,
-                            .from = m->array[step],
-                            .moves = m->moves[step],
-                            .to = to,
-                            .identity = scl_reduction_identity(op)};
+  *total = (scl_host_total){.from = m->array[step], .moves = m->moves[step], .to = to};
+  return total;
+}
+
+static void add_output(making *m, int k) {
+  const scl_output *o = &m->p->output[k];
+  double *to = scl_host_at(o->dst);
+  if (!o->reduces) {
+    if (!passes(m, k)) store_output(m, o->step, to);
+    return;
+  }
+  scl_host_total *total = add_total(m, o->step, to);
+  total->op = (scl_reduction)o->op;
+  total->identity = scl_reduction_identity(total->op);
   if (!o->product) return;
   const scl_leaf *x = &m->p->leaf[o->first];
   total->x = leaf_at(x);
@@ -330,20 +337,85 @@ static void add_output(making *m, const scl_output *o) {
   total->ld = x->inner;
 }
 
-static void add_plan(struct scl_ready_plan *r, const scl_plan *p) {
-  making m = {.p = p, .r = r, .stride = scl_min(p->m, scl_run_block_rows(p))};
-  const size_t loops = (size_t)p->body + p->outputs;
-  m.block = take_numbers(r, (size_t)scl_give_slots(p, m.slot) * m.stride + LINE);
-  m.blocks = take(r, sizeof *m.blocks);
-  scl_host_loop *loop = take(r, loops * sizeof *loop);
-  if (r->failed) return;
-  while ((uintptr_t)m.block % (LINE * sizeof(double)) != 0) m.block++; /* vectors in one line */
-  m.blocks->rows = p->m;
-  m.blocks->block = m.stride;
-  m.blocks->loop = loop;
+/* ---- gathers and sums of a plan's elements -------------------------------------------------- */
+
+/* Into memory, or into a block if only this plan reads it. */
+static void add_gather(making *m, const scl_repeat *part, double *block) {
+  double *to = scl_host_at(part->dst);
+  int32_t *index = take(m->r, m->p->m * sizeof *index);
+  for (int l = 0; l < m->p->leaves && block != NULL; l++) {
+    if (leaf_at(&m->p->leaf[l]) == to) m->gathered[l] = block;
+  }
+  scl_host_loop *loop = add_loop(m, GATHER, block != NULL ? block : to, block == NULL);
+  loop->arg[0].array = scl_host_at(part->src);
+  loop->index = index;
+  for (size_t i = 0; i < m->p->m && index != NULL; i++) {
+    index[i] = (int32_t)scl_host_at(part->index)[i];
+  }
+}
+
+static scl_host_groups *make_groups(const making *m, const scl_repeat *part) {
+  struct scl_ready_plan *r = m->r;
+  const size_t rows = m->p->m, groups = part->dst.nrow;
+  int32_t *group = take(r, rows * sizeof *group);
+  scl_host_groups *g = take(r, sizeof *g);
+  if (r->failed) return NULL;
+  scl_host_find_groups(part->index, part->order, group);
+  *g = (scl_host_groups){.groups = groups, .group = group};
+  const size_t runs = scl_host_count_runs(rows, m->stride, group);
+  if (runs <= rows / LONG_RUN) {
+    int32_t *of_run = take(r, runs * sizeof *of_run), *end = take(r, runs * sizeof *end);
+    if (r->failed) return NULL;
+    scl_host_list_runs(rows, m->stride, group, of_run, end);
+    g->group = of_run;
+    g->end = end;
+  } else if (groups <= rows / SCL_GROUP_TURNS) {
+    g->turns = take_numbers(r, SCL_GROUP_TURNS * groups);
+  }
+  return g;
+}
+
+static void add_sums(making *m, const scl_repeat *part) {
+  const scl_output *o = m->p->output;
+  while (scl_host_at(o->dst) != scl_host_at(part->src)) o++;
+  add_total(m, o->step, scl_host_at(part->dst))->groups = make_groups(m, part);
+}
+
+static bool make_lists(making *m, size_t slots, size_t loops, size_t totals) {
+  m->stride_of_blocks = m->stride + LINE;
+  m->block = take_numbers(m->r, slots * m->stride_of_blocks + LINE);
+  m->blocks = take(m->r, sizeof *m->blocks);
+  scl_host_loop *loop = take(m->r, loops * sizeof *loop);
+  scl_host_total *total = take(m->r, totals * sizeof *total);
+  if (m->r->failed) return false;
+  while ((uintptr_t)m->block % (LINE * sizeof(double)) != 0) m->block++; /* vectors in one line */
+  m->blocks->rows = m->p->m;
+  m->blocks->block = m->stride;
+  m->blocks->loop = loop;
+  m->blocks->total = total;
+  return true;
+}
+
+/* Part k, a plan, with the parts that it computes too. */
+static void add_plan(struct scl_ready_plan *r, const scl_repeat *part,
+                     const scl_host_joined *joined, int k) {
+  const scl_plan *p = part[k].plan;
+  making m = {
+      .p = p, .passing = joined[k].passing, .r = r, .stride = scl_min(p->m, scl_run_block_rows(p))};
+  size_t more = 0, slot = (size_t)scl_give_slots(p, m.slot);
+  for (int j = joined[k].first; j >= 0; j = joined[j].next) more++;
+  const size_t totals = p->outputs + more;
+  if (!make_lists(&m, slot + more, p->body + totals, totals)) return;
   find_uses(&m);
+  for (int j = joined[k].first; j >= 0; j = joined[j].next) {
+    if (part[j].call != SCL_REPEAT_GATHER) continue;
+    add_gather(&m, &part[j], joined[j].passes ? m.block + slot++ * m.stride_of_blocks : NULL);
+  }
   for (int s = 0; s < p->body; s++) add_step(&m, s);
-  for (int k = 0; k < p->outputs; k++) add_output(&m, &p->output[k]);
+  for (int o = 0; o < p->outputs; o++) add_output(&m, o);
+  for (int j = joined[k].first; j >= 0; j = joined[j].next) {
+    if (part[j].call == SCL_REPEAT_GROUP_SUMS) add_sums(&m, &part[j]);
+  }
   end_blocks(&m);
 }
 
@@ -375,9 +447,11 @@ static bool can_take(const scl_repeat *part) {
          (part->call != SCL_REPEAT_NOTHING && part->dst.ncol == 1 && part->dst.nrow <= MOST_ROWS);
 }
 
-static void add_part(struct scl_ready_plan *r, const scl_repeat *part) {
+static void add_part(struct scl_ready_plan *r, const scl_repeat *all, const scl_host_joined *joined,
+                     int k) {
+  const scl_repeat *part = &all[k];
   if (part->plan != NULL) {
-    add_plan(r, part->plan);
+    add_plan(r, all, joined, k);
   } else if (part->numbers != NULL) {
     add_numbers(r, part->numbers);
   } else {
@@ -391,8 +465,8 @@ static void add_part(struct scl_ready_plan *r, const scl_repeat *part) {
   }
 }
 
-scl_status scl_host_expr_ready(scl_context *ctx, int count, const scl_repeat *part, int *taken,
-                               struct scl_ready_plan **out) {
+scl_status scl_host_expr_ready(scl_context *ctx, int count, const scl_repeat *part,
+                               const scl_buffer *results, int *taken, struct scl_ready_plan **out) {
   int others = 0, parts = 0;
   (void)ctx;
   for (; parts < count && can_take(&part[parts]); parts++) {
@@ -403,12 +477,21 @@ scl_status scl_host_expr_ready(scl_context *ctx, int count, const scl_repeat *pa
   *taken = parts;
   if (parts == 0) return SCL_OK;
   struct scl_ready_plan *r = calloc(1, sizeof *r);
-  if (r == NULL) return scl_fail_memory(sizeof *r, 0, "a program");
+  scl_host_joined *joined = malloc((size_t)parts * sizeof *joined);
+  if (r == NULL || joined == NULL) {
+    free(r);
+    free(joined);
+    return scl_fail_memory((size_t)parts * sizeof *joined, 0, "a program");
+  }
+  scl_host_join(parts, part, parts == count ? results : NULL, joined);
   r->other = take_numbers(r, (size_t)others);
-  for (int k = 0; k < parts && !r->failed; k++) add_part(r, &part[k]);
+  for (int k = 0; k < parts && !r->failed; k++) {
+    if (joined[k].home < 0) add_part(r, part, joined, k);
+  }
+  free(joined);
   if (r->failed) {
     scl_host_expr_forget(r);
-    return scl_fail_memory(CHUNK, 0, "a program");
+    return scl_fail_memory((size_t)parts * sizeof *part, 0, "a program");
   }
   *out = r;
   return SCL_OK;

@@ -123,9 +123,10 @@ static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e
 }
 
 /* Nothing is made ready, but where nobody waits for kernels that of the first part is asked for. */
-scl_status scl_cl_expr_ready(scl_context *ctx, int count, const scl_repeat *part, int *taken,
-                             struct scl_ready_plan **out) {
+scl_status scl_cl_expr_ready(scl_context *ctx, int count, const scl_repeat *part,
+                             const scl_buffer *results, int *taken, struct scl_ready_plan **out) {
   const scl_cl_expr_kernels *kernels;
+  (void)results;
   *taken = 0;
   *out = NULL;
   if (count == 0 || part->plan == NULL || !scl_cl_asks()) return SCL_OK;
