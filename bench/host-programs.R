@@ -1,8 +1,8 @@
 # Gradients of small models on the host, in microseconds of processor time, the least of several
 # rounds: inside the sampler ("loop": leapfrog steps of NUTS), and one call of the compiled function
-# from R. Recursions are plain `for` loops. With the argument "stan" the Stan program of the model by
-# cl_stan() too; with "rstan" next to the same steps of rstan; with "chains" seconds of four chains
-# by the clock.
+# from R. Recursions are plain `for` loops. With the argument "stan" the Stan program of the model
+# by cl_stan() too; with "rstan" next to the same steps of rstan; with "chains" seconds of four
+# chains by the clock.
 #
 #   Rscript bench/host-programs.R [library=PATH] [posteriordb=FOLDER] [stan] [rstan] [chains]
 #                                 [model ...]
@@ -247,9 +247,9 @@ by_length <- function(run, count, each) {
   (least(count, 9L) - short) / (count - 1) / each * 1e6
 }
 
-# Leapfrog steps so small that the point does not leave, and trees are full. Not those of static HMC,
-# for which rstan 2.21 takes a step size of 1 whatever it is given: the point leaves at once to where
-# gradients end early.
+# Leapfrog steps so small that the point does not leave, and trees are full. Not those of static
+# HMC, for which rstan 2.21 takes a step size of 1 whatever it is given: the point leaves at once
+# to where gradients end early.
 depth <- 6L
 leapfrogs <- 2L^depth - 1L
 step_size <- 1e-9
