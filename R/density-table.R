@@ -9,9 +9,11 @@
 # trials and order (data), place, scale and spread (above 0, from 0 on), shape and power (from 0 on,
 # above 0), lower and upper. Without any, the function is not elementwise and has tests of its own.
 # `instead`: the argument for which another stands, by name of that. `through`: arguments of which
-# the formula asks nothing. `note`: for the help page.
-density_row <- function(formula, ..., instead = NULL, through = NULL, note = "") {
-  list(formula = formula, kinds = c(...), instead = instead, through = through, note = note)
+# the formula asks nothing, or those in `signed` no more than not_negative() does. `note`: for the
+# help page.
+density_row <- function(formula, ..., instead = NULL, through = signed, signed = NULL, note = "") {
+  list(formula = formula, kinds = c(...), instead = instead, through = through, signed = signed,
+       note = note)
 }
 
 density_table <- list(
@@ -23,7 +25,7 @@ density_table <- list(
   dlnorm = density_row(dlnorm_formula, x = "positive", meanlog = "place", sdlog = "scale",
                        note = "as `dnorm` of `log(x)`"),
   plnorm = density_row(plnorm_formula, q = "positive", meanlog = "place", sdlog = "scale"),
-  dexp = density_row(dexp_formula, x = "positive", rate = "scale"),
+  dexp = density_row(dexp_formula, x = "positive", rate = "scale", signed = "x"),
   pexp = density_row(pexp_formula, q = "positive", rate = "scale"),
   qexp = density_row(qexp_formula, p = "share", rate = "scale"),
   dgamma = density_row(dgamma_formula, x = "positive", shape = "shape", rate = "spread",

@@ -48,6 +48,15 @@ argument_of <- function(x, op) {
   traced(node[[3L]], .subset2(x, "n"), .subset2(x, "dim"))
 }
 
+# The number that is recorded as a traced x, else NULL.
+number_of <- function(x) {
+  if (!inherits(x, "cl_traced") || !identical(.subset2(x, "tape"), tracing$tape)) return(NULL)
+  id <- .subset2(x, "id")
+  if (is.na(id) || id == 0L) return(NULL)
+  node <- node_at(tracing$tape, id)
+  if (node[[1L]] == "number") node[[5L]]
+}
+
 # log(x); of a traced exp(), its argument.
 log_of_positive <- function(x) {
   exponent <- argument_of(x, "exp")
@@ -56,7 +65,11 @@ log_of_positive <- function(x) {
 
 above_zero <- function(x) if (is.null(argument_of(x, "exp"))) x > 0 else TRUE
 
-not_negative <- function(x) if (is.null(argument_of(x, "exp"))) x >= 0 else TRUE
+not_negative <- function(x) {
+  if (!is.null(argument_of(x, "exp"))) return(TRUE)
+  known <- number_of(x)
+  if (is.null(known)) x >= 0 else known >= 0
+}
 
 # ---- conditions ----------------------------------------------------------------------------------
 

@@ -170,6 +170,12 @@ cl_log_sum_exp <- function(x, margin = NULL) {
   if (length(x) == 0L) return(empty_log_sums(x, margin))
   pair <- if (is_traced(x)) pair_of(x, margin)
   if (!is.null(pair)) return(trace_apply("log_add_exp", pair[[1L]], pair[[2L]]))
+  if (!is_traced(x)) return(log_sum_exp(x, margin))
+  node_of(x)
+  recorded_again("log_sum_exp", log_sum_exp, x, margin)
+}
+
+log_sum_exp <- function(x, margin) {
   highest <- margin_of(x, margin, "max")
   shift <- finite_shift(highest)
   shift + log(margin_of(exp(minus_margin(x, shift, margin)), margin, "sum"))
@@ -180,7 +186,10 @@ cl_log_sum_exp <- function(x, margin = NULL) {
 cl_softmax <- function(x, margin = NULL) {
   x <- check_softmax(x, margin)
   if (length(x) == 0L) return(x)
-  exp(minus_margin(x, cl_log_sum_exp(x, margin), margin))
+  softmax <- function(x, margin) exp(minus_margin(x, cl_log_sum_exp(x, margin), margin))
+  if (!is_traced(x)) return(softmax(x, margin))
+  node_of(x)
+  recorded_again("softmax", softmax, x, margin)
 }
 
 finite_shift <- function(x) {

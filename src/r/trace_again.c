@@ -1,5 +1,6 @@
-/* r_trace_again(tape, name, values): a call of a density of numbers, recorded by copying the nodes
- * of an earlier call of the same form (R/density-again.R). NULL if there is none. */
+/* r_trace_again(tape, name, values): a call of a density, or of another such function, recorded by
+ * copying the nodes of an earlier call of the same form (R/density-again.R). NULL if there is none.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +9,9 @@
 #include "r/tape.h"
 
 /* The fields of a pattern. */
-enum { NAMES, FREE, FIXED, IDS, FIRST, LAST, RESULT };
+enum { NAMES, FREE, FIXED, IDS, FIRST, LAST, RESULT, DIM };
+/* What may differ between plain numbers: nothing, all, or all but the sign. */
+enum { NOTHING, ALL, ALL_BUT_SIGN };
 
 /* Formulas know the node of an operand, and the values of which it is an elementwise function. */
 enum { MOST_VALUES = 8, DEPTH = 3, MOST_PLACES = MOST_VALUES * DEPTH, MOST_NODES = 256 };
@@ -48,28 +51,30 @@ static bool pair_operand(const r_tape *t, pairs *p, int old, int now) {
   return true;
 }
 
-static bool is_traced(SEXP x, const r_tape *t, r_traced *o) {
-  return TYPEOF(x) == ENVSXP && r_tape_operand(x, t, o) && !r_tape_is(t, o->id, "number");
+/* Whether x is traced, with a node and these dimensions. */
+static bool is_traced(SEXP x, SEXP dim, const r_tape *t, r_traced *o) {
+  return r_tape_traced(x, t, o) && o->id > 0 && !r_tape_is(t, o->id, "number") &&
+         R_compute_identical(o->dim, dim, 16);
 }
 
-static bool is_free_number(SEXP x, const r_tape *t, r_traced *o) {
-  return TYPEOF(x) != ENVSXP && TYPEOF(x) != LGLSXP && r_tape_operand(x, t, o) &&
-         isfinite(o->value);
+static bool is_free_number(SEXP x, SEXP known, bool sign, const r_tape *t, r_traced *o) {
+  if (TYPEOF(x) == ENVSXP || TYPEOF(x) == LGLSXP || !r_tape_operand(x, t, o)) return false;
+  return isfinite(o->value) && (!sign || o->value * Rf_asReal(known) > 0.0);
 }
 
 /* Whether the values have the form of a pattern. `p`: the nodes of traced ones. */
 static bool matches(const r_tape *t, SEXP pattern, SEXP values, pairs *p) {
   const int *ids = INTEGER_RO(VECTOR_ELT(pattern, IDS));
-  const int *is_free = LOGICAL_RO(VECTOR_ELT(pattern, FREE));
+  const int *is_free = INTEGER_RO(VECTOR_ELT(pattern, FREE));
   SEXP fixed = VECTOR_ELT(pattern, FIXED), names = Rf_getAttrib(values, R_NamesSymbol);
   r_traced o;
   p->count = 0;
   if (XLENGTH(fixed) != XLENGTH(values)) return false;
   for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
-    SEXP x = VECTOR_ELT(values, k);
-    if (is_free[k]   ? !is_free_number(x, t, &o)
-        : ids[k] > 0 ? !is_traced(x, t, &o) || !pair_operand(t, p, ids[k], o.id)
-                     : !R_compute_identical(x, VECTOR_ELT(fixed, k), 16)) {
+    SEXP x = VECTOR_ELT(values, k), known = VECTOR_ELT(fixed, k);
+    if (is_free[k] != NOTHING ? !is_free_number(x, known, is_free[k] == ALL_BUT_SIGN, t, &o)
+        : ids[k] > 0          ? !is_traced(x, known, t, &o) || !pair_operand(t, p, ids[k], o.id)
+                              : !R_compute_identical(x, known, 16)) {
       return false;
     }
   }
@@ -104,7 +109,11 @@ static SEXP copy_nodes(r_tape *t, SEXP pattern, const pairs *p) {
     UNPROTECT(1);
   }
   const int result = placed(INTEGER_RO(VECTOR_ELT(pattern, RESULT))[0], p, first, last, copied);
-  return r_tape_value(t, result, r_tape_size(t, result));
+  SEXP value = PROTECT(r_tape_value(t, result, r_tape_size(t, result)));
+  SEXP dim = VECTOR_ELT(pattern, DIM);
+  if (dim != R_NilValue) r_tape_set(value, R_AT_dim, dim);
+  UNPROTECT(1);
+  return value;
 }
 
 SEXP r_trace_again(SEXP env, SEXP name, SEXP values) {
@@ -121,7 +130,7 @@ SEXP r_trace_again(SEXP env, SEXP name, SEXP values) {
     SEXP pattern = VECTOR_ELT(patterns, k);
     if (!matches(&t, pattern, values, &p)) continue;
     for (R_xlen_t i = 0; i < XLENGTH(values); i++) {
-      if (!LOGICAL_RO(VECTOR_ELT(pattern, FREE))[i]) continue;
+      if (INTEGER_RO(VECTOR_ELT(pattern, FREE))[i] == NOTHING) continue;
       r_tape_operand(VECTOR_ELT(values, i), &t, &o);
       pair(&p, INTEGER_RO(VECTOR_ELT(pattern, IDS))[i], r_tape_node(&t, &o));
     }
