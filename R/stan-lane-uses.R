@@ -39,7 +39,7 @@ lane_assigned <- function(statements) {
 lane_uses <- function(statements, names) {
   uses <- stats::setNames(rep(list(list()), length(names)), names)
   visit <- function(x) {
-    if (!is.list(x)) return()
+    if (!is.list(x) || length(stan_named(x, names)) == 0L) return()
     kind <- x$kind
     if (identical(kind, "index")) {
       flat <- lane_flat_index(x)
@@ -153,16 +153,9 @@ lane_private <- function(statements, names, var, cx) {
   found
 }
 
-lane_reads_target <- function(x) {
-  is.list(x) && (identical(x$kind, "call") && identical(x$name, "target") ||
-                   any(vapply(x, lane_reads_target, NA)))
-}
+lane_reads_target <- function(x) "target" %in% .Call(r_stan_names, x, "call")
 
-lane_mentions <- function(x, name) {
-  if (!is.list(x)) return(FALSE)
-  if (identical(x$kind, "var") && identical(x$name, name)) return(TRUE)
-  any(vapply(x, lane_mentions, NA, name))
-}
+lane_mentions <- function(x, name) name %in% .Call(r_stan_names, x, "var")
 
 # x = ... of a number
 lane_sets <- function(s, name) {
@@ -213,11 +206,12 @@ lane_private_after <- function(private, lx) {
 # iterations, with the sum in the number `total`: list(loop, after: its addition to the element).
 lane_element_sum <- function(s, total) {
   body <- stan_flat(s$body)
+  adds <- vapply(body, function(a) identical(a$op, "+=") && a$lhs$kind == "index", NA)
+  if (!any(adds)) return(NULL)
   written <- unlist(lapply(body, stan_written))
   if (length(stan_named(list(s$lower, s$upper), written)) > 0L) return(NULL)
-  for (k in seq_along(body)) {
+  for (k in which(adds)) {
     a <- body[[k]]
-    if (a$kind != "assign" || a$op != "+=" || a$lhs$kind != "index") next
     flat <- lane_flat_index(a$lhs)
     single <- all(vapply(flat$indices, `[[`, "", "kind") == "single")
     if (!single || flat$base$kind != "var" || !is_scalar_type(a$lhs$type) ||

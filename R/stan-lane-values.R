@@ -2,12 +2,8 @@
 
 # Whether an expression differs between lanes.
 lane_depends <- function(e, lx) {
-  if (!is.list(e)) return(FALSE)
-  if (identical(e$kind, "call") && grepl("_rng$", e$name)) return(TRUE)
-  if (identical(e$kind, "var")) return(e$name == lx$var || e$name %in% c(lx$locals,
-                                                                        names(lx$written)))
-  parts <- if (is.null(names(e))) e else e[setdiff(names(e), c("kind", "type", "line"))]
-  any(vapply(parts, lane_depends, NA, lx))
+  varies <- c(lx$var, lx$locals, names(lx$written))
+  length(stan_named(e, varies)) > 0L || any(grepl("_rng$", .Call(r_stan_names, e, "call")))
 }
 
 # Whether a condition depends on data alone.

@@ -95,14 +95,7 @@ stan_any <- function(x, test) {
 }
 
 # Which of these variables a statement names.
-stan_named <- function(x, names) {
-  found <- character()
-  stan_any(x, function(x) {
-    if (x$kind == "var" && x$name %in% names) found <<- c(found, x$name)
-    FALSE
-  })
-  unique(found)
-}
+stan_named <- function(x, names) intersect(.Call(r_stan_names, x, "var"), names)
 
 # The variables that it declares or assigns.
 stan_written <- function(s) {

@@ -4,7 +4,9 @@
  * none), folders: a list of blocks, each a list of statements or function definitions. A node is a
  *       list with `kind` and `line` first; stan/nodes.def says what else, stan/tree.h how.
  *   r_stan_refuse(code, file, include_paths, position, message)   raises an error about a position
- *       that a node of the program has. */
+ *       that a node of the program has.
+ *   r_stan_names(tree, kind)   the names of all nodes of a kind, in a node or a list of nodes, as
+ *       often as they occur. */
 #include "r/entries.h"
 #include "r/glue.h"
 
@@ -338,4 +340,33 @@ SEXP r_stan_refuse(SEXP code, SEXP file, SEXP folders, SEXP position, SEXP messa
   const scl_stan_input input = input_of(code, file, folders);
   return r_return(scl_stan_refuse(&input, (uint32_t)Rf_asInteger(position), r_string(message)),
                   R_NilValue);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* Counts the names, and puts them into `to` unless it is NULL. */
+static R_xlen_t collect_names(SEXP tree, const char *kind, SEXP to, R_xlen_t used) {
+  SEXP fields = Rf_getAttrib(tree, R_NamesSymbol);
+  bool mine = false;
+  for (R_xlen_t k = 0; k < XLENGTH(tree); k++) {
+    SEXP x = VECTOR_ELT(tree, k);
+    const char *field = fields == R_NilValue ? "" : CHAR(STRING_ELT(fields, k));
+    const bool text = TYPEOF(x) == STRSXP && XLENGTH(x) == 1;
+    if (text && strcmp(field, "kind") == 0) mine = strcmp(CHAR(STRING_ELT(x, 0)), kind) == 0;
+    if (text && mine && strcmp(field, "name") == 0) {
+      if (to != NULL) SET_STRING_ELT(to, used, STRING_ELT(x, 0));
+      used++;
+    }
+    if (TYPEOF(x) == VECSXP && strcmp(field, "type") != 0) used = collect_names(x, kind, to, used);
+  }
+  return used;
+}
+
+SEXP r_stan_names(SEXP tree, SEXP kind) {
+  if (TYPEOF(tree) != VECSXP) return Rf_allocVector(STRSXP, 0);
+  const char *text = CHAR(STRING_ELT(kind, 0));
+  SEXP names = PROTECT(Rf_allocVector(STRSXP, collect_names(tree, text, NULL, 0)));
+  collect_names(tree, text, names, 0);
+  UNPROTECT(1);
+  return names;
 }
