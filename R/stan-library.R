@@ -13,32 +13,39 @@ stan_library_row <- function(name) {
 }
 
 stan_tables <- function() {
-  list(densities = c(stan_densities, stan_rare_densities),
-       totals = c(stan_totals, stan_glms, stan_rare_totals),
-       functions = c(stan_functions, stan_special_functions),
-       matrices = stan_matrix_functions, complex = stan_complex_functions,
-       random = c(stan_random, stan_rare_random))
+  if (is.null(stan_known$tables)) {
+    stan_known$tables <- list(densities = c(stan_densities, stan_rare_densities),
+                              totals = c(stan_totals, stan_glms, stan_rare_totals),
+                              functions = c(stan_functions, stan_special_functions),
+                              matrices = stan_matrix_functions, complex = stan_complex_functions,
+                              random = c(stan_random, stan_rare_random))
+  }
+  stan_known$tables
 }
 
 # The environment with the functions, as "s.<name>", and what they call by a name that begins with
-# "st_"; made once.
+# "st_"; made once, and each function when it is called first.
 stan_library <- function() {
   if (!is.null(stan_known$library)) return(stan_known$library)
   home <- new.env(parent = topenv())
-  own <- mget(ls(topenv(), pattern = "^st_"), envir = topenv())
-  own <- c(own, mget(c("corr_factor", "corr_factor_jacobian"), envir = topenv()))
+  own <- c(ls(topenv(), pattern = "^st_"), "corr_factor", "corr_factor_jacobian")
+  lapply(own, stan_library_add, home, "", function(name) get(name, envir = topenv()))
   all <- do.call(c, unname(stan_tables()))
-  names(all) <- paste0("s.", names(all))
-  for (name in names(c(own, all))) {
-    f <- c(own, all)[[name]]
+  lapply(names(all), stan_library_add, home, "s.", function(name) all[[name]])
+  stan_known$library <- home
+  home
+}
+
+stan_library_add <- function(name, home, prefix, find) {
+  force(name)
+  delayedAssign(paste0(prefix, name), {
+    f <- find(name)
     if (is.function(f) && !is.primitive(f)) {
       body(f) <- stan_unqualified(body(f), home)
       environment(f) <- home
     }
-    assign(name, f, envir = home)
-  }
-  stan_known$library <- home
-  home
+    f
+  }, assign.env = home)
 }
 
 stan_known <- new.env(parent = emptyenv())
