@@ -226,3 +226,39 @@ stan_say_silent <- function(lines) {
                       lines[1L]))
   }
 }
+
+# ---- messages ------------------------------------------------------------------------------------
+
+stan_text <- function(...) {
+  parts <- lapply(list(...), function(x) {
+    if (is_traced(x)) return("<value>")
+    if (is.character(x)) return(x)
+    if (is_stan_complex(x)) {
+      if (is_traced(stan_re(x)) || is_traced(stan_im(x))) return("<value>")
+      text <- sprintf("(%s,%s)", format(stan_re(x), trim = TRUE), format(stan_im(x), trim = TRUE))
+      return(if (length(text) == 1L) text else paste0("[", paste(text, collapse = ","), "]"))
+    }
+    if (is.list(x)) return(sprintf("(%s)", paste(vapply(x, stan_text, ""), collapse = ",")))
+    if (length(x) == 1L && is.null(dim(x))) return(format(x))
+    text <- format_each(as.vector(x), 6L)
+    for (k in rev(dim(x))) {
+      lines <- matrix(text, ncol = k)
+      text <- apply(lines, 1L, function(line) sprintf("[%s]", paste(line, collapse = ",")))
+    }
+    if (is.null(dim(x))) sprintf("[%s]", paste(text, collapse = ",")) else text
+  })
+  paste(unlist(parts), collapse = "")
+}
+
+stan_show <- function(...) if (!isTRUE(stan_known$silent)) cat(stan_text(...), "\n", sep = "")
+
+# Stops an evaluation: the point has density zero.
+stan_reject <- function(...) {
+  stop(structure(list(message = paste("reject:", stan_text(...)), call = NULL),
+                 class = c("cl_stan_reject", "error", "condition")))
+}
+
+stan_fatal <- function(...) {
+  stop(structure(list(message = paste("fatal_error:", stan_text(...)), call = NULL),
+                 class = c("cl_stan_fatal", "error", "condition")))
+}

@@ -144,18 +144,26 @@ stan_assign_to <- function(lhs, value, cx) {
     return(call("{", call("if", call("||", call("<", i, 1), call(">", i, call("length", name))),
                           call("stan_outside", call("quote", name), i, call("length", name))), put))
   }
+  if (lhs$base$kind == "var" && !cx$traced) {
+    # Not by a function that changes x, which would copy it.
+    name <- as.name(lhs$base$name)
+    places <- stan_put_code(name, lhs, quote(.new), cx, "stan_put_places")
+    new <- if (lhs$type$base == "tuple" && all(single)) call("list", value) else value
+    return(call("{", call("<-", quote(.new), new), call("<-", quote(.at), places),
+                call("<-", call("[", name, quote(.at)), quote(.new))))
+  }
   put <- stan_put_code(stan_expr(lhs$base, cx), lhs, value, cx)
   if (lhs$base$kind == "var") call("<-", as.name(lhs$base$name), put) else
     stan_assign_to(lhs$base, put, cx)
 }
 
-stan_put_code <- function(base, lhs, value, cx) {
+stan_put_code <- function(base, lhs, value, cx, by = "stan_put") {
   rank <- stan_rank(lhs$base$type)
   single <- vapply(lhs$indices, `[[`, "", "kind") == "single"
   parts <- lapply(lhs$indices, stan_index_part, cx)
   extra <- rep(list(NULL), rank - length(parts))
-  if (lhs$type$base == "tuple" && all(single)) value <- call("list", value)
-  as.call(c(list(as.name("stan_put"), base, value, c(single, rep(FALSE, length(extra)))), parts,
+  if (by == "stan_put" && lhs$type$base == "tuple" && all(single)) value <- call("list", value)
+  as.call(c(list(as.name(by), base, value, c(single, rep(FALSE, length(extra)))), parts,
             extra))
 }
 

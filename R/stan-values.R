@@ -101,14 +101,19 @@ stan_elements <- function(x, at, shape = NULL) {
 stan_put <- function(x, value, single, ...) {
   usual <- .Call(r_trace_place, tracing$tape, x, list(...), single, value)
   if (!is.null(usual)) return(usual)
+  stan_place(x, stan_put_places(x, value, single, ..., name = substitute(x)), value)
+}
+
+# The positions of x[i, j, ...], where the value fits.
+stan_put_places <- function(x, value, single, ..., name = substitute(x)) {
   dims <- if (is.null(dim(x))) length(x) else dim(x)
-  found <- stan_positions(dims, list(...), substitute(x))
+  found <- stan_positions(dims, list(...), name)
   n <- length(found$at)
   if (length(value) != n) {
     stop(sprintf("%d elements are assigned to %d", length(value), n), call. = FALSE)
   }
   stan_same_shape(stan_shape(value), found$counts[!single])
-  stan_place(x, found$at, value)
+  found$at
 }
 
 # `new` in place of all of x.
@@ -255,6 +260,8 @@ stan_each <- function(op, x, y) {
 }
 
 stan_dot <- function(x, y) {
+  usual <- .Call(r_trace_dot, tracing$tape, x, y)
+  if (!is.null(usual)) return(usual)
   stan_same_size(x, y)
   sum(x * y)
 }
@@ -344,42 +351,6 @@ stan_and <- function(a, b) {
 stan_or <- function(a, b) {
   if (!is_traced(a)) return(if (isTRUE(a != 0)) TRUE else b)
   1 - (1 - a) * (1 - b)
-}
-
-# ---- messages ------------------------------------------------------------------------------------
-
-stan_text <- function(...) {
-  parts <- lapply(list(...), function(x) {
-    if (is_traced(x)) return("<value>")
-    if (is.character(x)) return(x)
-    if (is_stan_complex(x)) {
-      if (is_traced(stan_re(x)) || is_traced(stan_im(x))) return("<value>")
-      text <- sprintf("(%s,%s)", format(stan_re(x), trim = TRUE), format(stan_im(x), trim = TRUE))
-      return(if (length(text) == 1L) text else paste0("[", paste(text, collapse = ","), "]"))
-    }
-    if (is.list(x)) return(sprintf("(%s)", paste(vapply(x, stan_text, ""), collapse = ",")))
-    if (length(x) == 1L && is.null(dim(x))) return(format(x))
-    text <- format_each(as.vector(x), 6L)
-    for (k in rev(dim(x))) {
-      lines <- matrix(text, ncol = k)
-      text <- apply(lines, 1L, function(line) sprintf("[%s]", paste(line, collapse = ",")))
-    }
-    if (is.null(dim(x))) sprintf("[%s]", paste(text, collapse = ",")) else text
-  })
-  paste(unlist(parts), collapse = "")
-}
-
-stan_show <- function(...) if (!isTRUE(stan_known$silent)) cat(stan_text(...), "\n", sep = "")
-
-# Stops an evaluation: the point has density zero.
-stan_reject <- function(...) {
-  stop(structure(list(message = paste("reject:", stan_text(...)), call = NULL),
-                 class = c("cl_stan_reject", "error", "condition")))
-}
-
-stan_fatal <- function(...) {
-  stop(structure(list(message = paste("fatal_error:", stan_text(...)), call = NULL),
-                 class = c("cl_stan_fatal", "error", "condition")))
 }
 
 # ---- all iterations of a loop at once (R/stan-lanes.R) -------------------------------------------
