@@ -42,7 +42,8 @@ new_tape <- function(live = NULL) {
   add_data <- function(x) {
     key <- as.character(length(x))
     candidates <- known[[key]]
-    for (k in candidates) if (identical(data[[k]], x)) return(k)
+    k <- .Call(r_trace_known, data, candidates, x)
+    if (k > 0L) return(k)
     k <- length(data) + 1L
     data[[k]] <<- x
     if (!has_missing && anyNA(x)) has_missing <<- TRUE

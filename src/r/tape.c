@@ -2,6 +2,7 @@
  *
  *   r_trace_add(tape, kind, op, args, at, number, n): adds a node and returns its number
  *   r_trace_number(tape, x): the node of a number
+ *   r_trace_known(data, candidates, x): which of these vectors of a list is x, or 0
  *   r_trace_reached(args, output): whether nodes 1 to `output` are operands, directly or not, of
  *       the last of them, or itself. args: of each node the operands */
 #include "r/tape.h"
@@ -16,7 +17,7 @@ static SEXP symbol[R_TAPE_FIELD_COUNT];
 
 /* Values that many nodes and traced values share. */
 static SEXP no_args, no_at, one, class_names, text_apply, text_number, text_part, text_concat,
-    text_data;
+    text_data, text_reduce, text_sum;
 
 static SEXP kept(SEXP x) {
   R_PreserveObject(x);
@@ -41,6 +42,8 @@ void r_tape_init(void) {
   text_number = kept(Rf_mkChar("number"));
   text_part = kept(Rf_mkChar("part"));
   text_data = kept(Rf_mkChar("data"));
+  text_reduce = kept(Rf_mkChar("reduce"));
+  text_sum = kept(Rf_mkChar("sum"));
   text_concat = kept(Rf_mkChar("concat"));
 }
 
@@ -72,6 +75,11 @@ bool r_tape_read(SEXP env, r_tape *t) {
 
 bool r_tape_is_number(SEXP x) {
   return (TYPEOF(x) == REALSXP || TYPEOF(x) == INTSXP) && XLENGTH(x) == 1 && !ANY_ATTRIB(x);
+}
+
+bool r_is_plain(SEXP x) {
+  if (TYPEOF(x) != REALSXP || Rf_isObject(x) || XLENGTH(x) >= INT_MAX) return false;
+  return !ANY_ATTRIB(x) || TYPEOF(Rf_getAttrib(x, R_DimSymbol)) == INTSXP;
 }
 
 bool r_tape_traced(SEXP x, const r_tape *t, r_traced *o) {
@@ -160,6 +168,15 @@ int r_tape_apply(r_tape *t, const char *op, int count, const int *arg, int n) {
   return id;
 }
 
+int r_tape_sum(r_tape *t, int id) {
+  SEXP args = PROTECT(Rf_ScalarInteger(id)), at = PROTECT(Rf_allocVector(REALSXP, 3));
+  const double shape[] = {r_tape_size(t, id), 1.0, 0.0};
+  memcpy(REAL(at), shape, sizeof shape);
+  const int sum = r_tape_add(t, (r_tape_entry){text_reduce, text_sum, args, at, 0.0}, 1);
+  UNPROTECT(2);
+  return sum;
+}
+
 int r_tape_part(r_tape *t, int id, const double *at) {
   SEXP args = PROTECT(Rf_ScalarInteger(id)), all = PROTECT(Rf_allocVector(REALSXP, 5));
   memcpy(REAL(all), at, 5 * sizeof *at);
@@ -167,6 +184,17 @@ int r_tape_part(r_tape *t, int id, const double *at) {
   const int part = r_tape_add(t, node, (int)(at[3] * at[4]));
   UNPROTECT(2);
   return part;
+}
+
+int r_tape_elements(r_tape *t, int id, const int *at, int n) {
+  const int size = r_tape_size(t, id);
+  if (size == 1 && n == 1) return id;
+  for (int k = 1; k < n; k++) {
+    if (at[k] != at[0] + k) return 0;
+  }
+  if (n == size) return id;
+  const double part[] = {size, at[0], 0.0, n, 1.0};
+  return r_tape_part(t, id, part);
 }
 
 int r_tape_data(r_tape *t, int at, int n) {
@@ -251,6 +279,14 @@ SEXP r_trace_number(SEXP env, SEXP x) {
   r_tape t;
   r_tape_read(env, &t);
   return Rf_ScalarInteger(r_tape_number(&t, Rf_asReal(x)));
+}
+
+SEXP r_trace_known(SEXP data, SEXP candidates, SEXP x) {
+  for (R_xlen_t k = 0; k < Rf_xlength(candidates); k++) {
+    const int at = INTEGER_RO(candidates)[k];
+    if (R_compute_identical(VECTOR_ELT(data, at - 1), x, 16)) return Rf_ScalarInteger(at);
+  }
+  return Rf_ScalarInteger(0);
 }
 
 SEXP r_trace_reached(SEXP args, SEXP output) {

@@ -30,7 +30,8 @@
   F(from)                                                                                          \
   F(index)                                                                                         \
   F(names)                                                                                         \
-  F(times)
+  F(times)                                                                                         \
+  F(elements)
 
 #define R_TAPE_FIELD(name) R_AT_##name,
 typedef enum { R_TAPE_FIELDS(R_TAPE_FIELD) R_TAPE_FIELD_COUNT } r_field;
@@ -64,6 +65,8 @@ SEXP r_tape_get(SEXP env, r_field field);
 void r_tape_set(SEXP env, r_field field, SEXP value);
 /* Whether x is one number without attributes. */
 bool r_tape_is_number(SEXP x);
+/* Whether x has numbers, and no attributes but dimensions that are not many. */
+bool r_is_plain(SEXP x);
 /* Whether `env` is a tape to which nodes can be added here. */
 bool r_tape_read(SEXP env, r_tape *t);
 /* Whether x is a traced value of this tape without names. */
@@ -90,8 +93,13 @@ int r_tape_place(const r_traced *x, int count, const double *at);
 int r_tape_element(r_tape *t, const r_traced *x, int place);
 /* Removes the nodes after the first `count`, which no value may have. */
 void r_tape_cut(r_tape *t, int count);
+/* The sum of a node's elements. */
+int r_tape_sum(r_tape *t, int id);
 /* A part of a node: rows of it as a matrix, first row, first column, rows, columns. */
 int r_tape_part(r_tape *t, int id, const double *at);
+/* The node of elements of a node, whose places count from 0, as take() has it; 0 if R code has to
+ * find out. */
+int r_tape_elements(r_tape *t, int id, const int *at, int n);
 /* n numbers of data, by their place among the tape's. */
 int r_tape_data(r_tape *t, int at, int n);
 /* The concatenation of nodes. */

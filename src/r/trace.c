@@ -4,8 +4,10 @@
  *   r_trace_binary(tape, op, a, b): an operator applied to traced values or numbers without names
  *       and dimensions
  *   r_trace_apply(tape, op, values): an operation of elementwise.def, of a list of values
+ *   r_trace_dot(tape, x, y): sum(x * y) of two vectors
  *   r_trace_element(tape, x, i, j): x[i] for j = NULL; x[i, j], where TRUE is all rows or columns
- *   r_trace_put(tape, x, i, j, value): x with that element replaced */
+ * of a traced value; x may be numbers r_trace_put(tape, x, i, j, value): x with that element
+ * replaced */
 #include <math.h>
 #include <string.h>
 
@@ -98,6 +100,19 @@ SEXP r_trace_apply(SEXP env, SEXP op, SEXP values) {
   return r_tape_value(&t, r_tape_apply(&t, CHAR(STRING_ELT(op, 0)), count, arg, n), n);
 }
 
+SEXP r_trace_dot(SEXP env, SEXP a, SEXP b) {
+  r_traced x, y;
+  r_tape t;
+  if (!r_tape_read(env, &t) || !read_any(a, &t, &x) || !read_any(b, &t, &y)) return R_NilValue;
+  SEXP elements = r_tape_get(env, R_AT_elements); /* of cl_map(): one by one */
+  if ((x.id == DATA && y.id == DATA) || x.n != y.n || x.n < 2 || elements == R_NilValue ||
+      Rf_asLogical(elements) != FALSE) {
+    return R_NilValue;
+  }
+  const int first = any_node(&t, &x, a), arg[] = {first, any_node(&t, &y, b)};
+  return r_tape_value(&t, r_tape_sum(&t, r_tape_apply(&t, "mul", 2, arg, x.n)), 1);
+}
+
 /* ---- elements ------------------------------------------------------------------------------- */
 
 /* A subscript from 1 to n, as one from 0; negative for all others. */
@@ -159,7 +174,11 @@ static SEXP line(r_tape *t, const r_traced *x, int rows, int columns, int place,
     same = same && INTEGER_RO(from)[k] == INTEGER_RO(from)[0];
   }
   SEXP value = R_NilValue;
-  if (!same) {
+  if (same) {
+    for (int k = 0; k < n; k++) INTEGER(index)[k]--;
+    const int id = r_tape_elements(t, INTEGER_RO(from)[0], INTEGER_RO(index), n);
+    if (id > 0) value = r_tape_value(t, id, n);
+  } else {
     value = PROTECT(r_tape_value(t, 0, n));
     r_tape_set(value, R_AT_from, from);
     r_tape_set(value, R_AT_index, index);
@@ -173,6 +192,11 @@ SEXP r_trace_element(SEXP env, SEXP value, SEXP i, SEXP j) {
   r_traced x;
   r_tape t;
   int rows, columns;
+  if (r_is_plain(value)) {
+    x = (r_traced){.n = (int)XLENGTH(value), .dim = Rf_getAttrib(value, R_DimSymbol)};
+    const int place = element_place(&x, i, j);
+    return place < 0 ? R_NilValue : Rf_ScalarReal(REAL_RO(value)[place]);
+  }
   if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
   const bool is_row = is_all(j);
   if (!is_all(i) && !is_row) {

@@ -1,10 +1,12 @@
 /* Elements of traced values for the code of Stan programs (R/stan-values.R), which checks nothing
- * here: NULL if a value is not of the usual form; then R code does it, or finds the error.
+ * here: NULL if a value is not of the usual form; then R code does it, or finds the error. Values
+ * of r_trace_pick() may be numbers, too.
  *
  *   r_trace_pick(tape, x, parts, single): x[i, j, ...]; `parts` are the indices, NULL: all.
  * `single` says which are one number and lose their dimension; NULL: the indices are parallel
  * vectors, one element for each lane of a loop r_trace_place(tape, x, parts, single, value): x with
  * that replaced r_trace_join(tape, x): the node of an assembled value, as join_nodes() makes it */
+#include <math.h>
 #include <string.h>
 
 #include "r/entries.h"
@@ -83,23 +85,13 @@ static bool read_places(const r_traced *x, SEXP parts, bool lanes, places *p) {
   return true;
 }
 
-/* The node of a part of a node, as take() has it; 0 if R code has to find out. */
-static int part_of(r_tape *t, int id, const int *at, int n) {
-  const int size = r_tape_size(t, id);
-  if (size == 1 && n == 1) return id;
-  for (int k = 1; k < n; k++) {
-    if (at[k] != at[0] + k) return 0;
-  }
-  if (n == size) return id;
-  const double part[] = {size, at[0], 0.0, n, 1.0};
-  return r_tape_part(t, id, part);
-}
-
-/* The nodes and places there of all elements of x. */
-static void sources_of(const r_traced *x, int *from, int *index) {
+/* The nodes and places there of all elements of x, of which a number may be repeated. */
+static void sources_of(const r_tape *t, const r_traced *x, int *from, int *index) {
+  const bool assembled = x->from != R_NilValue;
+  const int step = assembled || r_tape_size(t, x->id) > 1;
   for (int k = 0; k < x->n; k++) {
-    from[k] = x->from == R_NilValue ? x->id : INTEGER_RO(x->from)[k];
-    index[k] = x->from == R_NilValue ? k + 1 : INTEGER_RO(x->index)[k];
+    from[k] = assembled ? INTEGER_RO(x->from)[k] : x->id;
+    index[k] = assembled ? INTEGER_RO(x->index)[k] : step * k + 1;
   }
 }
 
@@ -111,16 +103,20 @@ static bool may_be_missing(SEXP env) {
 /* An assembled value, or one of elements of one node. */
 static SEXP gathered(r_tape *t, const r_traced *x, const int *at, int n, SEXP dim) {
   SEXP from = PROTECT(Rf_allocVector(INTSXP, n)), index = PROTECT(Rf_allocVector(INTSXP, n));
+  const bool assembled = x->from != R_NilValue;
+  const int *old_from = assembled ? INTEGER_RO(x->from) : NULL;
+  const int *old_index = assembled ? INTEGER_RO(x->index) : NULL;
+  int *new_from = INTEGER(from), *new_index = INTEGER(index);
   bool same = true;
   for (int k = 0; k < n; k++) {
-    INTEGER(from)[k] = x->from == R_NilValue ? x->id : INTEGER_RO(x->from)[at[k]];
-    INTEGER(index)[k] = (x->from == R_NilValue ? at[k] + 1 : INTEGER_RO(x->index)[at[k]]);
-    same = same && INTEGER(from)[k] == INTEGER(from)[0];
+    new_from[k] = assembled ? old_from[at[k]] : x->id;
+    new_index[k] = assembled ? old_index[at[k]] : at[k] + 1;
+    same = same && new_from[k] == new_from[0];
   }
   SEXP value = R_NilValue;
   if (same) {
     for (int k = 0; k < n; k++) INTEGER(index)[k]--;
-    const int id = part_of(t, INTEGER(from)[0], INTEGER(index), n);
+    const int id = r_tape_elements(t, INTEGER(from)[0], INTEGER(index), n);
     if (id > 0) value = r_tape_value(t, id, n);
   } else {
     value = r_tape_value(t, 0, n);
@@ -147,10 +143,25 @@ static SEXP kept_dims(const places *p, SEXP single) {
   return dim;
 }
 
+/* Of numbers. */
+static SEXP pick_numbers(SEXP value, SEXP parts, SEXP single) {
+  r_traced x = {.n = (int)XLENGTH(value), .dim = Rf_getAttrib(value, R_DimSymbol)};
+  places p;
+  if (!read_places(&x, parts, single == R_NilValue, &p)) return R_NilValue;
+  PROTECT(p.all);
+  SEXP dim = PROTECT(kept_dims(&p, single)), result = PROTECT(Rf_allocVector(REALSXP, p.n));
+  const double *from = REAL_RO(value);
+  for (int k = 0; k < p.n; k++) REAL(result)[k] = from[INTEGER_RO(p.all)[k]];
+  if (dim != R_NilValue) Rf_setAttrib(result, R_DimSymbol, dim);
+  UNPROTECT(3);
+  return result;
+}
+
 SEXP r_trace_pick(SEXP env, SEXP value, SEXP parts, SEXP single) {
   r_tape t;
   r_traced x;
   places p;
+  if (r_is_plain(value)) return pick_numbers(value, parts, single);
   if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
   if (x.from == R_NilValue && may_be_missing(env)) return R_NilValue;
   if (!read_places(&x, parts, single == R_NilValue, &p)) return R_NilValue;
@@ -169,32 +180,68 @@ static bool fits(const r_traced *y, const places *p, SEXP single) {
   return y->n == p->n && wide < 2 && y->dim == R_NilValue;
 }
 
+/* The value x, assembled, with other elements at these places. */
+static SEXP placed(r_tape *t, const r_traced *x, const r_traced *y, const places *p) {
+  SEXP from = PROTECT(Rf_allocVector(INTSXP, x->n)), index = PROTECT(Rf_allocVector(INTSXP, x->n));
+  sources_of(t, x, INTEGER(from), INTEGER(index));
+  const bool assembled = y->from != R_NilValue;
+  const int id = assembled ? 0 : r_tape_node(t, y);
+  for (int k = 0; k < p->n; k++) {
+    const int at = INTEGER_RO(p->all)[k], of = y->n == 1 ? 0 : k;
+    INTEGER(from)[at] = assembled ? INTEGER_RO(y->from)[of] : id;
+    INTEGER(index)[at] = assembled ? INTEGER_RO(y->index)[of] : of + 1;
+  }
+  SEXP result = r_tape_value(t, 0, x->n);
+  PROTECT(result);
+  r_tape_set(result, R_AT_from, from);
+  r_tape_set(result, R_AT_index, index);
+  UNPROTECT(3);
+  return result;
+}
+
+/* The same for one place of an assembled value and a node of one element, without a copy. */
+static SEXP placed_one(r_tape *t, const r_traced *x, const r_traced *y, int at) {
+  const int id = r_tape_node(t, y);
+  SEXP result = PROTECT(r_tape_value(t, 0, x->n));
+  const bool same = INTEGER_RO(x->index)[at] == 1;
+  r_tape_set(result, R_AT_from, r_tape_version(x->from, at, id));
+  r_tape_set(result, R_AT_index, same ? x->index : r_tape_version(x->index, at, 1));
+  UNPROTECT(1);
+  return result;
+}
+
+/* x as an operand that is not set yet, its node excepted. */
+static bool read_unset(SEXP value, r_traced *x) {
+  if (!r_is_plain(value)) return false;
+  for (R_xlen_t k = 0; k < XLENGTH(value); k++) {
+    if (!isnan(REAL_RO(value)[k])) return false;
+  }
+  *x = (r_traced){0,          (int)XLENGTH(value), false, 0.0, Rf_getAttrib(value, R_DimSymbol),
+                  R_NilValue, R_NilValue};
+  return true;
+}
+
 SEXP r_trace_place(SEXP env, SEXP value, SEXP parts, SEXP single, SEXP new_value) {
   r_tape t;
   r_traced x, y;
   places p;
-  if (!r_tape_read(env, &t) || !r_tape_traced(value, &t, &x)) return R_NilValue;
-  if (!r_tape_traced(new_value, &t, &y)) {
-    if (TYPEOF(new_value) == ENVSXP || !r_tape_operand(new_value, &t, &y)) return R_NilValue;
+  if (!r_tape_read(env, &t)) return R_NilValue;
+  const bool traced = r_tape_traced(new_value, &t, &y), unset = traced && read_unset(value, &x);
+  if (!unset && !r_tape_traced(value, &t, &x)) return R_NilValue;
+  if (!traced && (TYPEOF(new_value) == ENVSXP || !r_tape_operand(new_value, &t, &y))) {
+    return R_NilValue;
   }
   if (!read_places(&x, parts, single == R_NilValue, &p) || !fits(&y, &p, single) ||
       (x.dim == R_NilValue && p.n == x.n)) {
     return R_NilValue;
   }
   PROTECT(p.all);
-  SEXP from = PROTECT(Rf_allocVector(INTSXP, x.n)), index = PROTECT(Rf_allocVector(INTSXP, x.n));
-  sources_of(&x, INTEGER(from), INTEGER(index));
-  const int id = y.from == R_NilValue ? r_tape_node(&t, &y) : 0;
-  for (int k = 0; k < p.n; k++) {
-    const int at = INTEGER_RO(p.all)[k], of = y.n == 1 ? 0 : k;
-    INTEGER(from)[at] = id > 0 ? id : INTEGER_RO(y.from)[of];
-    INTEGER(index)[at] = id > 0 ? of + 1 : INTEGER_RO(y.index)[of];
-  }
-  SEXP result = PROTECT(r_tape_value(&t, 0, x.n));
-  r_tape_set(result, R_AT_from, from);
-  r_tape_set(result, R_AT_index, index);
+  if (unset) x.id = r_tape_number(&t, NAN);
+  const bool one = p.n == 1 && x.from != R_NilValue && y.from == R_NilValue;
+  SEXP result =
+      PROTECT(one ? placed_one(&t, &x, &y, INTEGER_RO(p.all)[0]) : placed(&t, &x, &y, &p));
   if (x.dim != R_NilValue) r_tape_set(result, R_AT_dim, x.dim);
-  UNPROTECT(4);
+  UNPROTECT(2);
   return result;
 }
 
