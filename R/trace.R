@@ -52,7 +52,7 @@ new_tape <- function(live = NULL) {
   }
   # Of src/r/tape.c, which finds what was made last soonest: the columns of the nodes.
   recent <- integer(256L) # nodes of numbers
-  patterns <- new.env(parent = emptyenv()) # nodes of densities (R/density-again.R)
+  patterns <- new.env(parent = emptyenv()) # nodes of densities (R/trace-again.R)
   kind <- character(256L)
   op <- character(256L)
   args <- vector("list", 256L)

@@ -1,5 +1,5 @@
 /* r_trace_again(tape, name, values): a call of a density, or of another such function, recorded by
- * copying the nodes of an earlier call of the same form (R/density-again.R). NULL if there is none.
+ * copying the nodes of an earlier call of the same form (R/trace-again.R). NULL if there is none.
  */
 #include <math.h>
 #include <string.h>

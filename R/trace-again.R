@@ -1,10 +1,10 @@
 # Densities are called with one number after another in loops, or with short vectors. A formula asks
 # many questions of its arguments, but records the same nodes for arguments of one form: the second
 # call copies those of the first one (src/r/trace_again.c). The form is all that a formula can ask
-# for: which arguments are numbers, and their values; which are traced, their lengths and dimensions,
-# and which elementwise functions these are of what. Numbers of the arguments in `through` take part
-# as nodes, so that their values may differ, those of arguments in `signed` only if the sign is the
-# same.
+# for: which arguments are numbers, and their values; which are traced, their lengths and
+# dimensions, and which elementwise functions these are of what. Numbers of the arguments in
+# `through` take part as nodes, so that their values may differ, those of arguments in `signed` only
+# if the sign is the same.
 
 most_patterns <- 16L
 
@@ -26,8 +26,8 @@ recorded_density <- function(..., .name, .row) {
   note_pattern(.name, values, through, given, function() do.call(formula, given, quote = TRUE))
 }
 
-# The value of f(...) for a traced value or several, and constants: the nodes are those of an earlier
-# call of this name with values of one form, or noted for the next.
+# The value of f(...) for traced values and constants: the nodes are those of an earlier call of this
+# name with values of one form, or noted for the next.
 recorded_again <- function(.name, f, ...) {
   again <- .Call(r_trace_again, tracing$tape, .name, list(...))
   if (!is.null(again)) return(again)
@@ -82,5 +82,6 @@ can_copy <- function(tape, before, ids) {
   known <- ids[ids > 0L]
   for (depth in 1:2) known <- c(known, unlist(lapply(known, below)))
   used <- setdiff(unlist(tape$args[at]), c(at, known))
-  all(tape$kind[at] %in% c("number", "apply", "broadcast", "reduce")) && all(tape$kind[used] == "number")
+  all(tape$kind[at] %in% c("number", "apply", "broadcast", "reduce")) &&
+    all(tape$kind[used] == "number")
 }

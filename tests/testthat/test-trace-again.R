@@ -1,6 +1,6 @@
-# Densities called with one number after another, whose nodes are copied from an earlier call
-# (R/density-again.R), against the formulas of R/density-table.R, which record every call, and
-# against base R.
+# Densities called with one number after another, and other functions, whose nodes are copied from
+# an earlier call (R/trace-again.R), against the formulas of R/density-table.R, which record every
+# call, and against base R.
 
 # f's value and gradient where its calls are copied, and where each is recorded.
 expect_same_record <- function(f, ...) {
@@ -53,6 +53,10 @@ test_that("calls of another form are not copied", {
     function(a, b, s) dnorm(0, a, s) + dnorm(2, a, s) + dnorm(0, a, s) + dnorm(-3, a, s),
     function(a, b, s) dbinom(2, 3, s) + dbinom(4, 3, s) + dbinom(2, 4, s) + dbinom(0, 3, s),
     function(a, b, s) dexp(1, s) + dexp(-1, s) + dexp(2, s) + dgamma(1, s, 2) + dgamma(0, s, 2),
+    function(a, b, s) {
+      for (x in c(0.5, 2, -1, 0, 3, -2, 0.1)) a <- a + dexp(x, s, TRUE) * 1e-9 + dexp(x, b)
+      a
+    },
     # other shapes
     function(a, b, s) dnorm(1, a, s) + sum(dnorm(1:3, a, s)) + sum(dnorm(1, c(a, b), s)) +
       dnorm(c(x = 2), a, s))
@@ -124,4 +128,55 @@ test_that("branches by values, steps of cl_scan() and other tapes have nodes of 
     for (mu in c(0.4, -0.4)) expect_equal(as.numeric(model(mu = mu, s = 0.7)), f(mu, 0.7))
     expect_equal(as.numeric(cl_gradient(step)(mu = 0.4, s = 0.7)), want)
   })
+})
+
+test_that("log_sum_exp and softmax of values of several forms are those of base R", {
+  sums <- function(x, margin = NULL) {
+    if (is.null(margin)) log(sum(exp(x))) else log(apply(exp(x), margin, sum))
+  }
+  shares <- function(x, margin = NULL) {
+    if (is.null(margin)) exp(x) / sum(exp(x)) else sweep(exp(x), margin, exp(sums(x, margin)), `/`)
+  }
+  with_functions <- function(sums, shares) {
+    function(x, y) {
+      m <- x %*% t(y)
+      total <- 0
+      for (k in 1:3) {
+        total <- total + sums(k * x) * sums(y) + sum(shares(x + k)^2) + sum(shares(m)[, k]^2)
+        for (margin in 1:2) {
+          total <- total + sum(sums(k * m, margin)^2) + sum(shares(m / k, margin)[k, ]^2) +
+            sum(sums(t(m), margin)^3) + sum(shares(m[1:3, ], margin)[, 1]^2)
+        }
+      }
+      total
+    }
+  }
+  model <- with_functions(cl_log_sum_exp, cl_softmax)
+  plain <- with_functions(sums, shares)
+  x <- c(0.3, -0.8, 0.5, 1.1, -0.2)
+  y <- c(0.7, 0.2, -0.4, 0.9)
+  each_engine({
+    found <- cl_gradient(model)(x = x, y = y)
+    expect_equal(as.numeric(found), plain(x, y), tolerance = 1e-12)
+    slope <- vapply(seq_along(x), function(i) {
+      h <- 1e-5 * (seq_along(x) == i)
+      (plain(x + h, y) - plain(x - h, y)) / 2e-5
+    }, 0)
+    expect_equal(attr(found, "gradient")$x, slope, tolerance = 1e-7)
+  })
+  # values of the function around a step of cl_scan()
+  f <- function(x) {
+    run <- cl_scan(function(s, u) {
+      s <- s * u + cl_log_sum_exp(x) + cl_log_sum_exp(x + s)
+      list(state = s, out = cl_softmax(x)[1L] * s)
+    }, cl_log_sum_exp(x), c(0.2, 0.1))
+    sum(run$out)
+  }
+  s <- sums(x)
+  want <- 0
+  for (u in c(0.2, 0.1)) {
+    s <- s * u + sums(x) + sums(x + s)
+    want <- want + shares(x)[1L] * s
+  }
+  expect_equal(as.numeric(with_cl(cl_gradient(f)(x = x), engine = "host")), want)
 })
