@@ -9,8 +9,8 @@
 # names), `lp` (whether .target belongs to the function around), `inside` (in a function), `loop`.
 
 stan_rank <- function(type) {
-  type$depth + switch(sub("^complex_", "", type$base), vector = , row_vector = 1L, matrix = 2L,
-                       0L)
+  type$depth + switch(type$base, vector = , row_vector = , complex_vector = ,
+                      complex_row_vector = 1L, matrix = , complex_matrix = 2L, 0L)
 }
 
 is_scalar_type <- function(type) stan_rank(type) == 0L && type$base != "tuple"

@@ -39,7 +39,7 @@ lane_assigned <- function(statements) {
 lane_uses <- function(statements, names) {
   uses <- stats::setNames(rep(list(list()), length(names)), names)
   visit <- function(x) {
-    if (!is.list(x) || length(stan_named(x, names)) == 0L) return()
+    if (!is.list(x) || !any(.Call(r_stan_names, x, "var") %in% names)) return()
     kind <- x$kind
     if (identical(kind, "index")) {
       flat <- lane_flat_index(x)

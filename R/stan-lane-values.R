@@ -2,8 +2,8 @@
 
 # Whether an expression differs between lanes.
 lane_depends <- function(e, lx) {
-  varies <- c(lx$var, lx$locals, names(lx$written))
-  length(stan_named(e, varies)) > 0L || any(grepl("_rng$", .Call(r_stan_names, e, "call")))
+  any(.Call(r_stan_names, e, "var") %in% c(lx$var, lx$locals, names(lx$written))) ||
+    any(endsWith(.Call(r_stan_names, e, "call"), "_rng"))
 }
 
 # Whether a condition depends on data alone.

@@ -95,7 +95,10 @@ stan_any <- function(x, test) {
 }
 
 # Which of these variables a statement names.
-stan_named <- function(x, names) intersect(.Call(r_stan_names, x, "var"), names)
+stan_named <- function(x, names) {
+  found <- .Call(r_stan_names, x, "var")
+  unique(found[found %in% names])
+}
 
 # The variables that it declares or assigns.
 stan_written <- function(s) {
