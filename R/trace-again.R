@@ -26,8 +26,8 @@ recorded_density <- function(..., .name, .row) {
   note_pattern(.name, values, through, given, function() do.call(formula, given, quote = TRUE))
 }
 
-# The value of f(...) for traced values and constants: the nodes are those of an earlier call of this
-# name with values of one form, or noted for the next.
+# The value of f(...) for traced values and constants: the nodes are those of an earlier call of
+# this name with values of one form, or noted for the next.
 recorded_again <- function(.name, f, ...) {
   again <- .Call(r_trace_again, tracing$tape, .name, list(...))
   if (!is.null(again)) return(again)

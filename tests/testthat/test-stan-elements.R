@@ -82,7 +82,8 @@ test_that("random indices of numbers pick and replace as in base R", {
     parts <- lapply(dims, random_index)
     single <- vapply(parts, function(i) is.numeric(i) && length(i) == 1L, NA)
     plain <- lapply(parts, function(i) {
-      if (is.null(i)) TRUE else if (is.list(i)) i[[1L]] + seq_len(i[[2L]] - i[[1L]] + 1L) - 1L else i
+      if (is.null(i)) return(TRUE)
+      if (is.list(i)) i[[1L]] + seq_len(i[[2L]] - i[[1L]] + 1L) - 1L else i
     })
     want <- do.call(`[`, c(list(x), plain, drop = FALSE))
     kept <- dim(array(want, if (is.null(dim(want))) length(want) else dim(want)))[!single]
