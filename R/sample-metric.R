@@ -75,13 +75,18 @@ precision_of <- function(metric, f, layout, start, init) {
                  row = as.integer(row[order] - 1L), x = as.double(x[order]))
   factor <- .Call(r_sparse_analyse, result$start, result$row, NULL)
   if (.Call(r_sparse_factorize, factor, result$x, 0) != 0) abort_metric(d)
+  result$size <- .Call(r_sparse_size, factor)
   result
 }
 
-# The sparse precision that metric = "auto" takes where a latent field is known, or NULL. Such a
-# field has 2 to 20 times the effective draws a second with it (bench/latent.R); the two limits are
-# rules of thumb (see bench/metric-limits.R).
-least_latent <- 200
+# The sparse precision that metric = "auto" takes where a latent field is known, or NULL. The limits
+# are measured (bench/metric-limits.R): chains of 50 effects and more have 0.9 to 2.1 times
+# the effective draws a second with it, those of 25 a sixth fewer. Its cost grows with the numbers
+# of the factor for each parameter: with 40, for a field that hardly needs it, again a fifth. Smooth
+# fields gain up to 20 times (bench/latent.R), so it is taken as far as measured, up to 200 numbers,
+# where it loses nothing.
+least_latent <- 50
+most_factor <- 200
 known_precision <- function(f, layout, start, init) {
   random <- attr(f, "random", exact = TRUE)
   latent <- if (is.list(start)) sum(lengths(start[random])) else 0
@@ -89,7 +94,7 @@ known_precision <- function(f, layout, start, init) {
   found <- tryCatch(precision_of("sparse", f, layout, free_start(layout, start), init),
                     statcl_error = function(e) NULL)
   d <- layout$dimension
-  if (d >= least_latent && length(found$x) <= d * (d + 1) / 20) found
+  if (d >= least_latent && !is.null(found) && found$size <= most_factor * d) found
 }
 
 abort_metric <- function(d) {

@@ -94,8 +94,8 @@
 #' that of `"diag"`, and a step costs no more. From 16 parameters on, only directions are considered
 #' in which the draws vary more than independent ones would; above 5,000 parameters `"auto"` means
 #' `"diag"`, since the draws of a window would take too much memory. Of a [cl_tmb()] with at least
-#' 200 random effects, or of an `init` by [cl_laplace()] with `random`, `"auto"` means `"sparse"` if
-#' at most a tenth of the elements of the Hessian are not 0, and there is a mode.
+#' 50 random effects, or of an `init` by [cl_laplace()] with `random`, `"auto"` means `"sparse"` if
+#' there is a mode and the Cholesky factor of the Hessian has at most 200 numbers a parameter.
 #'
 #' @section A sparse metric:
 #' For latent fields of hundreds or thousands of values, whose Hessian is sparse. With `metric =

@@ -4,9 +4,9 @@
 #   Rscript bench/metric-limits.R [sizes] [neighbours]
 #
 # `sizes`: chains of 25 to 800 cells. `neighbours`: 400 cells, each with so many neighbours by
-# chance (with 64 no mode was found, which the sparse metric needs). share: of the elements of the
-# precision that are not 0; factor: numbers of its Cholesky factor for each parameter; ess: the
-# smallest of all parameters, means of three seeds.
+# chance (with 64 no mode was found, which the sparse metric needs). factor: numbers of the Cholesky
+# factor of the precision for each parameter; ess: the smallest of all parameters, means of ten
+# seeds.
 library(statcl)
 cl_use(engine = "host")
 chosen <- commandArgs(TRUE)
@@ -30,7 +30,7 @@ field <- function(n, neighbours) {
 measure <- function(n, neighbours) {
   model <- field(n, neighbours)
   rate <- function(metric) {
-    rowMeans(vapply(1:3, function(seed) {
+    rowMeans(vapply(1:10, function(seed) {
       seconds <- sum(system.time(fit <- suppressWarnings(cl_sample(
         model$density, model$init, chains = 1, warmup = 500, iter = 500, metric = metric,
         seed = seed, refresh = 0)))[1:2])
@@ -39,14 +39,12 @@ measure <- function(n, neighbours) {
   }
   auto <- rate("auto")
   sparse <- rate("sparse")
-  d <- n + 2
-  p <- Matrix::sparseMatrix(c(seq_len(d), model$edges[, 1] + 2, rep(1:2, each = n), 1),
-                            c(seq_len(d), model$edges[, 2] + 2, rep(seq_len(n) + 2, 2), 2),
-                            x = rep(c(d, 1), c(d, nrow(model$edges) + 2 * n + 1)), symmetric = TRUE)
-  factor <- Matrix::Cholesky(p, perm = TRUE, LDL = FALSE, super = FALSE)
+  short <- suppressWarnings(cl_sample(model$density, model$init, chains = 1, warmup = 20, iter = 2,
+                                      metric = "sparse", seed = 1, refresh = 0))
+  low <- methods::as(Matrix::tril(short$precision), "CsparseMatrix")
+  factor <- .Call(statcl:::r_sparse_analyse, as.double(low@p), low@i, NULL)
   data.frame(cells = n, neighbours = 2 * nrow(model$edges) / n,
-             share = 2 * Matrix::nnzero(Matrix::tril(p)) / (d * (d + 1)),
-             factor = length(methods::as(factor, "CsparseMatrix")@x) / d,
+             factor = .Call(statcl:::r_sparse_size, factor) / nrow(low),
              auto_gradients = auto[2L], sparse_gradients = sparse[2L], auto_ess_s = auto[1L],
              sparse_ess_s = sparse[1L], ratio = sparse[1L] / auto[1L])
 }

@@ -12,6 +12,7 @@
  *   r_sparse_factorize(factor, x, shift): 0, or the 1-based column at which x is not positive
  *       definite
  *   r_sparse_solve(factor, b), r_sparse_log_det(factor), r_sparse_inverse(factor)
+ *   r_sparse_size(factor): how many numbers it has
  *   r_sparse_half(factor, half, b): scl_sparse_apply_half() for each column of b
  *   r_sparse_is_live(handle): FALSE for a handle of another session */
 #include "r/entries.h"
@@ -268,6 +269,17 @@ SEXP r_sparse_log_det(SEXP factor) {
   scl_status status;
   SCL_GO(get_object(&factor_kind, factor, &f));
   SCL_GO(scl_sparse_log_det(f, REAL(result)));
+done:
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_sparse_size(SEXP factor) {
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, 1));
+  void *f = NULL;
+  scl_status status;
+  SCL_GO(get_object(&factor_kind, factor, &f));
+  REAL(result)[0] = scl_sparse_factor_size(f);
 done:
   UNPROTECT(1);
   return r_return(status, result);

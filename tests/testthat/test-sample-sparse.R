@@ -45,10 +45,15 @@ test_that("the metric is chosen where a latent field is known", {
         sum(dnorm(p$x[-1], p$x[-n], exp(p$s), log = TRUE)) - sum(dpois(y, exp(p$x), log = TRUE))
     }, list(s = -1, x = numeric(n)), random = "x")
   }
-  metric_of <- function(n, ...) run(make(n), chains = 1, warmup = 30, iter = 5, ...)$precision
-  expect_equal(dim(metric_of(200)), c(201L, 201L))
-  expect_null(metric_of(100))
-  expect_null(metric_of(200, metric = "diag"))
+  short <- function(f, ...) run(f, chains = 1, warmup = 30, iter = 5, ...)$precision
+  expect_equal(dim(short(make(50))), c(51L, 51L))
+  expect_null(short(make(49)))
+  expect_null(short(make(50), metric = "diag"))
+  # a factor of too many numbers
+  full <- function(n) cl_tmb(function(p) sum(p$x^2) + sum(p$x)^2 / n + p$s^2,
+                             list(s = 0, x = numeric(n)), random = "x")
+  expect_equal(dim(short(full(60))), c(61L, 61L))
+  expect_null(short(full(410)))
 })
 
 test_that("means and standard deviations are those of the diagonal metric", {
