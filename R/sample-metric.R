@@ -82,11 +82,10 @@ precision_of <- function(metric, f, layout, start, init) {
 # The sparse precision that metric = "auto" takes where a latent field is known, or NULL. The limits
 # are measured (bench/metric-limits.R): chains of 50 effects and more have 0.9 to 2.1 times
 # the effective draws a second with it, those of 25 a sixth fewer. Its cost grows with the numbers
-# of the factor for each parameter: with 40, for a field that hardly needs it, again a fifth. Smooth
-# fields gain up to 20 times (bench/latent.R), so it is taken as far as measured, up to 200 numbers,
-# where it loses nothing.
+# of the factor for each parameter: a field that hardly needs it loses a fifth with 40 of them, and
+# 60% with 200. Smooth fields gain up to 20 times (bench/latent.R), so the limit is between.
 least_latent <- 50
-most_factor <- 200
+most_factor <- 100
 known_precision <- function(f, layout, start, init) {
   random <- attr(f, "random", exact = TRUE)
   latent <- if (is.list(start)) sum(lengths(start[random])) else 0

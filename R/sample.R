@@ -95,7 +95,7 @@
 #' in which the draws vary more than independent ones would; above 5,000 parameters `"auto"` means
 #' `"diag"`, since the draws of a window would take too much memory. Of a [cl_tmb()] with at least
 #' 50 random effects, or of an `init` by [cl_laplace()] with `random`, `"auto"` means `"sparse"` if
-#' there is a mode and the Cholesky factor of the Hessian has at most 200 numbers a parameter.
+#' there is a mode and the Cholesky factor of the Hessian has at most 100 numbers a parameter.
 #'
 #' @section A sparse metric:
 #' For latent fields of hundreds or thousands of values, whose Hessian is sparse. With `metric =
