@@ -2,6 +2,7 @@
  * functions in an environment, as R would record it operation by operation. NULL, with nothing
  * recorded, if there is anything but plain numbers and traced values of the usual form, or the
  * value is not traced (R/trace-loops.R). */
+#include <Rmath.h>
 #include <math.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@ random_formula <- function(depth) {
   if (depth == 0L) return(sample(leaves, 1L)[[1L]])
   forms <- list(quote(A + B), quote(A - B), quote(A * B), quote(A / (2 + B^2)), quote(-A),
                 quote(exp(-A^2)), quote(log(3 + (A)^2)), quote(sqrt(1 + A^2) * B), quote((B - A)),
-                quote((2 + A^2)^(B / (3 + B^2))))
+                quote((2 + A^2)^(B / (3 + B^2))), quote((2 + k^2)^1.5 * A - 2^y[t]))
   do.call(substitute, list(sample(forms, 1L)[[1L]],
                            list(A = random_formula(depth - 1L),
                                 B = random_formula(sample.int(depth, 1L) - 1L))))
@@ -23,15 +23,13 @@ loop_and_steps <- function(formula) {
       a <- rbind(p, q * p)
       x <- numeric(n)
       total <- 0
-      run <- function(late) {
-        step <- function(t, x) .(formula)
-        for (t in 2:n) {
-          .(statement)
-          total <- total + x[t]
-        }
-        total
+      late <- q * p[1L]
+      step <- function(t, x) .(formula)
+      for (t in 2:n) {
+        .(statement)
+        total <- total + x[t]
       }
-      run(q * p[1L])
+      total
     })
     environment(f) <- home
     f
@@ -75,6 +73,11 @@ test_that("what is not of the usual form in a loop is R's", {
       sum(p)
     })
     same(function(p) twice(p[1], function(x) x^3))
+    same(function(p) {
+      delayedAssign("late", p[1] * 3)
+      for (t in 1:2) p <- p * t - late / 2^t
+      sum(p)
+    })
     same(function(p) {
       for (t in 1:2) q <- d[t] * p[1] + t
       q * nchar(names(q))
