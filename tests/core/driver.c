@@ -153,17 +153,17 @@ static cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem buffer, void *hos
   return original.clEnqueueUnmapMemObject(queue, buffer, host, waits, wait, event);
 }
 
-#define RELEASE(function, type, member, call)                                                      \
+#define RELEASES(function, type, member, call)                                                     \
   static cl_int CL_API_CALL function(type object) {                                                \
     count.member--;                                                                                \
     return original.call(object);                                                                  \
   }
-RELEASE(release_context, cl_context, contexts, clReleaseContext)
-RELEASE(release_queue, cl_command_queue, queues, clReleaseCommandQueue)
-RELEASE(release_program, cl_program, programs, clReleaseProgram)
-RELEASE(release_kernel, cl_kernel, kernels, clReleaseKernel)
-RELEASE(release_buffer, cl_mem, buffers, clReleaseMemObject)
-RELEASE(release_event, cl_event, events, clReleaseEvent)
+RELEASES(release_context, cl_context, contexts, clReleaseContext)
+RELEASES(release_queue, cl_command_queue, queues, clReleaseCommandQueue)
+RELEASES(release_program, cl_program, programs, clReleaseProgram)
+RELEASES(release_kernel, cl_kernel, kernels, clReleaseKernel)
+RELEASES(release_buffer, cl_mem, buffers, clReleaseMemObject)
+RELEASES(release_event, cl_event, events, clReleaseEvent)
 
 static cl_int CL_API_CALL retain_event(cl_event event) {
   count.events++;
