@@ -2,7 +2,7 @@
 # many questions of its arguments, but records the same nodes for arguments of one form: the second
 # call copies those of the first one (src/r/trace_again.c). The form is all that a formula can ask
 # for: which arguments are numbers, and their values; which are traced, their lengths and
-# dimensions, and which elementwise functions these are of what. Numbers of the arguments in
+# dimensions, and of which values they are elementwise functions. Numbers of the arguments in
 # `through` take part as nodes, so that their values may differ, those of arguments in `signed` only
 # if the sign is the same.
 
