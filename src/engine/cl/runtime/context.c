@@ -86,7 +86,12 @@ static void release_profile(scl_cl_context *cl) {
   }
 }
 
+/* Commands may still use the memory, also when the device could not be opened. A lost device is not
+ * waited for. */
 static void free_context(scl_cl_context *cl) {
+  for (int q = 0; q < SCL_CL_QUEUES && !cl->base.lost; q++) {
+    if (cl->queue[q] != NULL) scl_cl.clFinish(cl->queue[q]);
+  }
   scl_cl_pool_free(cl);
   release_profile(cl);
   for (int q = 0; q < SCL_CL_QUEUES; q++) {
@@ -105,9 +110,7 @@ static void free_context(scl_cl_context *cl) {
 }
 
 void scl_cl_context_destroy(scl_context *ctx) {
-  scl_cl_context *cl = (scl_cl_context *)ctx;
-  for (int q = 0; q < SCL_CL_QUEUES && !ctx->lost; q++) scl_cl.clFinish(cl->queue[q]);
-  free_context(cl);
+  free_context((scl_cl_context *)ctx);
 }
 
 /* Whether to use the kernels for CPUs. STATCL_GPU_KERNELS=1 (0) makes any device use those for GPUs
