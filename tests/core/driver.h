@@ -13,7 +13,8 @@ size_t driver_index(const scl_context *ctx);
 
 typedef struct {
   long contexts, queues, programs, kernels, buffers, maps, events; /* alive */
-  long calls; /* that may fail; queries of events do not */
+  long calls;   /* that may fail; queries of events do not */
+  long dropped; /* queues released after commands that nobody has waited for */
 } driver_counts;
 
 void driver_install(void);

@@ -186,6 +186,7 @@ static void check_driver_faults(size_t index, driver_counts before) {
   CHECK(calls > 10);
   for (long n = 1; n <= calls; n++) {
     scl_context *ctx = NULL;
+    const long dropped = driver_counted().dropped;
     scl_cl_primitives_forget();
     driver_fail(n, codes[n % 3], n % 2 == 1);
     const scl_status status = scl_device_open(index, &ctx);
@@ -193,6 +194,7 @@ static void check_driver_faults(size_t index, driver_counts before) {
     CHECK(status != SCL_E_REFUSED && (status == SCL_OK) == (ctx != NULL));
     scl_context_release(ctx);
     CHECK(driver_is_clean(before));
+    CHECK(status == SCL_E_LOST || driver_counted().dropped == dropped);
   }
 }
 
