@@ -57,7 +57,7 @@ void scl_pause(unsigned times) {
   Sleep(times > PAUSE_YIELDS ? 1 : 0);
 }
 
-long scl_cores(void) {
+long scl_count_cores(void) {
   SYSTEM_INFO info;
   GetSystemInfo(&info);
   return (long)info.dwNumberOfProcessors;
@@ -121,15 +121,9 @@ static long usable_cores(void) {
   return sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-long scl_cores(void) {
-  static atomic_long known;
-  long cores = atomic_load(&known);
-  if (cores == 0) {
-    const long usable = usable_cores(), quota = core_quota();
-    cores = quota > 0 && quota < usable ? quota : usable;
-    atomic_store(&known, cores);
-  }
-  return cores;
+long scl_count_cores(void) {
+  const long usable = usable_cores(), quota = core_quota();
+  return quota > 0 && quota < usable ? quota : usable;
 }
 
 static _Thread_local sigset_t taken; /* before scl_signals_hold() */
@@ -152,6 +146,16 @@ void scl_interrupts_block(void) {
 }
 
 #endif
+
+long scl_cores(void) {
+  static atomic_long known;
+  long cores = atomic_load(&known);
+  if (cores == 0) {
+    cores = scl_count_cores();
+    atomic_store(&known, cores);
+  }
+  return cores;
+}
 
 const char *scl_env(const char *name) {
   const char *value = getenv(name);

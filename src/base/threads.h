@@ -52,6 +52,8 @@ void scl_pause(unsigned times);
 
 /* Cores, at most as many as a container gives or as the process is bound to. */
 long scl_cores(void);
+/* The same, asked anew. */
+long scl_count_cores(void);
 /* Whether R CMD check asks for at most two cores (_R_CHECK_LIMIT_CORES_). */
 bool scl_cores_limited(void);
 

@@ -1,8 +1,15 @@
+#define _GNU_SOURCE /* sched_setaffinity() */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/threads.h"
 #include "test.h"
+
+#ifdef __linux__
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 static int collections, thorough; /* of young garbage, of all */
 static bool finds_young;
@@ -271,6 +278,24 @@ static void check_threads(void) {
   CHECK(scl_clock_us() >= then + 1000);
 }
 
+/* A process that is bound to one core counts one. */
+static void check_cores(void) {
+  CHECK(scl_cores() >= 1 && scl_cores() == scl_count_cores());
+#ifdef __linux__
+  cpu_set_t all, one;
+  CPU_ZERO(&one);
+  CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+  for (int k = 0; k < CPU_SETSIZE && CPU_COUNT(&one) == 0; k++) {
+    if (CPU_ISSET(k, &all)) CPU_SET(k, &one);
+  }
+  const pid_t child = fork();
+  if (child == 0) _exit(sched_setaffinity(0, sizeof one, &one) == 0 ? (int)scl_count_cores() : 0);
+  int status = 0;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 1);
+#endif
+}
+
 void test_context(scl_context *ctx) {
   check_hooks();
   check_state(ctx);
@@ -280,5 +305,6 @@ void test_context(scl_context *ctx) {
   check_pace(ctx);
   check_young(ctx);
   check_threads();
+  check_cores();
   scl_hooks_set(&(scl_hooks){0});
 }
