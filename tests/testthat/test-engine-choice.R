@@ -80,7 +80,10 @@ test_that("a sampler's evaluations of a likelihood count", {
     settle_likelihoods(f, 10)
     expect_identical(session$owed$likelihood, 0)
     settle_likelihoods(f, 1e6) # the next evaluation asks for kernels
-    expect_gte(session$owed$likelihood, build_begins * build_cost("likelihood"))
+    owed <- session$owed$likelihood
+    expect_gte(owed, build_begins * build_cost("likelihood"))
+    settle_likelihoods(f, 1e6) # and so do those of another sampler
+    expect_equal(session$owed$likelihood, 2 * owed)
     settle_likelihoods(f, 1e10) # this waits for them
     expect_identical(as.integer(environment(f)$engine$at), test_device())
   })
