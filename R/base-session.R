@@ -167,8 +167,8 @@ find_device <- function(spec) {
 #'
 #' With `engine = "auto"` the first call for which any device would do has a thread list the devices
 #' and open the one in use, and the host computes until it is open. Only a call that would take the
-#' host at least twice as long waits, and so do functions that ask for a device: `cl_devices()`,
-#' `cl_use()`, [as_cl()].
+#' host at least twice as long as that waits, and so do functions that ask for a device:
+#' `cl_devices()`, `cl_use()`, [as_cl()].
 #'
 #' Drivers compile kernels at their first use, which takes seconds. With `engine = "device"`, and
 #' for operands on a device, the first calls wait; a message reports this once per session if it

@@ -90,7 +90,7 @@ pcauchy_formula <- tailed(function(q, location = 0, scale = 1, lower.tail = TRUE
 })
 
 pgamma_formula <- tailed(function(q, shape, rate = 1, scale = 1 / rate, lower.tail = TRUE,
-                           log.p = FALSE) {
+                                  log.p = FALSE) {
   rate <- one_rate(rate, scale, missing(rate), missing(scale))
   inside <- both(above_zero(q), not_infinite(q))
   proper <- is_positive(shape)
