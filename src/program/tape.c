@@ -201,6 +201,64 @@ int scl_tape_number(scl_tape *t, double number) {
                             NULL);
 }
 
+/* ---- known numbers --------------------------------------------------------------------------
+ *
+ * The elements of numbers, of the tape's own data, and of what only moves these: they are the same
+ * in every run, while other data may be replaced (scl_program_set_data()). */
+
+bool scl_tape_is_known(const scl_tape *t, int value) {
+  for (;;) {
+    const scl_value *v = &t->value[value];
+    switch ((scl_value_kind)v->kind) {
+    case SCL_VALUE_NUMBER:
+      return true;
+    case SCL_VALUE_DATA:
+      return t->data[v->at[0]].owned != NULL;
+    case SCL_VALUE_GATHER:
+      if (t->data[v->at[0]].owned == NULL) return false;
+      break;
+    case SCL_VALUE_BROADCAST:
+    case SCL_VALUE_TRANSPOSE:
+    case SCL_VALUE_PART:
+      break;
+    default:
+      return false;
+    }
+    value = scl_tape_operand(t, value, 0);
+  }
+}
+
+double scl_tape_known(const scl_tape *t, int value, size_t k) {
+  for (;;) {
+    const scl_value *v = &t->value[value];
+    if (v->kind == SCL_VALUE_NUMBER) return v->number;
+    if (v->kind == SCL_VALUE_DATA) return t->data[v->at[0]].numbers[k];
+    if (v->kind == SCL_VALUE_GATHER) {
+      k = (size_t)t->data[v->at[0]].numbers[k];
+    } else {
+      size_t m, n;
+      scl_value_view_shape(v, &m, &n);
+      k = scl_value_view_element(v, k % m, k / m);
+    }
+    value = scl_tape_operand(t, value, 0);
+  }
+}
+
+/* The scatter of known numbers; -1 if there is anything else, or an element is 0: a derivative that
+ * nothing has a share in counts as masked (facts.h). */
+static int known_scatter(scl_tape *t, int x, int data, size_t length) {
+  if (t->data[data].owned == NULL || !scl_tape_is_known(t, x)) return -1;
+  double *sums = calloc(length + 1, sizeof *sums);
+  bool zero = false;
+  for (size_t k = 0; sums != NULL && k < t->data[data].length; k++) {
+    sums[(size_t)t->data[data].numbers[k]] += scl_tape_known(t, x, k);
+  }
+  for (size_t e = 0; sums != NULL && e < length; e++) zero = zero || sums[e] == 0.0;
+  if (!zero) return scl_tape_data_value(t, scl_tape_own_data(t, sums, length));
+  free(sums);
+  return -1;
+}
+
 /* ---- views and calls, of operands that fit --------------------------------------------------- */
 
 static int one(scl_tape *t, scl_value_kind kind, int x, const size_t *at, size_t length) {
@@ -238,6 +296,8 @@ int scl_tape_block_part(scl_tape *t, int x, const size_t *at) {
   if (t->status != SCL_OK) return 0;
   size_t length = at[3] * at[4];
   if (length == scl_tape_length(t, x)) return x;
+  if (length == 1 && scl_tape_is_known(t, x))
+    return scl_tape_number(t, scl_tape_known(t, x, at[1] + at[2] * at[0]));
   if (length == 0 || at[4] == 1 || (at[1] == 0 && at[3] == at[0])) { /* without gaps */
     const size_t from = at[1] + at[2] * at[0];
     const scl_value *v = &t->value[x];
@@ -276,7 +336,8 @@ int scl_tape_scatter(scl_tape *t, int x, int data, size_t length) {
   const size_t at[] = {(size_t)data, length};
   if (t->status != SCL_OK) return 0;
   if (t->data[data].length == 0) return scl_tape_fill(t, scl_tape_number(t, 0.0), length);
-  return one(t, SCL_VALUE_SCATTER, x, at, length);
+  const int known = known_scatter(t, x, data, length);
+  return known >= 0 ? known : one(t, SCL_VALUE_SCATTER, x, at, length);
 }
 
 int scl_tape_gather_columns(scl_tape *t, int x, int data, size_t columns) {

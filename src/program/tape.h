@@ -1,6 +1,6 @@
 /* A program as a list of values, each made of earlier ones: the operations of a traced function,
- * and their derivatives. As values are added, equal values become one value, numbers are folded,
- * and operations without effect are omitted.
+ * and their derivatives. As values are added, equal values become one value, numbers and sums of
+ * known numbers are folded, and operations without effect are omitted.
  *
  * Operands are given by their index in the list. The first failure (memory, operands that do not
  * fit) is kept: later calls return index 0, and `status` of the tape has the failure. Rules can
@@ -116,6 +116,10 @@ uint64_t scl_tape_hash(const scl_value *v);
 bool scl_tape_alike(const scl_value *v, const scl_value *w);
 /* Adds a value unchecked; its operands are copied. */
 int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand);
+
+/* Whether all elements of a value are known numbers, the same in every run; and element k. */
+bool scl_tape_is_known(const scl_tape *t, int value);
+double scl_tape_known(const scl_tape *t, int value, size_t k);
 
 /* ---- the same, by kind ---------------------------------------------------------------------- */
 int scl_tape_number(scl_tape *t, double number);

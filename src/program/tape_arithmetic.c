@@ -150,6 +150,12 @@ int scl_tape_ifelse(scl_tape *t, int test, int yes, int no) {
   return scl_tape_apply(t, SCL_OP_IFELSE, 3, operand);
 }
 
+static int known_sum(scl_tape *t, int x, size_t count) {
+  double sum = 0.0;
+  for (size_t k = 0; k < count; k++) sum += scl_tape_known(t, x, k);
+  return scl_tape_number(t, sum);
+}
+
 int scl_tape_reduce(scl_tape *t, scl_reduction op, int x, size_t m, size_t n, scl_margin margin) {
   if (t->status != SCL_OK) return 0;
   if (m * n == 0) {
@@ -167,6 +173,7 @@ int scl_tape_reduce(scl_tape *t, scl_reduction op, int x, size_t m, size_t n, sc
   if (margin == SCL_TOTAL) {
     m *= n;
     n = 1;
+    if (op == SCL_REDUCE_SUM && scl_tape_is_known(t, x)) return known_sum(t, x, m);
   }
   scl_value v = {.kind = SCL_VALUE_REDUCE,
                  .op = (uint8_t)op,
