@@ -73,6 +73,11 @@ plant "equal sums" roll_total.c '(numbered){r->number[member[i]], member[i]}' \
 plant "order of what is the same at all steps" roll_scan.c 'w->of_kept = sorted;' \
   'if (!PLANTED) w->of_kept = sorted;'
 
+plant "first values before the results" roll_scan.c 'from + (early != NONE) + i' \
+  'from + (early != NONE && !PLANTED) + i'
+without "a state that only the end reads" roll_inits.c \
+  'state->lag != 1 || l->out[l->place[state->position]] == NONE'
+
 R CMD INSTALL --no-byte-compile --no-test-load --no-docs --library="$work/library" \
   "$work/package" > "$work/log" 2>&1 || { tail -n 5 "$work/log"; exit 1; }
 

@@ -1,5 +1,7 @@
 /* Operations on the values before a scan's first iteration that are like those on its results wait
- * for the scan, if it does not need them: all of them then become one operation on vectors. */
+ * for the scan, if it does not need them: all of them then become one operation on vectors. Where
+ * that is possible, each step of the scan has the value before it as its output, and there is one
+ * step more: the vector is then there without copies. */
 #include "program/roll_parts.h"
 
 enum { NONE = SCL_ROLL_NONE, MOST_KEYS = 64 };
@@ -110,6 +112,47 @@ static void examine_all(search *s, examiner *examine) {
   }
 }
 
+/* ---- first values as outputs ------------------------------------------------------------------
+ */
+
+/* Whether nothing fails or reads another number if the step is computed once more at the end. */
+static bool may_repeat(const scl_roll *r, const scl_roll_loop *l) {
+  if (l->xs > 0) return false;
+  for (int b = 0; b < l->bodies; b++) {
+    const int kind = scl_roll_value(r, scl_roll_node_at(r, l, 0, l->body[b]))->kind;
+    if (kind != SCL_VALUE_APPLY && kind != SCL_VALUE_REDUCE) return false;
+  }
+  for (int k = 0; k < l->states; k++) {
+    const scl_roll_state *state = &l->state[k];
+    if (state->lag != 1 || l->out[l->place[state->position]] == NONE) return false;
+  }
+  return true;
+}
+
+static bool is_single(const scl_roll *r, int root) {
+  return scl_tape_length(r->from, root) == 1 && scl_roll_value(r, root)->kind != SCL_VALUE_NUMBER;
+}
+
+static void find_early(search *s) {
+  const scl_roll *r = s->r;
+  scl_roll_loop *l = &r->loop[s->loop];
+  for (int v = 0; v < r->nodes; v++) {
+    if (!r->live[v] || r->after[v] != s->loop) continue;
+    for (int k = 0; k < scl_roll_value(r, v)->operands; k++) {
+      const int x = scl_tape_operand(r->from, v, k);
+      if (scl_tape_length(r->from, x) != 1) continue;
+      for (int j = 0; j < l->states; j++) {
+        scl_roll_state *state = &l->state[j];
+        const int result = scl_roll_node_at(r, l, 0, state->position);
+        if (scl_roll_at(r, x, 0).root != state->init.root) continue;
+        if (!is_single(r, state->init.root) || !is_single(r, result)) continue;
+        state->early = true;
+        l->more = 1;
+      }
+    }
+  }
+}
+
 void scl_roll_find_inits(scl_roll *r) {
   const size_t n = (size_t)r->nodes;
   search s = {.r = r};
@@ -126,5 +169,6 @@ void scl_roll_find_inits(scl_roll *r) {
     s.keys = 0;
     examine_all(&s, note);
     if (s.keys > 0) examine_all(&s, waits);
+    if (s.keys > 0 && may_repeat(r, l)) find_early(&s);
   }
 }

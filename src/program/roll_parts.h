@@ -54,6 +54,7 @@ typedef enum {
 typedef struct {
   int position, at, lag;
   scl_roll_element init;
+  bool early; /* the results of all iterations follow the first value (roll_inits.c) */
 } scl_roll_state;
 
 /* An operand's element in a step. */
@@ -81,6 +82,7 @@ typedef struct {
   int *out;               /* of each body position: its first column among the outputs, or NONE */
   int outs;
   int height;
+  int more; /* steps behind the last iteration */
   bool done;
 } scl_roll_loop;
 

@@ -249,13 +249,23 @@ static int new_state(writer *w, const scl_roll_state *s) {
   return 0;
 }
 
+/* The state that has the results at a position and the value before them; or NONE. */
+static int early_state(const scl_roll_loop *l, int position) {
+  for (int k = 0; k < l->states; k++) {
+    if (l->state[k].early && l->state[k].position == position) return k;
+  }
+  return NONE;
+}
+
 static void write_results(writer *w) {
   const scl_roll_loop *l = w->l;
   int *part = scl_roll_room(w->r, (size_t)(l->states + l->bodies), sizeof *part), parts = l->states;
   if (part == NULL || w->body->tape.status != SCL_OK) return;
   for (int k = 0; k < l->states; k++) part[w->rank[k]] = new_state(w, &l->state[k]);
   for (int b = 0; b < l->bodies; b++) {
-    if (l->out[b] != NONE) part[parts++] = w->value[b];
+    const int early = early_state(l, l->body[b]);
+    if (l->out[b] == NONE) continue;
+    part[parts++] = early == NONE ? w->value[b] : parameter(w, w->rank[early], 1);
   }
   w->body->result = scl_tape_concat(&w->body->tape, parts, part);
 }
@@ -290,16 +300,24 @@ static void place(const writer *w, int iteration, int position, scl_roll_place t
   if (node != NONE) w->r->place[node] = to;
 }
 
+/* What has its own value from now on is read from the scan, where that has it too. */
+static void place_first(const writer *w, int root, scl_roll_place to) {
+  const int there = w->r->place[root].value;
+  if (there != NONE && scl_tape_length(w->r->to, there) == 1) w->r->place[root] = to;
+}
+
 static void place_results(writer *w, int scan) {
   const scl_roll_loop *l = w->l;
   const scl_value *v = &w->r->to->value[scan];
   const scl_scan_shape *shape = &w->r->to->body[v->at[0]]->shape;
-  const size_t count = (size_t)l->count;
+  const size_t count = (size_t)(l->count + l->more);
   const size_t outs = scl_scan_begin(shape, count, 1, SCL_SCAN_OUT, false);
   for (int b = 0; b < l->bodies; b++) {
-    for (size_t i = 0; i < count && l->out[b] != NONE; i++) {
-      place(w, (int)i, l->body[b],
-            (scl_roll_place){scan, outs + (size_t)l->out[b] * count + i, count});
+    const int early = early_state(l, l->body[b]);
+    const size_t from = outs + (size_t)l->out[b] * count;
+    if (early != NONE) place_first(w, l->state[early].init.root, (scl_roll_place){scan, from, 1});
+    for (size_t i = 0; i < (size_t)l->count && l->out[b] != NONE; i++) {
+      place(w, (int)i, l->body[b], (scl_roll_place){scan, from + (early != NONE) + i, count});
     }
     for (int k = 0; k < l->states && l->out[b] == NONE; k++) {
       const scl_roll_state *s = &l->state[k];
@@ -349,7 +367,7 @@ void scl_roll_put_loop(scl_roll *r, scl_roll_loop *loop) {
   if (w.data > 0) x[used++] = columns(r, w.of_data, w.data, count);
   if (w.active > 0) x[used++] = columns(r, w.of_active, w.active, count);
   if (kept > 0) x[used++] = scl_tape_fill(r->to, scl_roll_gather(r, w.of_kept, kept), kept);
-  const size_t at[] = {(size_t)body, count, 1, 0, 0};
+  const size_t at[] = {(size_t)body, count + (size_t)loop->more, 1, 0, 0};
   if (scl_roll_failed(r)) return;
   const int scan = scl_tape_scan(r->to, at, x);
   if (!scl_roll_failed(r)) place_results(&w, scan);

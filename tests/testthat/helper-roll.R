@@ -97,6 +97,16 @@ special_loops <- list(
         "w[i] <- 1.5 + tanh(w[i - 1] * a[4] + a[2] * a[3]^i); sum(log(w[1:3])) + sum(log(w) * y)"),
   paste("w <- c(exp(b), numeric(n - 1)); v <- log(w[1]); for (i in 2:n)",
         "w[i] <- 1.5 + tanh(w[i - 1] * v); h <- v; for (i in 2:n) h <- h + log(w[i]) * y[i]; h"),
+  # first values are read as results are: two states; one that is read at the end only; a lag
+  paste("u <- exp(b); v <- exp(s); h <- 0; for (i in 1:n) { h <- h + log(u) * y[i] + cos(v) * x[i]",
+        "d <- 0.5 * u + 0.1 * tanh(v); v <- 0.6 * v + 0.1 / u; u <- d }; h + u", sep = "\n"),
+  paste("u <- exp(b); w <- exp(s); h <- 0; for (i in 1:n) { h <- h + log(u) * y[i]",
+        "w <- tanh(w + u); u <- 0.5 * u + 0.1 * w }; h + w", sep = "\n"),
+  paste("w <- c(exp(b), exp(s), numeric(n - 2)); for (i in 3:n)",
+        "w[i] <- 1.5 + tanh(w[i - 1] * a[4] + a[2] * w[i - 2]); sum(log(w) * y)"),
+  # no derivative behind the end: sqrt(0)
+  paste("u <- (n - 1) * exp(b - b); h <- 0; for (i in 1:n) { h <- h + cos(u) * y[i]",
+        "u <- u - 1 + (s - s) * a[1] * sqrt(u) }; h * s", sep = "\n"),
   # a last iteration that ends early: lags, vectors, and log(0) behind the end
   paste("w <- numeric(n); v <- w; w[1] <- b; w[2] <- s; for (i in 3:n) {",
         "w[i] <- tanh(a[1] * v[i - 1] + a[2] * w[i - 2] + y[i]);",

@@ -183,6 +183,32 @@ test_that("what is known when the program is made is not computed in each run", 
   })
 })
 
+test_that("first values and results are one vector without copies", {
+  steps <- function(model) facts_of(model)[["kernels"]] + facts_of(model)[["calls"]]
+  with_cl(engine = "host", {
+    loop <- expect_rolled(function(b, s) {
+      u <- exp(b)
+      v <- exp(s)
+      total <- 0
+      for (i in 1:n) {
+        total <- total + log(u) * y[i] + log(v) * y[i]^2
+        d <- 0.5 * u + 0.1 * tanh(v)
+        v <- 0.6 * v + 0.1 / u
+        u <- d
+      }
+      total
+    }, b = 0.3, s = 0.6, most = 10)$model
+    vectors <- cl_gradient(function(b, s) {
+      path <- cl_scan(function(p) {
+        list(state = c(0.5 * p[1] + 0.1 * tanh(p[2]), 0.6 * p[2] + 0.1 / p[1]), out = p)
+      }, exp(c(b, s)), length.out = n)$out
+      sum(log(path[, 1]) * y) + sum(log(path[, 2]) * y^2)
+    })
+    expect_equal(loop(b = 0.3, s = 0.6), vectors(b = 0.3, s = 0.6))
+    expect_lte(steps(loop), steps(vectors))
+  })
+})
+
 test_that("equal inputs of a step are one, and inputs are added before the state", {
   of <- function(twice) {
     expect_rolled(function(mu, w) {
