@@ -1,7 +1,8 @@
 # The engine by cost, and what is done in the background for a device.
 #
 # Drivers take tenths of a second to list devices and to open one. A thread does both
-# (src/r/context.c), from the first choice on for which any device would do, and the host computes.
+# (src/r/context.c), once the host has spent a tenth of a second on what any device would do, and
+# the host computes.
 #
 # Above its threshold (R/base-thresholds.R) an operation on base R input would be faster on the
 # device, if its kernels stood. Until then the host computes, and its seconds are counted. When they
@@ -57,10 +58,14 @@ multiplication_seconds <- function() {
 # About the seconds that drivers take to list devices and open one.
 opening_seconds <- 0.5
 
+# The host's seconds above least thresholds from which devices are listed: that costs the caller
+# some milliseconds.
+listing_begins <- 0.1
+
 # The size from which the device is used: 0 if it is forced, Inf for never, NA while a thread lists
 # the devices. `size`: below the least threshold of all devices nobody asks for the list; NA: asks
-# for nothing. `wait`: for the list.
-host_limit <- function(op, size = Inf, wait = FALSE) {
+# for nothing. `wait`: for the list. `worth`: whether a thread may begin with it.
+host_limit <- function(op, size = Inf, wait = FALSE, worth = TRUE) {
   if (session$engine == "host") return(Inf)
   if (session$engine == "device") return(if (current_device() < 0L) Inf else 0)
   if (forked() && !names_device()) return(Inf)
@@ -68,7 +73,7 @@ host_limit <- function(op, size = Inf, wait = FALSE) {
     if (is.na(size)) return(NA_real_)
     least <- least_limit(op)
     if (size < least || least == Inf) return(Inf)
-    if (!begin_beside(-1L)) return(NA_real_)
+    if (!worth || !begin_beside(-1L)) return(NA_real_)
   }
   where <- current_device()
   if (where < 0L) Inf else threshold(op, where)
@@ -77,8 +82,10 @@ host_limit <- function(op, size = Inf, wait = FALSE) {
 # The least threshold that is known for any device.
 least_limit <- function(op) {
   if (is.null(session$least)) {
-    known <- rbind(shipped_table()[c("name", "value")], read_tuning()[c("name", "value")])
-    session$least <- vapply(split(known$value, known$name), min, 0)
+    saved <- read_tuning()
+    session$least <- if (nrow(saved) == 0L) shipped_least else {
+      least_values(rbind(shipped[c("name", "value")], saved[c("name", "value")]))
+    }
   }
   least <- session$least[op]
   if (is.na(least)) Inf else least[[1L]]
@@ -107,7 +114,7 @@ where_for <- function(op, size, times = 1) {
 }
 
 choose_where <- function(op, size, times) {
-  limit <- host_limit(op, size)
+  limit <- host_limit(op, size, worth = is_worth_listing(op, size, times))
   if (!is.na(limit) && size < limit) return(-1L)
   if (identical(limit, 0) || is.null(host_seconds[[op]]) || is_asked_for(op))
     return(mark_opened(current_device()))
@@ -115,8 +122,8 @@ choose_where <- function(op, size, times) {
   if (waits && is.na(limit) && size < host_limit(op, wait = TRUE)) return(-1L)
   ready <- waits || (!is.na(limit) && begin_beside(current_device()))
   where <- if (ready) mark_opened(current_device()) else -1L
-  worth <- ready && !is_slower(op, size, where) && is_worth_building(op, size, times)
-  structure(if (worth) where else -1L, op = op, size = size, waits = waits)
+  worth <- ready && !is_slower(op, size, where, times) && is_worth_building(op, size, times)
+  structure(if (worth) where else -1L, op = op, size = size, times = times, waits = waits)
 }
 
 # The engine of a compiled function for this number of evaluations: list(where, gain). With gain > 0
@@ -161,31 +168,39 @@ build_time <- function(cost) {
     (0.3 * min(cost$launches, 10) + sum(build_seconds[cost$kinds[!is_built(cost$kinds)]]))
 }
 
-# Names the times of calls of about this size on an engine.
-times_key <- function(op, size, where) paste(where, op, round(2 * log2(size)))
+# Names the times of calls of about this size, and this number of evaluations, on an engine.
+times_key <- function(op, size, where, times = 1) paste(where, op, round(2 * log2(size)), times)
 
 # Thresholds may be wrong for this machine: the shortest times of calls of about this size on each
 # engine decide, once calls on the device have lost a tenth of a second. The first three do not
 # count: drivers prepare much in them.
-is_slower <- function(op, size, where) {
-  host <- session$times[[times_key(op, size, -1L)]]
-  device <- session$times[[times_key(op, size, where)]]
+is_slower <- function(op, size, where, times = 1) {
+  host <- session$times[[times_key(op, size, -1L, times)]]
+  device <- session$times[[times_key(op, size, where, times)]]
   !is.null(host) && !is.null(device) && device[["least"]] > 1.1 * host[["least"]] &&
     device[["all"]] - max(device[["calls"]] - 3, 0) * host[["least"]] > 0.1
 }
 
-# The value of `run(where)`, whose time is noted.
-timed <- function(op, size, run, where) {
+# The value of `run(where)`, whose time is noted. `choice`: of where_for().
+timed <- function(choice, run, where) {
   start <- as.numeric(Sys.time()) # finer than proc.time()
   value <- run(where)
   seconds <- as.numeric(Sys.time()) - start
-  key <- times_key(op, size, where)
+  of <- attributes(choice)
+  key <- times_key(of$op, of$size, where, of$times)
   known <- session$times[[key]]
   if (is.null(known)) known <- c(least = Inf, calls = 0, all = 0) # of the calls after the third
   calls <- known[["calls"]] + 1
   session$times[[key]] <- c(least = min(known[["least"]], seconds), calls = calls,
                             all = known[["all"]] + if (calls > 3) seconds else 0)
   list(value = value, seconds = seconds)
+}
+
+# For a call whose host is fast.
+is_worth_listing <- function(op, size, times) {
+  seconds <- host_seconds[[op]]
+  is.null(seconds) || !is.null(session$listed_by) ||
+    sum(unlist(session$owed), times * seconds(size, 1e-10)) >= listing_begins
 }
 
 is_worth_building <- function(op, size, times) {
@@ -198,9 +213,12 @@ is_worth_building <- function(op, size, times) {
 # of opening it.
 host_takes <- function(op, size, times, share) {
   least <- share * (build_cost(op) + if (is.null(session$opened_by)) opening_seconds else 0)
+  if (least <= 0) return(TRUE)
+  known <- session$times[[times_key(op, size, -1L, times)]]
+  if (!is.null(known)) return(known[["least"]] >= least) # as measuring takes milliseconds
   seconds <- function(m) times * host_seconds[[op]](size, m)
   # the slowest of processors first, so that speed is rarely measured
-  least <= 0 || (seconds(1e-9) >= least && seconds(multiplication_seconds()) >= least)
+  seconds(1e-9) >= least && seconds(multiplication_seconds()) >= least
 }
 
 build_cost <- function(op) build_factor() * build_seconds[[op]]
@@ -229,7 +247,7 @@ on_engine <- function(where, run, whole = FALSE) {
   op <- attr(where, "op")
   if (is.null(op)) return(run(where))
   to <- as.integer(where)
-  run_timed <- function(to) timed(op, attr(where, "size"), run, to)
+  run_timed <- function(to) timed(where, run, to)
   if (to >= 0L && attr(where, "waits")) {
     value <- run_timed(to)$value
     note_built(op)

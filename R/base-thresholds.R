@@ -127,7 +127,7 @@ tunables <- function() {
 # ---- shipped ------------------------------------------------------------------------------------
 
 # The rows of the table for this device: those for any device of its type, those for its name.
-shipped_tuning <- function(device, table = shipped_table()) {
+shipped_tuning <- function(device, table = shipped) {
   named <- nzchar(table$device)
   fits <- (table$type == "" | table$type == device$type) &
     vapply(table$device, grepl, NA, x = device$name, ignore.case = TRUE)
@@ -141,13 +141,19 @@ shipped_tuning <- function(device, table = shipped_table()) {
 
 shipped_table <- function(file = system.file("tuning.csv", package = "statcl")) {
   columns <- list(device = "", type = "", name = "", value = "", origin = "")
-  # scan() takes a tenth of read.csv()'s time, which a small first call would notice
   table <- scan(file, columns, sep = ",", quote = "\"", comment.char = "#", quiet = TRUE,
                 na.strings = character())
   table <- as.data.frame(table, stringsAsFactors = FALSE)[-1L, ] # without the header
   table$value <- as.numeric(table$value)
   table
 }
+
+# The table is read when the package is installed: a small first call would notice the time.
+shipped <- shipped_table()
+
+# The least number of each name.
+least_values <- function(table) vapply(split(table$value, table$name), min, 0)
+shipped_least <- least_values(shipped)
 
 # ---- saved --------------------------------------------------------------------------------------
 
@@ -167,12 +173,10 @@ no_tuning <- data.frame(device = character(), driver = character(), source = cha
 
 # What a saved number holds for. `source`: version and kernels; `host`: what thresholds compare to.
 tuning_key <- function(device) {
-  packed <- gzfile(system.file("kernels.txt.gz", package = "statcl"))
-  on.exit(close(packed))
   blas <- blas_facts()
   data.frame(device = device$name, driver = device$driver,
              source = digest_text(c(as.character(utils::packageVersion("statcl")),
-                                    readLines(packed, encoding = "bytes"))),
+                                    installed_kernels())),
              host = sprintf("%s, %s, %d cores", blas$name, basename(blas$blas),
                             parallel::detectCores()), stringsAsFactors = FALSE)
 }

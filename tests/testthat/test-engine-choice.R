@@ -113,6 +113,8 @@ test_that("an operation runs on the host until that has spent as much as a part 
     expect_identical(as.integer(where_for("chol", 200)), test_device())
     expect_false(attr(where_for("chol", 200), "waits"))
     expect_true(attr(where_for("chol", 2e4), "waits")) # the host would take 130 s
+    session$times[[times_key("chol", 2e4, -1L)]] <- c(least = 0.5, all = 0.5, calls = 1)
+    expect_false(attr(where_for("chol", 2e4), "waits")) # it has not
     expect_identical(as.integer(where_for("matmul", 200)), -1L)
     expect_identical(as.integer(where_for("matmul", 200, times = 1000)), test_device())
     old <- options(statcl.thresholds = c(chol = 100)) # the user's own threshold is obeyed at once

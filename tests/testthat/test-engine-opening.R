@@ -24,8 +24,13 @@ in_opening_session <- function(...) {
 
 test_that("the host computes while devices are listed and opened; small calls ask for none", {
   in_opening_session(
+    "cl_use(engine = 'auto')",
     "cl_chol(diag(50)); cl_matmul(a, a); cl_map(function(x) x^2, a)",
     "stopifnot(is.null(session$listed_by))",
+    "session$owed$chol <- 0", # the host is fast enough
+    "cl_chol(a)",
+    "stopifnot(is.null(session$listed_by), session$owed$chol > 0)",
+    "session$owed$chol <- 1e6",
     "first <- cl_chol(a)",
     "stopifnot(all.equal(first, chol(a)), !is.null(session$listed_by), is.null(session$devices))",
     "stopifnot(is.na(own$host_limit('chol', NA)), is.null(session$opened_by))",
@@ -37,6 +42,20 @@ test_that("the host computes while devices are listed and opened; small calls as
     "  if (own$is_built('chol')) break",
     "}",
     "stopifnot(own$is_built('chol'))")
+})
+
+test_that("a first call reads no table of thresholds and measures no speed", {
+  in_new_session(c(
+    "Sys.unsetenv('STATCL_DEVICE')",
+    "own <- asNamespace('statcl')",
+    "for (name in c('shipped_table', 'multiplication_seconds', 'installed_kernels')) {",
+    "  unlockBinding(name, own)",
+    "  assign(name, function(...) stop('too early'), own)",
+    "}",
+    "a <- diag(64) + 0.5",
+    "stopifnot(all.equal(cl_chol(a), chol(a)), own$session$least[['chol']] > 64)",
+    "b <- diag(200) + 0.5", # above the least threshold
+    "stopifnot(all.equal(cl_chol(b), chol(b)), is.null(own$session$listed_by))"))
 })
 
 test_that("whatever needs the list or the device waits for the thread", {
