@@ -232,8 +232,11 @@ topics <- list(
     low <- list(diagonal = c(2, 1, 1), values = 4, vectors = matrix(c(0.6, 0.8, 0)))
     for (given in list(list(), list(metric = "dense", inverse_metric = diag(3) + 0.3),
                        list(metric = "low-rank", inverse_metric = low))) {
+      # columns at even offsets: by tiles, else in three steps
+      n <- if (identical(given$metric, "dense")) 3 else 4
+      f <- cl_likelihood("bernoulli_logit", c(0, 1, 1, 0)[1:n], rbind(x, c(1, -1))[1:n, ])
       fit <- suppressWarnings(do.call(cl_sample, c(
-        list(cl_likelihood("bernoulli_logit", c(0, 1, 1), x), list(alpha = 0, beta = c(0, 0)),
+        list(f, list(alpha = 0, beta = c(0, 0)),
              chains = 2, warmup = 0, iter = 4, seed = 1, step_size = 0.3, max_depth = 3,
              batch = TRUE, check_gradient = FALSE, refresh = 0), given)))
       same(as.vector(fit$draws))

@@ -101,6 +101,7 @@ OCLGRIND_LOCAL_MEM_SIZE=65536 plain planted vecchia include/vecchia_tiles.h "$ba
   'data race|[Uu]ninitialized'
 plain planted glm portable/glm_pass.cl 's/^  barrier\(CLK_LOCAL_MEM_FENCE\);$//' \
   'data race|[Uu]ninitialized'
+plain planted leapfrog portable/leapfrog_sum.cl "$barrier" 'data race|[Uu]ninitialized'
 plain planted pass include/glm_tile.h 's/if \(k \* GLM_LANES \+ lane < p\) //' 'Invalid read'
 planted elementwise portable/elementwise.cl 's/if \(i >= m\) return;//' 'Invalid (read|write)'
 planted covariance portable/covariance_adjoint.cl \

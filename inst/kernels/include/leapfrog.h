@@ -48,12 +48,17 @@ SCL_INLINE real leapfrog_plus(real a, real b) {
 }
 #endif
 
+#ifndef LEAPFROG_SPACE /* where all numbers are */
+#define LEAPFROG_SPACE __global
+#define LEAPFROG_FENCE CLK_GLOBAL_MEM_FENCE
+#endif
+
 /* Steps to the point number `point`, after which there are `directions` columns of metrics, 0: L of
  * all chains is the identity. */
 typedef struct {
   int vectors, count, point, directions;
-  volatile __global const real *result;
-  __global real *q, *record;
+  volatile LEAPFROG_SPACE const real *result;
+  LEAPFROG_SPACE real *q, *record;
 } leapfrog_walk;
 
 /* Parameter k of a chain: alphas come first, one for each chain, then the `count` coefficients of
@@ -65,7 +70,7 @@ SCL_INLINE int leapfrog_number(const leapfrog_walk *w, const int vector, const i
 /* The gradient with the prior's. */
 SCL_INLINE real leapfrog_gradient(const leapfrog_walk *w, const int vector, const int k) {
   const int d = 1 + w->count, n = w->vectors * d, i = leapfrog_number(w, vector, k);
-  __global const real *prior = w->q + 6 * n + w->vectors + k;
+  LEAPFROG_SPACE const real *prior = w->q + 6 * n + w->vectors + k;
   const real off = w->q[i] - prior[0];
   const real g = leapfrog_plus(w->result[w->vectors + i],
                                -off / (prior[d] + prior[2 * d] * off * off));
@@ -84,7 +89,7 @@ SCL_INLINE real leapfrog_kick(const leapfrog_walk *w, const int i, const real g)
 /* The next point, along p. */
 SCL_INLINE void leapfrog_move(const leapfrog_walk *w, const int vector, const int k, const real p) {
   const int n = w->vectors * (1 + w->count), i = leapfrog_number(w, vector, k);
-  __global real *q = w->q + i;
+  LEAPFROG_SPACE real *q = w->q + i;
   real next = leapfrog_plus(q[0], leapfrog_times(q[2 * n], p));
   if (w->q[6 * n + vector] == w->point) {
     next = q[3 * n];
@@ -101,16 +106,16 @@ SCL_INLINE void leapfrog_move(const leapfrog_walk *w, const int vector, const in
 enum { LEAPFROG_COLUMNS, LEAPFROG_DENSE, LEAPFROG_ALPHA, LEAPFROG_HEAD };
 
 typedef struct {
-  __global const real *scale, *weight, *column;
-  __global real *y, *t; /* of all chains; of this one */
+  LEAPFROG_SPACE const real *scale, *weight, *column;
+  LEAPFROG_SPACE real *y, *t; /* of all chains; of this one */
   int vector, columns, dense, alpha;
 } leapfrog_metric;
 
 SCL_INLINE leapfrog_metric leapfrog_metric_of(const leapfrog_walk *w, const int vector) {
   const int d = 1 + w->count, n = w->vectors * d;
   const int size = LEAPFROG_HEAD + d + w->directions * (1 + d);
-  __global real *blocks = w->q + 6 * n + w->vectors + 3 * d, *y = blocks + w->vectors * size;
-  __global const real *block = blocks + vector * size;
+  LEAPFROG_SPACE real *blocks = w->q + 6 * n + w->vectors + 3 * d, *y = blocks + w->vectors * size;
+  LEAPFROG_SPACE const real *block = blocks + vector * size;
   leapfrog_metric m = {.y = y, .vector = vector};
   m.t = y + n + vector * w->directions;
   m.columns = (int)block[LEAPFROG_COLUMNS];
@@ -189,12 +194,12 @@ SCL_INLINE_BARRIER void leapfrog(const leapfrog_walk *w, const int first, const 
     leapfrog_move(w, i / d, i % d, leapfrog_kick(w, leapfrog_number(w, i / d, i % d), g));
   }
   for (int i = metrics * d + item; i < end * d; i += items) leapfrog_start(w, i / d, i % d);
-  barrier(CLK_GLOBAL_MEM_FENCE);
+  barrier(LEAPFROG_FENCE);
   for (int i = metrics * r + item; i < end * r; i += items) leapfrog_share(w, i / r, i % r);
-  barrier(CLK_GLOBAL_MEM_FENCE);
+  barrier(LEAPFROG_FENCE);
   for (int i = metrics * d + item; i < end * d; i += items) leapfrog_kick_by(w, i / d, i % d);
-  barrier(CLK_GLOBAL_MEM_FENCE);
+  barrier(LEAPFROG_FENCE);
   for (int i = metrics * r + item; i < end * r; i += items) leapfrog_share(w, i / r, i % r);
-  barrier(CLK_GLOBAL_MEM_FENCE);
+  barrier(LEAPFROG_FENCE);
   for (int i = metrics * d + item; i < end * d; i += items) leapfrog_move_by(w, i / d, i % d);
 }

@@ -14,6 +14,7 @@
 typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
 
 enum { SPLIT_ITEMS = 64, LEAPFROG_ITEMS = 64 };
+enum { LEAPFROG_PARAMETERS = 40 }; /* of a chain whose sums one group adds */
 enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors: 64 MiB, 20 us at 3 TB/s */
 
 /* The layout of the workspace, in doubles: a counter and the parameters at 0, the results, the
@@ -216,15 +217,37 @@ static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass 
                         0.0, d_beta, SCL_ALL);
 }
 
+/* Whether the sums of the groups and the step to the next evaluation are one launch. */
+static bool sums_and_steps(const scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  const size_t d = 1 + s->p, directions = pass->directions;
+  return !s->finish && s->route != SPLIT && s->record >= 0 && d <= LEAPFROG_PARAMETERS &&
+         LEAPFROG_NUMBERS(d, directions) <= LEAPFROG_NEAR &&
+         op->cl->info.work_group >= LEAPFROG_SUMS * GLM_COMBINE_ITEMS;
+}
+
 static scl_status launch_combine(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   size_t all = s->sums + (s->route == SPLIT ? 0 : s->p * s->predictors);
   size_t rows = pass->gradient ? all : s->sums;
   bool by_group = s->route == BY_ROWS;
+  const scl_arg_inout_buffer work = scl_inout_buffer(pass->state->work.buffer);
   if (s->finish) return SCL_OK;
-  return scl_launch_glm_combine(op, scl_cl_range_1(rows * GLM_COMBINE_ITEMS, GLM_COMBINE_ITEMS),
-                                scl_inout_buffer(pass->state->work.buffer), (int)s->groups,
-                                s->partials, by_group ? 1 : s->groups, by_group ? all : 1,
-                                s->results);
+  if (!sums_and_steps(op, s, pass)) {
+    return scl_launch_glm_combine(op, scl_cl_range_1(rows * GLM_COMBINE_ITEMS, GLM_COMBINE_ITEMS),
+                                  work, (int)s->groups, s->partials, by_group ? 1 : s->groups,
+                                  by_group ? all : 1, s->results);
+  }
+  const size_t items = LEAPFROG_SUMS * GLM_COMBINE_ITEMS;
+  const leapfrog_sum_task task = {.partials = (int64_t)s->partials,
+                                  .row_step = by_group ? 1 : (int64_t)s->groups,
+                                  .group_step = by_group ? (int64_t)all : 1,
+                                  .q = scl_glm_layout_of(pass).alpha,
+                                  .record = s->record,
+                                  .vectors = (int)s->vectors,
+                                  .p = (int)s->p,
+                                  .point = s->point,
+                                  .directions = (int)pass->directions,
+                                  .groups = (int64_t)s->groups};
+  return scl_launch_leapfrog_sum(op, scl_cl_range_1(s->vectors * items, items), work, &task);
 }
 
 static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
@@ -235,9 +258,9 @@ static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass 
                               (int)s->predictors, (int)s->n, (int)s->p, scl_out(pass->d_x));
 }
 
-/* The step from one evaluation to the next, unless the pass has made it. */
+/* The step from one evaluation to the next, unless it has been made. */
 static scl_status launch_leapfrog(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  if (s->finish || s->record < 0) return SCL_OK;
+  if (s->finish || s->record < 0 || sums_and_steps(op, s, pass)) return SCL_OK;
   return scl_launch_leapfrog_step(op, scl_cl_range_1(s->vectors * LEAPFROG_ITEMS, LEAPFROG_ITEMS),
                                   (int)s->vectors, (int)s->p, s->point, (int)pass->directions,
                                   scl_inout_buffer(pass->state->work.buffer), (int64_t)s->results,

@@ -47,6 +47,7 @@
 #include "kernels/include/glm_task.h"
 #include "kernels/include/gram.h"
 #include "kernels/include/integers.h"
+#include "kernels/include/leapfrog_sum.h"
 #include "kernels/include/triangular.h"
 #include "kernels/include/vecchia_task.h"
 
