@@ -113,7 +113,9 @@ looking_up <- function(f, overrides = list(), more = attr(f, "masks", exact = TR
         if (!is.null(mine)) assign(name, mine, envir = place)
       }
     }
-    if (!few && any(c("for", "while", "repeat") %in% names)) g <- recording_formulas(g)
+    if (!few && any(c("for", "while", "repeat") %in% names)) {
+      g <- recording_formulas(g, names(c(more, overrides)))
+    }
     environment(g) <- place
     g
   }

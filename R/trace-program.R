@@ -381,7 +381,7 @@ reached_nodes <- function(args, output) which(.Call(r_trace_reached, args, outpu
 # Whether each parameter is used. Each has one node, in order.
 used_parameters_of <- function(nodes, reached, sizes) {
   used <- sizes == 0L
-  used[sizes > 0L] <- which(nodes$kind == "param") %in% reached
+  used[sizes > 0L] <- tabulate(reached, length(nodes$kind))[nodes$kind == "param"] > 0L
   used
 }
 

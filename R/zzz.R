@@ -15,6 +15,7 @@
 
 # Functions of higher rooms that lower rooms call.
 tracing$rooms <- list(kernel_masks, glm_masks, density_functions)
+tracing$densities <- names(density_table)
 known_pure$stats <- intersect(names(density_table), getNamespaceExports("stats"))
 later_fits$effects <- cl_glmm
 tracing$twins <- list(cl_likelihood = traced_likelihood)

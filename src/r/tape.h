@@ -44,6 +44,7 @@ typedef struct {
   bool number; /* then: */
   double value;
   SEXP dim, from, index;
+  bool integer; /* of the number */
 } r_traced;
 
 /* The columns have room for more nodes than there are. */

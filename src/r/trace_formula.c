@@ -1,7 +1,7 @@
-/* r_trace_formula(tape, code, env): the value of code of operators, x[i], x[i, j] and a few
- * functions in an environment, as R would record it operation by operation. NULL, with nothing
- * recorded, if there is anything but plain numbers and traced values of the usual form, or the
- * value is not traced (R/trace-loops.R). */
+/* r_trace_formula(tape, code, env): the value of code of operators, x[i], x[i, j], a few functions
+ * and densities in an environment, as R would record it operation by operation. NULL, with nothing
+ * recorded, if there is anything but plain numbers and traced values of the usual form, a density
+ * was not called in this form before, or the value is not traced (R/trace-loops.R). */
 #include <Rmath.h>
 #include <math.h>
 #include <string.h>
@@ -35,13 +35,14 @@ static bool collect(formula *f, SEXP code, SEXP env) {
 }
 
 static bool number(double x, r_traced *o) {
-  *o = (r_traced){0, 1, true, x, R_NilValue, R_NilValue, R_NilValue};
+  *o = (r_traced){0, 1, true, x, R_NilValue, R_NilValue, R_NilValue, false};
   return true;
 }
 
 static bool node(const formula *f, int id, r_traced *o) {
   if (id == 0) return false;
-  *o = (r_traced){id, r_tape_size(&f->tape, id), false, 0.0, R_NilValue, R_NilValue, R_NilValue};
+  const int n = r_tape_size(&f->tape, id);
+  *o = (r_traced){id, n, false, 0.0, R_NilValue, R_NilValue, R_NilValue, false};
   return true;
 }
 
@@ -72,7 +73,9 @@ static bool plain_element(SEXP x, int count, const double *at, r_traced *o) {
   if (place < 0) return false;
   if (TYPEOF(x) == REALSXP) return number(REAL_ELT(x, place), o);
   const int element = INTEGER_ELT(x, place);
-  return number(element == NA_INTEGER ? NA_REAL : element, o);
+  number(element == NA_INTEGER ? NA_REAL : element, o);
+  o->integer = true;
+  return true;
 }
 
 static bool element(formula *f, SEXP args, r_traced *o) {
@@ -99,9 +102,66 @@ static bool one_operand(formula *f, const char *name, SEXP code, r_traced *o) {
   if (name[0] == '(') *o = x;
   if (name[0] == '(') return true;
   if (name[0] == '-' && x.number) return number(-x.value, o);
-  if (x.number || strchr("+*/^", name[0]) != NULL) return false;
+  if (strchr("+*/^", name[0]) != NULL) return false;
+  if (x.number) {
+    const double value = name[0] == 'e'   ? exp(x.value)
+                         : name[0] == 'l' ? log(x.value)
+                                          : sqrt(x.value);
+    return !isnan(value) && number(value, o);
+  }
   if (name[0] == '-') name = "neg";
   return node(f, r_tape_apply(&f->tape, name, 1, &x.id, x.n), o);
+}
+
+/* An argument of a density, as R would have it. */
+static bool argument(formula *f, SEXP code, SEXP values, int k) {
+  r_traced o;
+  if (TYPEOF(code) != LANGSXP) {
+    SET_VECTOR_ELT(values, k, f->leaf[f->next++]);
+    return true;
+  }
+  if (!value_of(f, code, &o) || (o.integer && isnan(o.value))) return false;
+  SET_VECTOR_ELT(values, k,
+                 !o.number   ? r_tape_value(&f->tape, o.id, o.n)
+                 : o.integer ? Rf_ScalarInteger((int)o.value)
+                             : Rf_ScalarReal(o.value));
+  return true;
+}
+
+/* The names of arguments, as list() makes them. */
+static void name_values(SEXP args, SEXP values) {
+  SEXP names = PROTECT(Rf_allocVector(STRSXP, XLENGTH(values)));
+  bool named = false;
+  int k = 0;
+  for (SEXP a = args; a != R_NilValue; a = CDR(a)) {
+    named = named || TAG(a) != R_NilValue;
+    SET_STRING_ELT(names, k++, TAG(a) == R_NilValue ? R_BlankString : PRINTNAME(TAG(a)));
+  }
+  if (named) Rf_setAttrib(values, R_NamesSymbol, names);
+  UNPROTECT(1);
+}
+
+/* A density, from the nodes of an earlier call. */
+static bool density(formula *f, SEXP code, r_traced *o) {
+  SEXP env = f->tape.env, values = PROTECT(Rf_allocVector(VECSXP, Rf_length(CDR(code))));
+  bool known = true;
+  int k = 0;
+  for (SEXP a = CDR(code); a != R_NilValue && known; a = CDR(a)) {
+    known = argument(f, CAR(a), values, k++);
+  }
+  if (known) {
+    name_values(CDR(code), values);
+    SEXP name = PROTECT(Rf_ScalarString(PRINTNAME(CAR(code))));
+    SEXP again = PROTECT(r_trace_again(env, name, values));
+    known = r_tape_read(env, &f->tape) && again != R_NilValue && r_tape_operand(again, &f->tape, o);
+    UNPROTECT(2);
+  }
+  UNPROTECT(1);
+  return known;
+}
+
+static bool is_function(const char *name) {
+  return strcmp(name, "exp") == 0 || strcmp(name, "log") == 0 || strcmp(name, "sqrt") == 0;
 }
 
 static bool value_of(formula *f, SEXP code, r_traced *o) {
@@ -112,6 +172,7 @@ static bool value_of(formula *f, SEXP code, r_traced *o) {
   const char *name = CHAR(PRINTNAME(CAR(code)));
   r_traced x, y;
   if (name[0] == '[') return element(f, CDR(code), o);
+  if (strchr("+-*/^(", name[0]) == NULL && !is_function(name)) return density(f, code, o);
   if (CDDR(code) == R_NilValue) return one_operand(f, name, CADR(code), o);
   if (!value_of(f, CADR(code), &x) || !value_of(f, CADDR(code), &y)) return false;
   if (x.number && y.number) return plain(name[0], x.value, y.value, o);
