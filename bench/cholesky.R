@@ -8,10 +8,15 @@ paper_matrix <- function(n) {
   n - abs(difference) + (n^2 - n) * (difference == 0)
 }
 
-# By the units of double precision alone, and with products by 8-bit integers where these are
-# expected to be faster, which is the default. STATCL_BENCH_ONLY with the lines "potrf 32000" and
-# "potrf, native 32000" times these two alone.
-native_chol <- function(x) with_cl(cl_chol(x, lower = TRUE), emulate = FALSE)
+# With products by 8-bit integers where these are expected to be faster, as after cl_tune() on a
+# device that gains by them. STATCL_BENCH_ONLY with the lines "potrf 32000" and "potrf, integers
+# 32000" times these two alone.
+with_integers <- function(call) {
+  set <- function(value) .Call(statcl:::r_tune, bench$where, "integer_products", value)
+  set(1)
+  on.exit(set(0))
+  call()
+}
 
 for (n in wanted(sizes(gpu = c(128, 256, 512, 1000, 2000, 4000, 8000, 16000, 32000),
                        cpu = c(128, 256, 512)))) {
@@ -23,7 +28,10 @@ for (n in wanted(sizes(gpu = c(128, 256, 512, 1000, 2000, 4000, 8000, 16000, 320
   measure("potrf", n, function() cl_chol(x, lower = TRUE), flops = n^3 / 3, times = times,
           host = if (!is.null(a)) function() chol(a))
   if (n >= 8000)
-    measure("potrf, native", n, function() native_chol(x), flops = n^3 / 3, times = times)
+    with_integers(function() {
+      measure("potrf, integers", n, function() cl_chol(x, lower = TRUE), flops = n^3 / 3,
+              times = times)
+    })
   rm(a)
   if (n > 16000) break
   l <- cl_chol(x, lower = TRUE)

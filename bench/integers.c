@@ -66,7 +66,7 @@ static double measure(const scl_cl_product *p, const scl_cl_integers_form *form)
 }
 
 /* `form`: all but its last step. time: milliseconds up to each step. */
-static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b,
+static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b, scl_region region,
                         scl_cl_integers_form form, double time[4]) {
   const scl_cl_product p = {.alpha = 1.0,
                             .trans_a = trans_a ? SCL_TRANS : SCL_NO_TRANS,
@@ -74,16 +74,19 @@ static void print_steps(size_t m, size_t n, size_t k, bool trans_a, bool trans_b
                             .a = trans_a ? uploaded(k, m, 1) : uploaded(m, k, 1),
                             .b = trans_b ? uploaded(n, k, 2) : uploaded(k, n, 2),
                             .c = uploaded(m, n, 3),
+                            .region = region,
                             .batch = 1};
-  const double native = measure(&p, NULL), flops = 2e-9 * (double)m * (double)n * (double)k;
+  const double above = region == SCL_ALL ? 0.0 : 0.5 * (double)n * (double)n; /* m >= n */
+  const double native = measure(&p, NULL);
+  const double flops = 2e-9 * ((double)m * (double)n - above) * (double)k;
   for (int step = 0; step < 4; step++) {
     form.last = (scl_cl_integers_step)step;
     time[step] = measure(&p, &form);
   }
-  printf("%6zu %6zu %6zu %s%s %2d  %8.3f %6.1f  %8.3f %6.1f  %7.3f %7.3f %8.3f %7.3f  %7.0f\n", m,
-         n, k, trans_a ? "T" : "N", trans_b ? "T" : "N", form.moduli, native, flops / native,
-         time[3], flops / time[3], time[0], time[1] - time[0], time[2] - time[1], time[3] - time[2],
-         flops * form.moduli / (time[2] - time[1]));
+  printf("%6zu %6zu %6zu %s%s%s %2d  %8.3f %6.1f  %8.3f %6.1f  %7.3f %7.3f %8.3f %7.3f  %7.0f\n", m,
+         n, k, trans_a ? "T" : "N", trans_b ? "T" : "N", region == SCL_ALL ? " " : "L", form.moduli,
+         native, flops / native, time[3], flops / time[3], time[0], time[1] - time[0],
+         time[2] - time[1], time[3] - time[2], flops * form.moduli / (time[2] - time[1]));
   fflush(stdout);
   scl_buffer_release(p.a.buffer), scl_buffer_release(p.b.buffer), scl_buffer_release(p.c.buffer);
 }
@@ -140,7 +143,7 @@ static double error_of(const double *a, const double *b, const double *c, size_t
   return worst;
 }
 
-static void print_errors(size_t n, size_t k) {
+static void print_errors(scl_cl_integers_kind kind, size_t n, size_t k) {
   double *a = numbers(n * k, 1), *b = numbers(n * k, 2), *c = malloc(n * n * sizeof *c);
   const scl_cl_product p = {.alpha = 1.0,
                             .a = uploaded(n, k, 1),
@@ -150,7 +153,7 @@ static void print_errors(size_t n, size_t k) {
   printf("errors, n %zu, k %zu:", n, k);
   for (int moduli = INTEGERS_FEWEST - 1; moduli <= INTEGERS_MOST; moduli++) {
     const scl_cl_integers_form form = {
-        .moduli = moduli, .kind = SCL_CL_INTEGERS_MMA, .last = SCL_CL_INTEGERS_JOIN};
+        .moduli = moduli, .kind = kind, .last = SCL_CL_INTEGERS_JOIN};
     multiply(&p, moduli < INTEGERS_FEWEST ? NULL : &form);
     check(ctx->engine->download(ctx, SCL_GENERAL, p.c, SCL_WAIT_WRITES, c, n));
     if (moduli < INTEGERS_FEWEST)
@@ -194,6 +197,32 @@ static void print_constants(double units, int count, const size_t *orders, doubl
          element, 100.0 * worst, 2e-6 * INTEGERS_FEWEST * n * n * n / product / units);
 }
 
+static void print_kind(scl_cl_integers_kind kind, const scl_device_info *device,
+                       double times[5][4]) {
+  static const size_t orders[] = {1024, 2048, 4096, 8192, 16384};
+  scl_cl_integers_form form = {.moduli = 14, .kind = kind};
+  double other[4];
+  printf("\n%s\n", scl_cl_program_name(scl_cl_integers_program(kind)));
+  print_errors(kind, 1024, 512);
+  print_errors(kind, 1024, 4096);
+  print_errors(kind, 2048, 8192);
+  printf("     m      n      k op   s    native TFLOP  integers TFLOP  measure   split multiply    "
+         "join    TOP/s\n");
+  for (int i = 0; i < 5; i++)
+    print_steps(orders[i], orders[i], orders[i], false, false, SCL_ALL, form, times[i]);
+  print_steps(8192, 8192, 8192, false, true, SCL_ALL, form, other);
+  print_steps(8192, 8192, 8192, true, false, SCL_ALL, form, other);
+  print_steps(8192, 8192, 1024, false, true, SCL_ALL, form, other);
+  print_steps(8192, 8192, 2048, false, true, SCL_ALL, form, other);
+  /* the first two and the fourth update of a Cholesky factor of order 32000 */
+  print_steps(16000, 16000, 16000, false, true, SCL_LOWER_HALF, form, other);
+  print_steps(24000, 8000, 8000, false, true, SCL_LOWER_HALF, form, other);
+  print_steps(28000, 4000, 4000, false, true, SCL_LOWER_HALF, form, other);
+  form.moduli = 15;
+  print_steps(8192, 8192, 8192, false, false, SCL_ALL, form, other);
+  print_constants((double)device->units, 5, orders, times, 3);
+}
+
 int main(int count, char **words) {
   if (count < 2) {
     fprintf(stderr, "usage: integers KERNELS\n");
@@ -201,31 +230,21 @@ int main(int count, char **words) {
   }
   const scl_device_info *device = open_device(words[1], SCL_DEVICE_GPU, "no GPU");
   printf("%s, %zu units\n", device->name, (size_t)device->units);
-  bool usable;
-  check(scl_cl_try_program((scl_cl_context *)ctx, SCL_CL_PROGRAM_integers_mma, &usable));
-  if (!usable) {
-    printf("not usable: %s\n", ((scl_cl_context *)ctx)->trial[SCL_CL_PROGRAM_integers_mma].reason);
-    return 1;
+  double times[5][4];
+  for (int kind = SCL_CL_INTEGERS_MMA; kind < SCL_CL_INTEGERS_KINDS; kind++) {
+    scl_cl_context *cl = (scl_cl_context *)ctx;
+    const scl_cl_program program = scl_cl_integers_program((scl_cl_integers_kind)kind);
+    bool usable;
+    check(scl_cl_try_program(cl, program, &usable));
+    if (usable)
+      print_kind((scl_cl_integers_kind)kind, device, times);
+    else
+      printf("%s is not usable: %s\n", scl_cl_program_name(program), cl->trial[program].reason);
+    if (usable && kind == SCL_CL_INTEGERS_MMA) {
+      print_projections(device->name, 4096, times[2]);
+      print_projections(device->name, 8192, times[3]);
+    }
   }
-  print_errors(1024, 512);
-  print_errors(1024, 4096);
-  print_errors(2048, 8192);
-  printf("     m      n      k op  s    native TFLOP  integers TFLOP  measure   split multiply    "
-         "join    TOP/s\n");
-  static const size_t orders[] = {1024, 2048, 4096, 8192, 16384};
-  scl_cl_integers_form form = {.moduli = 14, .kind = SCL_CL_INTEGERS_MMA};
-  double times[5][4], other[4];
-  for (int i = 0; i < 5; i++)
-    print_steps(orders[i], orders[i], orders[i], false, false, form, times[i]);
-  print_steps(8192, 8192, 8192, false, true, form, other);
-  print_steps(8192, 8192, 8192, true, false, form, other);
-  print_steps(8192, 8192, 1024, false, true, form, other);
-  print_steps(8192, 8192, 2048, false, true, form, other);
-  form.moduli = 15;
-  print_steps(8192, 8192, 8192, false, false, form, other);
-  print_constants((double)device->units, 5, orders, times, 3);
-  print_projections(device->name, 4096, times[2]);
-  print_projections(device->name, 8192, times[3]);
   scl_context_release(ctx);
   return 0;
 }

@@ -102,6 +102,17 @@ static cl_program CL_API_CALL create_program(cl_context context, cl_uint n, cons
   return made;
 }
 
+static cl_program CL_API_CALL create_binary(cl_context context, cl_uint n,
+                                            const cl_device_id *devices, const size_t *lengths,
+                                            const unsigned char **binary, cl_int *state,
+                                            cl_int *code) {
+  FAIL_OBJECT;
+  cl_program made =
+      original.clCreateProgramWithBinary(context, n, devices, lengths, binary, state, code);
+  count.programs += made != NULL;
+  return made;
+}
+
 static cl_int CL_API_CALL build_program(cl_program program, cl_uint n, const cl_device_id *devices,
                                         const char *options,
                                         void(CL_CALLBACK *notify)(cl_program, void *), void *user) {
@@ -278,6 +289,7 @@ void driver_install(void) {
   scl_cl.clCreateCommandQueue = create_queue;
   scl_cl.clReleaseCommandQueue = release_queue;
   scl_cl.clCreateProgramWithSource = create_program;
+  scl_cl.clCreateProgramWithBinary = create_binary;
   scl_cl.clBuildProgram = build_program;
   scl_cl.clReleaseProgram = release_program;
   scl_cl.clCreateKernel = create_kernel;

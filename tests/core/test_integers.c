@@ -9,7 +9,7 @@
 #include "driver.h"
 #include "linalg.h"
 #include "engine/cl/linalg/linalg.h"
-
+#include "engine/cl/runtime/private.h"
 #include "kernels/include/integers.h"
 
 typedef struct {
@@ -113,7 +113,7 @@ static bool multiply(scl_context *ctx, const scl_cl_product *p, scl_cl_integers_
   return done;
 }
 
-static const char *const kind_name[] = {"plain", "dot", "instructions"};
+static const char *const kind_name[] = {"plain", "dot", "instructions", "warpgroups"};
 
 static void check_case(scl_context *ctx, const integers_case *t, scl_cl_integers_form form) {
   double *a = spread_rows(t, t->m, t->trans_a, 5, t->view_a);
@@ -136,11 +136,13 @@ static void check_case(scl_context *ctx, const integers_case *t, scl_cl_integers
 }
 
 static void check_shapes(scl_context *ctx, scl_cl_integers_form form) {
-  static const size_t shapes[][3] = {{1, 1, 1},      {2, 3, 2},     {3, 17, 63},  {17, 2, 65},
-                                     {63, 65, 127},  {65, 63, 3},   {129, 1, 17}, {1, 127, 129},
-                                     {255, 129, 33}, {257, 130, 64}};
+  static const size_t shapes[][3] = {{1, 1, 1},      {2, 3, 2},      {3, 17, 63},  {17, 2, 65},
+                                     {63, 65, 127},  {65, 63, 3},    {129, 1, 17}, {1, 127, 129},
+                                     {255, 129, 33}, {257, 130, 64}, {5, 7, 8230}, {16390, 3, 9},
+                                     {4, 8200, 6}}; /* of several blocks */
   for (size_t s = 0; s < (test_small() ? 3 : LENGTH(shapes)); s++) {
-    if (form.kind == SCL_CL_INTEGERS_MMA && !test_turn(ctx, s, 2)) continue;
+    if (form.kind >= SCL_CL_INTEGERS_MMA && !test_turn(ctx, s, 2)) continue;
+    if (((scl_cl_context *)ctx)->emulated_mma && s >= 10) break; /* minutes */
     integers_case t = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .alpha = 1};
     form.moduli = INTEGERS_FEWEST + (int)s % 3;
     t.trans_a = s & 1;
@@ -157,7 +159,7 @@ static void check_shapes(scl_context *ctx, scl_cl_integers_form form) {
 static void check_regions(scl_context *ctx, scl_cl_integers_form form) {
   static const size_t shapes[][3] = {{5, 5, 9}, {300, 300, 40}, {290, 130, 33}};
   for (size_t s = 0; s < (test_small() ? 1 : LENGTH(shapes)); s++) {
-    if (form.kind == SCL_CL_INTEGERS_MMA && !test_turn(ctx, s, 3)) continue;
+    if (form.kind >= SCL_CL_INTEGERS_MMA && !test_turn(ctx, s, 3)) continue;
     integers_case t = {.m = shapes[s][0], .n = shapes[s][1], .k = shapes[s][2], .alpha = 1};
     t.region = SCL_LOWER_HALF;
     t.beta = -1;
@@ -338,9 +340,79 @@ static void check_tables(void) {
   }
 }
 
+/* ---- instructions of one processor (engine/cl/runtime/assembly.c) ---------------------------- */
+
+/* A driver whose binaries are this text; what it is given for a binary; programs let go. */
+static const char *assembly;
+static char given[200];
+static int builds, releases;
+
+static cl_int CL_API_CALL give_binary(cl_program program, cl_program_info what, size_t size,
+                                      void *value, size_t *needed) {
+  (void)program, (void)size, (void)needed;
+  if (assembly == NULL) return CL_INVALID_PROGRAM;
+  const size_t bytes = strlen(assembly) + 1; /* NVIDIA's ends with a 0 */
+  if (what == CL_PROGRAM_BINARY_SIZES) memcpy(value, &bytes, sizeof bytes);
+  if (what == CL_PROGRAM_BINARIES) memcpy(*(char **)value, assembly, bytes);
+  return CL_SUCCESS;
+}
+
+static cl_program CL_API_CALL take_binary(cl_context context, cl_uint n, const cl_device_id *device,
+                                          const size_t *bytes, const unsigned char **binary,
+                                          cl_int *state, cl_int *code) {
+  (void)context, (void)n, (void)device, (void)state;
+  *code = strstr((const char *)*binary, "refused") != NULL ? CL_INVALID_BINARY : CL_SUCCESS;
+  snprintf(given, sizeof given, "%.*s", (int)*bytes, (const char *)*binary);
+  return *code == CL_SUCCESS ? (cl_program)given : NULL;
+}
+
+static cl_int CL_API_CALL build_nothing(cl_program program, cl_uint n, const cl_device_id *device,
+                                        const char *options,
+                                        void(CL_CALLBACK *notify)(cl_program, void *), void *user) {
+  (void)program, (void)n, (void)device, (void)options, (void)notify, (void)user;
+  builds++;
+  return strstr(given, "wrong") != NULL ? CL_BUILD_PROGRAM_FAILURE : CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL release_nothing(cl_program program) {
+  releases += program == (cl_program)&assembly;
+  return CL_SUCCESS;
+}
+
+/* Marks leave the text, whose target becomes the processor; `to` NULL: the program stays. */
+static void check_assembly(const scl_cl_context *cl, const char *from, const char *to,
+                           cl_int expected) {
+  cl_program program = (cl_program)&assembly;
+  assembly = from;
+  given[0] = '\0';
+  builds = releases = 0;
+  CHECK(scl_cl_assemble(cl, "", &program) == expected);
+  CHECK(strcmp(given, to != NULL ? to : "") == 0 || expected == CL_INVALID_BINARY);
+  CHECK(builds == (to != NULL) && releases == (to != NULL));
+  CHECK((program == (cl_program)given) == (to != NULL));
+}
+
+static void check_assemblies(const scl_cl_context *cl) {
+  const scl_cl_functions own = scl_cl;
+  scl_cl.clGetProgramInfo = give_binary;
+  scl_cl.clCreateProgramWithBinary = take_binary;
+  scl_cl.clBuildProgram = build_nothing;
+  scl_cl.clReleaseProgram = release_nothing;
+  check_assembly(cl, ".version 9.0\n.target sm_90, more\n\t//sm_90a one;\n//sm_90 \n//sm_90a ",
+                 ".version 9.0\n.target sm_90a, more\n\tone;\n//sm_90 \n", CL_SUCCESS);
+  check_assembly(cl, ".target sm_90,", ".target sm_90a,", CL_SUCCESS);
+  check_assembly(cl, ".target sm_90, wrong", ".target sm_90a, wrong", CL_BUILD_PROGRAM_FAILURE);
+  check_assembly(cl, ".target sm_90, refused", NULL, CL_INVALID_BINARY);
+  check_assembly(cl, ".target sm_100, //sm_90a one;", NULL, CL_INVALID_BINARY);
+  check_assembly(cl, "", NULL, CL_INVALID_BINARY);
+  check_assembly(cl, NULL, NULL, CL_INVALID_BINARY);
+  scl_cl = own;
+}
+
 void test_integers(scl_context *ctx) {
   check_tables();
   if (scl_context_is_host(ctx)) return;
+  check_assemblies((scl_cl_context *)ctx);
   /* Emulated instructions take long: only what runs on them is tested by them. */
   const bool emulated = ((scl_cl_context *)ctx)->emulated_mma;
   if (!emulated) {
@@ -360,15 +432,17 @@ void test_integers(scl_context *ctx) {
     test_triangular(ctx);
     scl_device_emulate(-1);
   }
-  for (int kind = emulated; kind <= SCL_CL_INTEGERS_MMA; kind++) {
+  for (int kind = emulated; kind < SCL_CL_INTEGERS_KINDS; kind++) {
     const scl_cl_integers_form form = {.moduli = INTEGERS_FEWEST,
                                        .kind = (scl_cl_integers_kind)kind,
                                        .last = SCL_CL_INTEGERS_JOIN};
+    scl_cl_context *cl = (scl_cl_context *)ctx;
+    const bool must = (kind == SCL_CL_INTEGERS_MMA && scl_cl_may_try_bytes(cl)) ||
+                      (kind == SCL_CL_INTEGERS_WGMMA && scl_cl_may_try_warpgroups(cl));
     bool usable = kind == SCL_CL_INTEGERS_PLAIN;
-    if (kind == SCL_CL_INTEGERS_DOT)
-      CHECK_OK(scl_cl_try_program((scl_cl_context *)ctx, SCL_CL_PROGRAM_integers_dot, &usable));
-    if (kind == SCL_CL_INTEGERS_MMA) usable = scl_cl_may_try_bytes((scl_cl_context *)ctx);
-    if (!usable) continue;
+    if (!usable) CHECK_OK(scl_cl_try_program(cl, scl_cl_integers_program(form.kind), &usable));
+    CHECK(usable || !must);
+    if (!usable && !must) continue;
     check_shapes(ctx, form);
     check_regions(ctx, form);
   }

@@ -1,26 +1,26 @@
-/* Residues of a product by the 8-bit matrix instruction of NVIDIA devices (mma.h), for a tile of
- * INTEGERS_TILE_M x INTEGERS_TILE_N elements and one modulus.
+/* Residues of a product by the 8-bit matrix instructions of NVIDIA devices (mma.h), for a tile of
+ * INTEGERS_TILE_M x INTEGERS_TILE_N elements and one modulus: by the instruction of a warp or, with
+ * INTEGERS_WARPGROUPS, by that of four warps, which reads local memory itself.
  *
  *                    op(A)', k x 256            The instruction's rows are columns of C, its
  *                  +----+----+----+----+        columns are rows of C. A warp has 64 x 64 of
- *                  |    |    |    |    |        them, as blocks of 16 columns and 8 rows. A stage
- *                  +----+----+----+----+        of local memory is DEPTH terms of the rows of
- *   +---------+    +----+----+----+----+        op(A) and the columns of op(B), by chunks of 16
- *   | op(B)'  |    | w0 | w1 | w2 | w3 |        bytes a row, so that any 8 rows are read without
- *   | 128 x k |    +----+----+----+----+        a conflict of banks. A ring of STAGES is filled by
- *   |         |    | w4 | w5 | w6 | w7 |        asynchronous copies; there is a barrier after each.
- *   +---------+    +----+----+----+----+
+ *                  |    |    |    |    |        them, as blocks of 16 columns and 8 rows; of a
+ *                  +----+----+----+----+        warpgroup's 64 columns and 256 rows it has 16
+ *   +---------+    +----+----+----+----+        columns. A stage of local memory is DEPTH terms
+ *   | op(B)'  |    | w0 | w1 | w2 | w3 |        of the rows of op(A) and the columns of op(B), by
+ *   | 128 x k |    +----+----+----+----+        chunks of 16 bytes a row, so that any 8 rows are
+ *   |         |    | w4 | w5 | w6 | w7 |        read without a conflict of banks. A ring of STAGES
+ *   +---------+    +----+----+----+----+        is filled by asynchronous copies.
+ *
  *                                               As op(A) is packed by integers_position(), a lane's
  *                                               results in a column of C are 16 neighbours.
  *
  * Packed operands have whole tiles of rows, panels of columns and stages, with zeros past the
  * ends. */
 
-#define INTEGERS_STAGES 4
 #define INTEGERS_ORDER 8 /* tile rows taken together, for reuse in the second-level cache */
 
-#define INTEGERS_WARPS_M (INTEGERS_TILE_M / 64)
-#define INTEGERS_BLOCKS 4 /* of 16 columns of C, of a warp */
+#define INTEGERS_BLOCKS 4 /* of a warp: of 16 columns of C, of a warpgroup of 64 rows */
 #define INTEGERS_STAGE_BYTES ((INTEGERS_TILE_M + INTEGERS_TILE_N) * INTEGERS_DEPTH)
 #define INTEGERS_STAGE (INTEGERS_STAGE_BYTES / 8) /* reals */
 #define INTEGERS_COPIES (INTEGERS_STAGE_BYTES / 16 / INTEGERS_ITEMS) /* of 16 bytes, of an item */
@@ -30,7 +30,7 @@ typedef struct {
   __global const real *from[INTEGERS_COPIES];
 } integers_source;
 
-/* Starts the copies of stage number `at` of `end`; after the last one of zeros. */
+/* Starts the copies of stage number `at` of `end`; after the last one of zeros. No group yet. */
 MMA_INLINE void integers_fill(mma_copies *copies, __local real *stage,
                               const integers_source *source, const int at, const int end,
                               const int item) {
@@ -39,7 +39,6 @@ MMA_INLINE void integers_fill(mma_copies *copies, __local real *stage,
     mma_copy_16(copies, stage + 2 * (item + i * INTEGERS_ITEMS),
                 source->from[i] + at * (long)(INTEGERS_PACKED / 8), at < end ? 16 : 0);
   }
-  mma_commit(copies);
 }
 
 /* `a` and `b`: the residues by one modulus. */
@@ -57,6 +56,18 @@ MMA_INLINE void integers_aim(integers_source *source, __global const real *a,
                       (chunk * INTEGERS_PANEL + row % INTEGERS_PANEL) * (INTEGERS_CHUNK / 8);
   }
 }
+
+#ifndef INTEGERS_WARPGROUPS
+
+/* ---- by warps -------------------------------------------------------------------------------- */
+
+#define INTEGERS_RING 4 /* stages */
+#define INTEGERS_WARPS_M (INTEGERS_TILE_M / 64)
+
+/* The first row and column of a warp's results in the tile; what lies between its blocks. */
+#define INTEGERS_WARP_ROW(warp) ((warp) % INTEGERS_WARPS_M * 64)
+#define INTEGERS_WARP_COLUMN(warp) ((warp) / INTEGERS_WARPS_M * 64)
+#define INTEGERS_BLOCK_STEP(rows) (16 * (rows))
 
 /* What a warp needs of a stage for 32 terms. `rows` and `columns`: where this lane's rows of the
  * warp's first blocks of C's rows and columns lie, in bytes. */
@@ -95,9 +106,11 @@ MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLO
   mma_copies copies = MMA_NO_COPIES;
   uint of_rows[2][8][2], of_columns[INTEGERS_BLOCKS][4];
   __local real *stage = stages;
-  for (int s = 0; s < INTEGERS_STAGES; s++)
+  for (int s = 0; s < INTEGERS_RING; s++) {
     integers_fill(&copies, stages + s * INTEGERS_STAGE, source, first + s, end, item);
-  MMA_WAIT(&copies, INTEGERS_STAGES - 1);
+    mma_commit(&copies);
+  }
+  MMA_WAIT(&copies, INTEGERS_RING - 1);
   barrier(CLK_LOCAL_MEM_FENCE);
   integers_load_rows(lane, of_rows[0], stage, rows);
   SCL_UNROLL
@@ -106,12 +119,13 @@ MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLO
   for (int s = first; s < end; s += 2) {
     SCL_UNROLL
     for (int u = 0; u < 2; u++) {
-      __local real *next = stage == stages + (INTEGERS_STAGES - 1) * INTEGERS_STAGE
+      __local real *next = stage == stages + (INTEGERS_RING - 1) * INTEGERS_STAGE
                                ? stages
                                : stage + INTEGERS_STAGE;
-      MMA_WAIT(&copies, INTEGERS_STAGES - 2);
+      MMA_WAIT(&copies, INTEGERS_RING - 2);
       barrier(CLK_LOCAL_MEM_FENCE);
-      integers_fill(&copies, stage, source, s + INTEGERS_STAGES + u, end, item);
+      integers_fill(&copies, stage, source, s + INTEGERS_RING + u, end, item);
+      mma_commit(&copies);
       stage = next;
       integers_load_rows(lane, of_rows[1 - u], stage, rows);
       SCL_UNROLL
@@ -123,6 +137,74 @@ MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLO
     }
   }
 }
+
+#else
+
+/* ---- by warpgroups --------------------------------------------------------------------------- */
+
+/* More local memory than OpenCL reports; an emulation needs only enough to go round. */
+#define INTEGERS_TOGETHER 2 /* stages between two barriers */
+#ifdef SCL_MMA_EMULATED
+#define INTEGERS_PLACES 3
+#else
+#define INTEGERS_PLACES 8 /* of so many stages: 3 or more */
+#endif
+#define INTEGERS_RING (INTEGERS_PLACES * INTEGERS_TOGETHER)
+
+#define INTEGERS_WARP_ROW(warp) 0
+#define INTEGERS_WARP_COLUMN(warp) ((warp) * 16)
+#define INTEGERS_BLOCK_STEP(rows) 64
+
+MMA_INLINE void integers_fill_place(mma_copies *copies, __local real *stages, const int place,
+                                    const integers_source *source, const int at, const int end,
+                                    const int item) {
+  SCL_UNROLL
+  for (int i = 0; i < INTEGERS_TOGETHER; i++)
+    integers_fill(copies, stages + (place * INTEGERS_TOGETHER + i) * INTEGERS_STAGE, source, at + i,
+                  end, item);
+  mma_commit(copies);
+}
+
+MMA_INLINE int integers_after(const int place) {
+  return place == INTEGERS_PLACES - 1 ? 0 : place + 1;
+}
+
+/* Sums over stages first to end - 1. The products of a place go on while those of the next are
+ * started, so that behind a barrier all have done with the place before the last: it is filled
+ * again. */
+MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLOCKS][8][4],
+                                      __local real *stages, const integers_source *source,
+                                      const int first, const int end, const int item) {
+  const int warp = item >> 5;
+  const int columns = INTEGERS_TILE_M * INTEGERS_DEPTH + (warp >> 2) * 64 * INTEGERS_CHUNK;
+  mma_copies copies = MMA_NO_COPIES;
+  int place = 0, to = INTEGERS_PLACES - 2;
+  for (int s = 0; s < INTEGERS_PLACES - 2; s++)
+    integers_fill_place(&copies, stages, s, source, first + s * INTEGERS_TOGETHER, end, item);
+  for (int s = first; s < end; s += INTEGERS_TOGETHER) {
+    MMA_WAIT(&copies, INTEGERS_PLACES - 3);
+    mma_group_see_copies();
+    barrier(CLK_LOCAL_MEM_FENCE);
+    mma_group_begin();
+    SCL_UNROLL
+    for (int i = 0; i < INTEGERS_TOGETHER; i++) {
+      __local const real *stage = stages + (place * INTEGERS_TOGETHER + i) * INTEGERS_STAGE;
+      mma_group_bytes(lane, warp, &sums[0][0][0], stage + columns / 8,
+                      INTEGERS_TILE_N * INTEGERS_CHUNK, stage, INTEGERS_TILE_M * INTEGERS_CHUNK);
+    }
+    mma_group_commit();
+    integers_fill_place(&copies, stages, to, source,
+                        s + (INTEGERS_PLACES - 2) * INTEGERS_TOGETHER, end, item);
+    MMA_GROUP_WAIT(1);
+    place = integers_after(place);
+    to = integers_after(to);
+  }
+  MMA_GROUP_WAIT(0);
+}
+
+#endif
+
+/* ---- results --------------------------------------------------------------------------------- */
 
 /* The residues of a lane: c is where those of its first column and row are. */
 MMA_INLINE void integers_write(int sums[INTEGERS_BLOCKS][8][4], __global char *c, const long rows,
@@ -142,7 +224,7 @@ MMA_INLINE void integers_write(int sums[INTEGERS_BLOCKS][8][4], __global char *c
                                                 modulus, reciprocal);
         words[word] = mma_pack(residues[0], residues[1], residues[2], residues[3]);
       }
-      *(__global uint4 *)(c + (16 * i + 8 * upper) * rows) =
+      *(__global uint4 *)(c + i * INTEGERS_BLOCK_STEP(rows) + 8 * upper * rows) =
           (uint4)(words[0], words[1], words[2], words[3]);
     }
   }
@@ -151,7 +233,7 @@ MMA_INLINE void integers_write(int sums[INTEGERS_BLOCKS][8][4], __global char *c
 __kernel __attribute__((reqd_work_group_size(INTEGERS_ITEMS, 1, 1))) void
 INTEGERS_MULTIPLY(__global const real *a, __global const real *b, __global real *c,
                   const integers_product product) {
-  __local real stages[INTEGERS_STAGES * INTEGERS_STAGE] __attribute__((aligned(128)));
+  __local real stages[INTEGERS_RING * INTEGERS_STAGE] __attribute__((aligned(128)));
   MMA_LANE(lane, INTEGERS_ITEMS / 32);
   const int item = get_local_id(0), warp = item >> 5;
   const int tiles_m = (product.m + INTEGERS_TILE_M - 1) / INTEGERS_TILE_M;
@@ -188,8 +270,8 @@ INTEGERS_MULTIPLY(__global const real *a, __global const real *b, __global real 
     }
   }
   integers_sum_tile(lane, sums, stages, &source, first, last, item);
-  const int row = row0 + warp % INTEGERS_WARPS_M * 64 + 16 * lane.member;
-  const int column = column0 + warp / INTEGERS_WARPS_M * 64 + lane.quad;
+  const int row = row0 + INTEGERS_WARP_ROW(warp) + 16 * lane.member;
+  const int column = column0 + INTEGERS_WARP_COLUMN(warp) + lane.quad;
   integers_write(sums, (__global char *)c + i * product.c_step + row + column * (long)product.rows,
                  product.rows, integers_modulus[i]);
 }

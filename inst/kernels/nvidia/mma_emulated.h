@@ -205,6 +205,31 @@ MMA_COLLECTIVE void mma_load_rows(const mma_lane lane, uint to[4], __local const
   MMA_LOCKSTEP();
 }
 
+/* ---- products of a warpgroup ----------------------------------------------------------------- */
+
+/* At once: nothing is left to wait for. */
+#define mma_group_see_copies()
+#define mma_group_begin()
+#define mma_group_commit()
+#define MMA_GROUP_WAIT(latest)
+
+MMA_INLINE uint mma_group_word(__local const real *rows, const int step, const int row,
+                               const int word) {
+  return ((__local const uint *)rows)[(word >> 2) * (step / 4) + 4 * row + (word & 3)];
+}
+
+MMA_COLLECTIVE void mma_group_bytes(const mma_lane lane, const int warp, int c[128],
+                                    __local const real *a, const int a_step,
+                                    __local const real *b, const int b_step) {
+  for (int e = 0; e < 128 && lane.active; e++) {
+    const int row = 16 * (warp & 3) + lane.quad + 8 * (e >> 1 & 1);
+    const int column = 8 * (e >> 2) + 2 * lane.member + (e & 1);
+    for (int word = 0; word < 8; word++)
+      c[e] = mma_dot(mma_group_word(a, a_step, row, word), mma_group_word(b, b_step, column, word),
+                     c[e]);
+  }
+}
+
 /* ---- exchange within a warp ------------------------------------------------------------------ */
 
 MMA_COLLECTIVE void mma_warp_sync(const mma_lane lane) {

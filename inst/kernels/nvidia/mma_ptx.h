@@ -99,6 +99,67 @@ MMA_COLLECTIVE void mma_load_rows(const mma_lane lane, uint to[4], __local const
                : "memory");
 }
 
+/* ---- products of a warpgroup ----------------------------------------------------------------- */
+
+/* Four warps, the first of them a multiple of 4, multiply together and go on while the product is
+ * computed. These instructions are of compute capability 9.0 alone, for which a driver of OpenCL
+ * does not compile: MMA_90 makes them comments, and the engine takes the mark out of the driver's
+ * assembly (src/engine/cl/runtime/assembly.c). */
+#define MMA_90 "/" "/sm_90a " /* in two, as comments are left out of the installed sources */
+
+/* This work-item's copies, once they have arrived, can be read by products. */
+MMA_INLINE void mma_group_see_copies(void) {
+  asm volatile(MMA_90 "fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Before the first product, and after other statements have changed its sums. */
+MMA_INLINE void mma_group_begin(void) {
+  asm volatile(MMA_90 "wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+/* The products since the last call form a group to wait for. */
+MMA_INLINE void mma_group_commit(void) {
+  asm volatile(MMA_90 "wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/* All groups of products are done but the `latest` ones, a constant. */
+#define MMA_GROUP_WAIT(latest)                                                                     \
+  asm volatile(MMA_90 "wgmma.wait_group.sync.aligned %0;" ::"n"(latest) : "memory")
+
+/* Where the instruction finds rows of 32 bytes: 8 rows of 16 bytes are neighbours, the second half
+ * of each lies `step` bytes on. */
+MMA_INLINE ulong mma_group_rows(__local const real *rows, const int step) {
+  const uint neighbours = 8 * 16;
+  return ((ulong)rows & 0x3ffff) >> 4 | (ulong)(step >> 4) << 16 | (ulong)(neighbours >> 4) << 32;
+}
+
+#define MMA_4_OF(c, i) "+r"((c)[i]), "+r"((c)[(i) + 1]), "+r"((c)[(i) + 2]), "+r"((c)[(i) + 3])
+#define MMA_16_OF(c, i)                                                                            \
+  MMA_4_OF(c, i), MMA_4_OF(c, (i) + 4), MMA_4_OF(c, (i) + 8), MMA_4_OF(c, (i) + 12)
+
+/* c += a b for 8-bit integers: A is 64 x 32, B 32 x 256, A by rows and B by columns. Number `warp`
+ * of the group's warps has the 16 rows of A from 16 (warp % 4) on, and of all columns of B by eight
+ * what it has of C by mma_bytes(). */
+MMA_COLLECTIVE void mma_group_bytes(const mma_lane lane, const int warp, int c[128],
+                                    __local const real *a, const int a_step,
+                                    __local const real *b, const int b_step) {
+  asm volatile(MMA_90 "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 {"
+               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
+               "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
+               "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, "
+               "%39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "
+               "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, "
+               "%65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, "
+               "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, "
+               "%91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, "
+               "%104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, "
+               "%117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, %128, %129, 1;"
+               : MMA_16_OF(c, 0), MMA_16_OF(c, 16), MMA_16_OF(c, 32), MMA_16_OF(c, 48),
+                 MMA_16_OF(c, 64), MMA_16_OF(c, 80), MMA_16_OF(c, 96), MMA_16_OF(c, 112)
+               : "l"(mma_group_rows(a, a_step)), "l"(mma_group_rows(b, b_step))
+               : "memory");
+}
+
 /* ---- exchange within a warp ------------------------------------------------------------------ */
 
 /* Makes the stores of the lanes of a warp visible to the others. */

@@ -123,7 +123,9 @@ SCL_INLINE void integers_store(__global char *to, const uint2 *digits,
 }
 
 /* A group packs a stage of a panel, a work-item's row in chunks of 16 terms. Terms that are
- * neighbours in memory are read by neighbours and go through local memory. */
+ * neighbours in memory are read by neighbours and go through local memory. A chunk is read before
+ * any of it is used, without conditions, so that its reads are on their way together: past the last
+ * row or term the last one is read instead, and not used. */
 __kernel __attribute__((reqd_work_group_size(INTEGERS_PANEL, 1, 1))) void
 INTEGERS_SPLIT(__global const real *x, __global const real *norms, __global real *residues,
                const integers_operand operand) {
@@ -151,26 +153,29 @@ INTEGERS_SPLIT(__global const real *x, __global const real *norms, __global real
   for (int depth = stage * INTEGERS_DEPTH; depth < (stage + 1) * INTEGERS_DEPTH;
        depth += INTEGERS_CHUNK) {
     uint2 digits[INTEGERS_CHUNK];
+    real values[INTEGERS_CHUNK];
+    SCL_UNROLL
+    for (int i = 0; i < INTEGERS_CHUNK; i++) {
+      const int within = i * INTEGERS_PANEL + item;
+      const int of = across ? panel * INTEGERS_PANEL + within / INTEGERS_CHUNK : row;
+      const int term = depth + (across ? within % INTEGERS_CHUNK : i);
+      values[i] = x[min(of, operand.rows - 1) * operand.row_step +
+                    min(term, operand.depth - 1) * operand.depth_step];
+    }
     if (across) {
       barrier(CLK_LOCAL_MEM_FENCE);
       SCL_UNROLL
       for (int i = 0; i < INTEGERS_CHUNK; i++) {
-        const int within = i * INTEGERS_PANEL + item, k = within % INTEGERS_CHUNK;
-        const int of = panel * INTEGERS_PANEL + within / INTEGERS_CHUNK;
-        terms[within / INTEGERS_CHUNK * (INTEGERS_CHUNK + 1) + k] =
-            of < operand.rows && depth + k < operand.depth ? x[of * operand.row_step + depth + k]
-                                                           : 0.0;
+        const int within = i * INTEGERS_PANEL + item;
+        terms[within / INTEGERS_CHUNK * (INTEGERS_CHUNK + 1) + within % INTEGERS_CHUNK] = values[i];
       }
       barrier(CLK_LOCAL_MEM_FENCE);
+      SCL_UNROLL
+      for (int k = 0; k < INTEGERS_CHUNK; k++) values[k] = terms[item * (INTEGERS_CHUNK + 1) + k];
     }
     SCL_UNROLL
-    for (int k = 0; k < INTEGERS_CHUNK; k++) {
-      real value = 0.0;
-      if (depth + k >= begin && depth + k < end)
-        value = across ? terms[item * (INTEGERS_CHUNK + 1) + k]
-                       : x[row * operand.row_step + (depth + k) * operand.depth_step];
-      digits[k] = integers_digits(value, scale);
-    }
+    for (int k = 0; k < INTEGERS_CHUNK; k++)
+      digits[k] = integers_digits(depth + k >= begin && depth + k < end ? values[k] : 0.0, scale);
     integers_store(to, digits, constants, operand.moduli, operand.modulus_step);
     to += INTEGERS_PANEL * INTEGERS_CHUNK;
   }

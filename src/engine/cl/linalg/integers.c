@@ -1,6 +1,7 @@
 /* Products in double precision by 8-bit integers (inst/kernels/portable/integers.cl): Ozaki's
- * scheme II, with Chinese remainders. Three programs have the steps: in plain arithmetic, with
- * OpenCL's function for products of four bytes, and with NVIDIA's matrix instructions.
+ * scheme II, with Chinese remainders. Four programs have the steps: in plain arithmetic, with
+ * OpenCL's function for products of four bytes, and with NVIDIA's matrix instructions, of a warp
+ * and of four.
  *
  * A row of op(A) and a column of op(B) are multiplied by powers of two, so that their norms become
  * at most 2^limit, and rounded. By Cauchy and Schwarz an element of their product is then at most
@@ -18,9 +19,10 @@
 #include "kernels/include/gemm.h"
 #include "kernels/include/integers.h"
 
-/* Most rows, columns and terms of a block; terms of a part of a norm; parts of a device's memory
- * that workspaces may take one of. */
-enum { MOST_ROWS = 16384, MOST_COLUMNS = 8192, MOST_TERMS = 16384, PART = 512, SHARE = 4 };
+/* Most rows, columns and terms of a block, whose workspaces an H200 keeps in its pool of buffers
+ * (engine/cl/runtime/memory.c): a first use of new memory takes longer than to write it. Terms of a
+ * part of a norm; parts of a device's memory that workspaces may take one of. */
+enum { MOST_ROWS = 16384, MOST_COLUMNS = 8192, MOST_TERMS = 8192, PART = 512, SHARE = 4 };
 enum { LANES = 16 }; /* that share the terms of a row, where these are neighbours in memory */
 
 typedef struct {
@@ -181,13 +183,20 @@ done:
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static const struct {
+  scl_cl_program program;
   const scl_kernel_integers_split *split;
   const scl_kernel_integers_multiply *multiply;
   const scl_kernel_integers_join *join;
 } programs[] = {
-    {&scl_k_integers_plain_split, &scl_k_integers_plain_multiply, &scl_k_integers_plain_join},
-    {&scl_k_integers_dot_split, &scl_k_integers_dot_multiply, &scl_k_integers_dot_join},
-    {&scl_k_integers_mma_split, &scl_k_integers_mma_multiply, &scl_k_integers_mma_join}};
+#define PROGRAM(name)                                                                              \
+  { SCL_CL_PROGRAM_##name, &scl_k_##name##_split, &scl_k_##name##_multiply, &scl_k_##name##_join }
+    PROGRAM(integers_plain), PROGRAM(integers_dot), PROGRAM(integers_mma), PROGRAM(integers_wgmma)
+#undef PROGRAM
+};
+
+scl_cl_program scl_cl_integers_program(scl_cl_integers_kind kind) {
+  return programs[kind].program;
+}
 
 /* A part of the product: rows, columns and terms from the first ones on. */
 typedef struct {
@@ -250,7 +259,7 @@ static scl_status multiply(const work *w, const integers_product *product) {
   const size_t moduli = (size_t)product->moduli;
   const size_t local[3] = {INTEGERS_TILE_M / INTEGERS_ROWS, 8, 1};
   const size_t global[3] = {m * local[0], scl_round_up((size_t)product->n, INTEGERS_PANEL), moduli};
-  const bool tiles = w->form.kind == SCL_CL_INTEGERS_MMA;
+  const bool tiles = w->form.kind >= SCL_CL_INTEGERS_MMA;
   return scl_launch_integers_multiply(
       w->op, programs[w->form.kind].multiply,
       tiles ? scl_cl_range_1(m * n * moduli * INTEGERS_ITEMS, INTEGERS_ITEMS)
@@ -367,12 +376,13 @@ void scl_device_emulate(int mode) {
 /* Estimated microseconds: the launches and the look at the norms; what the steps but the product
  * of residues take by element of an operand or the result; and that product. As bench/integers.c
  * fits them to an H200, of 132 units, at orders 1024 to 16384 (bench/results.md, section integers),
- * the steps within 28%. Without matrix instructions: four products a lane and clock, with 128 lanes
+ * the steps within 31%. Without matrix instructions: four products a lane and clock, with 128 lanes
  * a unit and 1.8 GHz. */
-static double expected_time(const scl_cl_op *op, const double size[3], double share, bool tiles) {
+static double expected_time(const scl_cl_op *op, const double size[3], double share,
+                            scl_cl_integers_kind kind) {
+  static const double rates[] = {2.0 * 4 * 128 * 1800, 2.0 * 4 * 128 * 1800, 7.58e6, 1.0e7};
   const double units = (double)op->cl->info.units, m = size[0], n = size[1], k = size[2];
-  const double steps = 404.0, element = 0.0024, rate = tiles ? 7.58e6 : 2.0 * 4 * 128 * 1800;
-  const double work = 2.0 * INTEGERS_FEWEST / rate;
+  const double steps = 420.0, element = 0.002, work = 2.0 * INTEGERS_FEWEST / rates[kind];
   return steps + (element * (m * k + n * k + share * m * n) + share * work * m * n * k) / units;
 }
 
@@ -386,29 +396,32 @@ static double native_time(const scl_cl_op *op, double operations, double by_tile
   return operations * ratio / (single * (double)op->cl->info.units);
 }
 
-/* `tiles`: by matrix instructions. */
-static bool is_wanted(const scl_cl_op *op, const scl_cl_product *p, double by_tiles, bool tiles) {
-  const double share = p->region == SCL_ALL ? 1.0 : 0.5;
+static bool is_wanted(const scl_cl_op *op, const scl_cl_product *p, double by_tiles,
+                      scl_cl_integers_kind kind) {
   const double size[3] = {(double)(p->m_last > 0 ? p->m_last : p->c.nrow),
                           (double)(p->n_last > 0 ? p->n_last : p->c.ncol), (double)terms_of(p)};
+  const double m = size[0], n = size[1], below = m > n ? 1.0 - 0.5 * n / m : 0.5 * m / n;
+  const double share = p->region == SCL_ALL ? 1.0 : below; /* of the elements */
   if (p->batch != 1 || p->transposed.buffer != NULL || p->alpha == 0.0) return false;
   if (size[2] == 0.0 || fmax(fmax(size[0], size[1]), size[2]) > INT_MAX / 2) return false;
   if (emulate >= 0) return emulate > 0;
   if (scl_cl_tuned(op->cl, SCL_CL_TUNE_integer_products) == 0) return false;
-  return expected_time(op, size, share, tiles) <
+  return expected_time(op, size, share, kind) <
          native_time(op, 2.0 * share * size[0] * size[1] * size[2], by_tiles);
 }
 
 scl_status scl_cl_integers_in(scl_cl_op *op, const scl_cl_product *p, double by_tiles, bool *done) {
-  scl_cl_integers_form form = {.kind = SCL_CL_INTEGERS_MMA, .last = SCL_CL_INTEGERS_JOIN};
-  bool usable;
+  scl_cl_integers_form form = {.kind = SCL_CL_INTEGERS_KINDS, .last = SCL_CL_INTEGERS_JOIN};
+  bool usable = false;
   *done = false;
-  if (!is_wanted(op, p, by_tiles, true)) return SCL_OK;
-  SCL_TRY(scl_cl_try_program(op->cl, SCL_CL_PROGRAM_integers_mma, &usable));
-  if (!usable) {
-    if (!is_wanted(op, p, by_tiles, false)) return SCL_OK;
-    SCL_TRY(scl_cl_try_program(op->cl, SCL_CL_PROGRAM_integers_dot, &usable));
-    form.kind = usable ? SCL_CL_INTEGERS_DOT : SCL_CL_INTEGERS_PLAIN;
+  while (!usable) {
+    form.kind--;
+    if (!is_wanted(op, p, by_tiles, form.kind)) return SCL_OK;
+    if (form.kind == SCL_CL_INTEGERS_PLAIN) {
+      if (emulate <= 0) return SCL_OK;
+      break;
+    }
+    SCL_TRY(scl_cl_try_program(op->cl, programs[form.kind].program, &usable));
   }
-  return usable || emulate > 0 ? scl_cl_integers_steps_in(op, p, form, done) : SCL_OK;
+  return scl_cl_integers_steps_in(op, p, form, done);
 }

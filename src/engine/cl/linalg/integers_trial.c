@@ -41,10 +41,10 @@ static scl_status multiply(scl_cl_context *cl, scl_cl_integers_kind kind, scl_bl
 scl_status scl_cl_trial_integers(scl_cl_context *cl, scl_cl_program which, bool *right) {
   double *x = malloc(ROWS * (DEPTH + COLUMNS) * sizeof *x), *c = x + ROWS * DEPTH;
   scl_block dx = {0}, dc = {0};
-  const scl_cl_integers_kind kind =
-      which == SCL_CL_PROGRAM_integers_dot ? SCL_CL_INTEGERS_DOT : SCL_CL_INTEGERS_MMA;
+  scl_cl_integers_kind kind = SCL_CL_INTEGERS_DOT;
   bool done = false;
   scl_status status;
+  while (scl_cl_integers_program(kind) != which) kind++;
   if (x == NULL) return scl_fail_memory(ROWS * (DEPTH + COLUMNS) * sizeof *x, 0, "a trial");
   for (size_t k = 0; k < DEPTH; k++)
     for (size_t i = 0; i < ROWS; i++) x[i + k * ROWS] = scl_cl_trial_number(i, k);

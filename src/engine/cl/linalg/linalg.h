@@ -108,14 +108,18 @@ typedef enum {
 } scl_cl_integers_step;
 typedef enum {
   SCL_CL_INTEGERS_PLAIN = 0,
-  SCL_CL_INTEGERS_DOT, /* products of four bytes */
-  SCL_CL_INTEGERS_MMA  /* matrix instructions */
-} scl_cl_integers_kind;
+  SCL_CL_INTEGERS_DOT,   /* products of four bytes */
+  SCL_CL_INTEGERS_MMA,   /* matrix instructions */
+  SCL_CL_INTEGERS_WGMMA, /* those of four warps */
+  SCL_CL_INTEGERS_KINDS
+} scl_cl_integers_kind; /* the fastest last */
 typedef struct {
   int moduli; /* 0: as many as the operands need */
   scl_cl_integers_kind kind;
   scl_cl_integers_step last;
 } scl_cl_integers_form;
+/* The program of a kind. */
+scl_cl_program scl_cl_integers_program(scl_cl_integers_kind kind);
 scl_status scl_cl_integers_steps_in(scl_cl_op *op, const scl_cl_product *product,
                                     scl_cl_integers_form form, bool *done);
 

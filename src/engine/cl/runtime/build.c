@@ -149,6 +149,8 @@ void scl_cl_build_some(void *arg, int part, int parts) {
     if (!take_kept(list, build)) {
       build->code =
           scl_cl.clBuildProgram(build->program, 1, &list->cl->device, list->options, NULL, NULL);
+      if (build->code == CL_SUCCESS && build->marked)
+        build->code = scl_cl_assemble(list->cl, list->options, &build->program);
     }
     build->seconds = (double)(scl_clock_us() - build->started) * 1e-6;
     build->done = true;

@@ -170,6 +170,8 @@ bool scl_cl_may_try_mma(scl_cl_context *cl);
 bool scl_cl_may_try_large_mma(scl_cl_context *cl);
 /* The instruction for 8-bit integers: of more devices. */
 bool scl_cl_may_try_bytes(scl_cl_context *cl);
+/* That of four warps: of compute capability 9.0 alone. */
+bool scl_cl_may_try_warpgroups(scl_cl_context *cl);
 
 /* Whether such a program can be used. At the first call it is built and its trial is run; if it
  * does not compile or computes a wrong number, it is refused for the life of the context, and

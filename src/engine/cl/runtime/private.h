@@ -50,6 +50,7 @@ typedef struct {
   cl_program program;
   cl_program kept;   /* from a file, tried first, or NULL */
   bool keep;         /* in a file, once built */
+  bool marked;       /* instructions of one processor (assembly.c) */
   scl_digest stored; /* name of the file */
   const char *name;
   uint64_t started; /* of the clock */
@@ -98,6 +99,10 @@ scl_status scl_cl_beside_take(scl_cl_context *cl, const scl_digest *name, scl_cl
 void scl_cl_beside_put(scl_cl_context *cl, const scl_cl_build *build);
 /* Releases the builds of a context. */
 void scl_cl_beside_free(scl_cl_context *cl);
+
+/* Replaces a program that has been built by the one with its marked instructions. The code of what
+ * failed; then it is the one to ask for the log. */
+cl_int scl_cl_assemble(const scl_cl_context *cl, const char *options, cl_program *program);
 
 scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
                                const char *name, scl_cl_build *out);

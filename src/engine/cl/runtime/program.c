@@ -165,6 +165,7 @@ static scl_status create_build(scl_cl_context *cl, scl_cl_program which, scl_cl_
   if (scl_cl_trial_fault(which, programs[which].name) == SCL_CL_FAULT_BUILD)
     memcpy(text[0], "#error\n/*", 9);
   SCL_GO(scl_cl_build_create(cl, count, (const char **)text, programs[which].name, out));
+  out->marked = which == SCL_CL_PROGRAM_integers_wgmma && !cl->emulated_mma;
 done:
   while (count > 0) free(text[--count]);
   return status;

@@ -53,6 +53,10 @@ bool scl_cl_may_try_bytes(scl_cl_context *cl) {
   return !is_set("STATCL_VARIANT", "portable") && (cl->emulated_mma || cl->info.capability >= 80);
 }
 
+bool scl_cl_may_try_warpgroups(scl_cl_context *cl) {
+  return scl_cl_may_try_bytes(cl) && (cl->emulated_mma || cl->info.capability == 90);
+}
+
 /* Some drivers list it and do not compile it: then the trial refuses it. */
 static bool may_try_dots(scl_cl_context *cl) {
   return !is_set("STATCL_VARIANT", "portable") && (cl->emulated_mma || cl->info.integer_dot);
@@ -60,6 +64,7 @@ static bool may_try_dots(scl_cl_context *cl) {
 
 static bool may_try(scl_cl_context *cl, scl_cl_program which) {
   if (which == SCL_CL_PROGRAM_integers_dot) return may_try_dots(cl);
+  if (which == SCL_CL_PROGRAM_integers_wgmma) return scl_cl_may_try_warpgroups(cl);
   return which == SCL_CL_PROGRAM_integers_mma ? scl_cl_may_try_bytes(cl) : scl_cl_may_try_mma(cl);
 }
 
