@@ -362,7 +362,7 @@ announce_build <- function(device) {
 #' then no more: those 48 MiB, and the garbage that R itself allows in its heap.
 #'
 #' The driver of a GPU takes longer to allocate a buffer than a short operation takes. Therefore
-#' some of the memory released on a GPU, up to a thirty-second of its memory, is kept for the next
+#' some of the memory released on a GPU, up to a sixteenth of its memory, is kept for the next
 #' matrices and workspaces, and given up when memory runs short. Matrices of 1 to 16 MiB share
 #' blocks of up to 128 MiB, which count as kept as far as no matrix occupies them. A CPU device
 #' keeps nothing; the host keeps up to 64 MiB.

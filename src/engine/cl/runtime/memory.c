@@ -16,7 +16,7 @@
 
 #include "engine/cl/runtime/private.h"
 
-enum { POOL_SHARE = 32 }; /* of the device's memory, this fraction (its inverse) is kept */
+enum { POOL_SHARE = 16 }; /* of the device's memory, this fraction (its inverse) is kept */
 /* A matrix that stays alive can keep a whole slab. Therefore slabs are small compared with the
  * memory, and no more than a part of it. Drivers are fast with buffers below the smallest part. */
 enum { SLAB_MOST = 128 << 20, SLAB_SHARE = 256, SLABS_SHARE = 4, PARTS = 8 };
