@@ -186,9 +186,9 @@ static bool carried(search *s, int p, int k, size_t e, scl_roll_input *to) {
     int b, c;
     const scl_roll_element x = element(s, p, k, e, i);
     if (in_body(s, x.root, &b, &c)) return false;
-    if (state_of(s, (scl_roll_state){q, last.at, lag - i, x}) == NONE) return false;
+    if (state_of(s, (scl_roll_state){q, last.at, lag - i, x, false}) == NONE) return false;
   }
-  to->number = state_of(s, (scl_roll_state){q, last.at, lag, {NONE, 0}});
+  to->number = state_of(s, (scl_roll_state){q, last.at, lag, {NONE, 0}, false});
   return to->number != NONE && s->l->states < MOST_NUMBERS;
 }
 
