@@ -6,7 +6,7 @@
 #
 # Above its threshold (R/base-thresholds.R) an operation on base R input would be faster on the
 # device, if its kernels stood. Until then the host computes, and its seconds are counted. When they
-# are worth the build, the call is tried on the device: what is missing is listed, threads build it
+# are worth the build, what the call lacks on the device is listed, threads build it
 # (src/engine/cl/runtime/beside.c), and the host computes this call and others until it stands.
 # Nobody waits, unless the host would take several times as long as the build.
 
@@ -241,8 +241,9 @@ is_asked_for <- function(op) isTRUE(threshold_option()[op] >= 0)
 # ---- running ------------------------------------------------------------------------------------
 
 # `run(where)` on the engine that where_for() has chosen; on the host if kernels are missing.
-# `whole`: run() makes all matrices that it works on, and ends with numbers: kernels for all that it
-# does are asked for at once, and not only those of its first operation that lacks some.
+# `whole`: run() makes all matrices that it works on, keeps none, and comes to an end if all numbers
+# are zeros: kernels for all that it does are asked for at once, and not only those of its first
+# operation that lacks some.
 on_engine <- function(where, run, whole = FALSE) {
   op <- attr(where, "op")
   if (is.null(op)) return(run(where))
@@ -254,7 +255,7 @@ on_engine <- function(where, run, whole = FALSE) {
     return(value)
   }
   if (to >= 0L && may_try(op)) {
-    tried <- try_device(op, run_timed, to, whole)
+    tried <- try_device(op, run_timed, to, if (whole) run)
     if (!is.null(tried)) return(tried[[1L]]$value)
   }
   done <- leaving_cores(run_timed(-1L))
@@ -296,8 +297,8 @@ leaving_cores <- function(value) {
 
 # An object with its data on an engine: `make(where)` gives a handle of them there, and
 # `take(handle, where)` notes it. While it `moves`, `run()` of an evaluation takes them to a device
-# once that has the kernels.
-movable <- function(place, make, take) {
+# once that has the kernels. `clean`: neither make() nor an evaluation keeps anything elsewhere.
+movable <- function(place, make, take, clean = FALSE) {
   at <- held <- NULL
   moves <- FALSE
   spare <- 0 # seconds of the host in which evaluations do not ask again
@@ -330,10 +331,10 @@ movable <- function(place, make, take) {
       on.exit(if (!done) do.call(hold, before)) # the device lacks kernels
       if (!identical(where, at)) hold(make(where), where)
       value <- evaluate()
-      done <- !.Call(r_beside_lacks)
+      done <- !only_asks()
       if (done) moves <<- where < 0L
       value
-    }, is.null(at) || at < 0L)
+    }, clean && (is.null(at) || at < 0L))
     spare <<- if (at < 0L && !is.null(op)) 0.05 * build_begins * build_cost(op) else 0
     value
   }
@@ -359,18 +360,22 @@ is_on_device <- function(op, size) {
 }
 
 # list(value) of `run(where)` on a device if its kernels stand, else NULL: threads build them then.
-# An attempt leaves R's random numbers as they were.
-try_device <- function(op, run, where = current_device(), whole = FALSE) {
+# An attempt leaves R's random numbers as they were. `whole`: NULL, or run() without a note of its
+# time, which only asks before the first attempt, for the kernels of all that it does.
+try_device <- function(op, run, where = current_device(), whole = NULL) {
   seed <- globalenv()$.Random.seed
+  reseed <- function() {
+    if (!is.null(seed)) assign(".Random.seed", seed, globalenv())
+    else if (!is.null(globalenv()$.Random.seed)) rm(".Random.seed", envir = globalenv())
+  }
   start <- as.numeric(Sys.time())
-  value <- ask_device(op, run, where, whole)
+  asks <- !is.null(whole) && (op %in% session$waits || !is_built(op))
+  lacks <- asks && lacks_kernels(whole, where)
+  if (asks) reseed()
+  value <- if (!lacks) ask_device(op, run, where)
   if (is.null(value)) {
     session$lost[[op]] <- sum(session$lost[[op]], as.numeric(Sys.time()) - start)
-    if (is.null(seed)) {
-      if (!is.null(globalenv()$.Random.seed)) rm(".Random.seed", envir = globalenv())
-    } else {
-      assign(".Random.seed", seed, globalenv())
-    }
+    reseed()
     session$waits <- union(session$waits, op)
   } else {
     note_built(op)
@@ -379,17 +384,29 @@ try_device <- function(op, run, where = current_device(), whole = FALSE) {
   value
 }
 
-ask_device <- function(op, run, where, whole) {
-  before <- .Call(r_beside_begin, 1L + whole)
+ask_device <- function(op, run, where) {
+  before <- .Call(r_beside_begin, 1L)
   on.exit(.Call(r_beside_end, before))
   stop_building_at_exit()
-  base::tryCatch({
-    value <- list(run(where))
-    if (!.Call(r_beside_lacks)) value
-  }, statcl_building = function(e) NULL, statcl_error_build = function(e) {
+  base::tryCatch(list(run(where)), statcl_building = function(e) NULL,
+                 statcl_error_build = function(e) {
     session$refused[[op]] <- conditionMessage(e)
     NULL
   })
+}
+
+# Whether what runs now only asks for kernels. An evaluation asks for those of its gradient, too.
+only_asks <- function() .Call(r_beside_lacks)
+
+# Whether kernels are missing; then they are asked for. Nothing is computed: zeros stand for
+# numbers, so errors, warnings and messages mean nothing.
+lacks_kernels <- function(run, where) {
+  before <- .Call(r_beside_begin, 2L)
+  on.exit(.Call(r_beside_end, before))
+  stop_building_at_exit()
+  tryCatch(suppressMessages(suppressWarnings(run(where))), statcl_building = function(e) NULL,
+           error = function(e) NULL)
+  .Call(r_beside_asked)
 }
 
 # The number of programs that threads build now.

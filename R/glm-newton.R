@@ -374,5 +374,9 @@ glm_on_engine <- function(x, run, method = "ml", family = NULL) {
   once <- is.character(method) && identical(method[1L], "ml") && !is.null(family) &&
     is_least_squares(family)
   size <- if (once) as.numeric(nrow(x)) * ncol(x)^2 / 40 else x
-  fit_on_engine("glm_fit", size, run, if (identical(method, "mcmc")) 300 else 1)
+  sampled <- identical(method, "mcmc")
+  # a compiled density is kept, and the sampler would not end
+  whole <- !sampled && is.character(family) &&
+    family_row(family)$fitter %in% c("newton", "least_squares")
+  fit_on_engine("glm_fit", size, run, if (sampled) 300 else 1, whole = whole)
 }

@@ -183,15 +183,15 @@ gp_place <- function(data, on_device, times) {
 # A function that gives call(handle) of a handle of these data, `first` or one that new(where)
 # makes. Where call() gives NULL, the handle is no longer valid, and is made again: it was restored
 # from a file, is in a forked process, or the device was lost.
-# `share`: of the time of a process by the whole covariance matrix.
+# `share`: of the time of a process by the whole covariance matrix; `clean`: see movable().
 handle_caller <- function(data, on_device, new, first = NULL, placed = function(where) NULL,
-                          share = 1) {
+                          share = 1, clean = FALSE) {
   handle <- first
   engine <- movable(function(times = 1) gp_place(data, on_device, times * share), new,
                     function(made, where) {
                       handle <<- made
                       placed(where)
-                    })
+                    }, clean)
   if (is.null(first)) engine$build()
   function(call) {
     evaluate <- function() call(handle)
@@ -214,14 +214,14 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
   resident <- FALSE
   on_handle <- handle_caller(data, on_device, function(where) {
     new_gp(data, kernel, trend, spread, where)
-  }, placed = function(where) resident <<- where >= 0L)
+  }, placed = function(where) resident <<- where >= 0L, clean = is.null(user))
   loo <- objective == "loo"
   size <- trend$count * ncol(data$y)
   f <- function(par, gradient = TRUE) {
     par <- check_gp_parameters(par, names, positive)
     result <- on_handle(function(h) {
       if (!is.null(user)) return(user$evaluate(h, par, names, loo, trend$integrate, gradient))
-      .Call(r_gp_evaluate, h, layout, par, names, loo, trend$integrate, gradient)
+      .Call(r_gp_evaluate, h, layout, par, names, loo, trend$integrate, gradient || only_asks())
     })
     value <- result
     if (size > 0L) {

@@ -184,9 +184,18 @@ make_gp_response <- function(problem) {
   f <- function(par, gradient = TRUE) {
     if (!may_move_points(problem)) return(evaluate(par, gradient))
     fit_on_engine("gp", nrow(problem$x), function() {
+      asks <- only_asks()
+      if (asks) {
+        before <- list(last, tried, kept)
+        on.exit({
+          last <<- before[[1L]]
+          tried <<- before[[2L]]
+          kept <<- before[[3L]]
+        })
+      }
       if (!identical(session$chosen$gp, kept$engine)) kept <<- NULL
-      evaluate(par, gradient)
-    })
+      evaluate(par, gradient || asks)
+    }, whole = TRUE)
   }
   structure(f, class = c(if (!is.null(problem$vecchia)) "cl_gp_response_vecchia",
                          "cl_gp_response", "function"))

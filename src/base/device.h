@@ -88,12 +88,13 @@ bool scl_device_build_at(size_t k, scl_device_build *out);
  */
 bool scl_device_beside_begin(bool on);
 void scl_device_beside_end(bool before);
-/* For a call that has made all of its matrices itself, to the outermost end: an operation whose
- * kernels are not built counts as done, without a content, so that those after it ask for theirs
- * too. The first number that the host is to have fails with SCL_E_BUILDING. Lacks: whether one
- * counts as done so. */
+/* For a call that has made all of its matrices itself, to the outermost end: it only asks for the
+ * programs that it lacks. Operations count as done, without a content, nothing is transferred, and
+ * the host gets zeros or a unit matrix. Lacks: whether this is so. Asked: whether a program was
+ * missing since the outermost begin. */
 void scl_device_beside_whole(void);
 bool scl_device_beside_lacks(void);
+bool scl_device_beside_asked(void);
 /* The number of programs that threads build now. */
 int scl_device_beside_count(void);
 /* Begins no further build and waits for those in progress: for the end of the process, before

@@ -43,7 +43,7 @@ static scl_status report_check(const scl_checks *checks, int at, size_t rows, co
   const char *argument = checks->of[at].argument;
   double first = INFINITY;
   for (size_t i = 0; i < rows; i++) first = fmin(first, found[i]);
-  if (!isfinite(first)) return SCL_OK;
+  if (!isfinite(first) || first < 1.0) return SCL_OK; /* 0: a call that only asks for kernels */
   int64_t index = (int64_t)first;
   if (checks->of[at].what == SCL_CHECK_FINITE) return fail_nonfinite(a->nrow, index, argument);
   scl_fail_index(SCL_E_SINGULAR, index, "'%s' is singular: its diagonal element %lld is zero",

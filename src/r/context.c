@@ -289,7 +289,8 @@ SEXP r_builds(void) {
   return result;
 }
 
-/* Kernels built in the background (base/device.h); 2: for a call whose matrices are all its own. */
+/* Kernels built in the background (base/device.h); 2: asks only, for a call whose matrices are all
+ * its own. */
 SEXP r_beside_begin(SEXP on) {
   const bool before = scl_device_beside_begin(Rf_asInteger(on) > 0);
   if (Rf_asInteger(on) > 1 && !before) scl_device_beside_whole();
@@ -303,6 +304,10 @@ SEXP r_beside_end(SEXP before) {
 
 SEXP r_beside_lacks(void) {
   return Rf_ScalarLogical(scl_device_beside_lacks());
+}
+
+SEXP r_beside_asked(void) {
+  return Rf_ScalarLogical(scl_device_beside_asked());
 }
 
 SEXP r_beside_count(void) {

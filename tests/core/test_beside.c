@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,10 +125,11 @@ static void check_operation(scl_context *ctx) {
   RELEASE(x, l, again);
 }
 
-/* A call whose matrices are its own asks for all of its kernels at once, and gives no number. */
+/* A call whose matrices are its own asks for all of its kernels at once: nothing is computed, and
+ * the host gets zeros or a unit matrix. */
 static void check_whole(size_t index) {
   enum { N = 70 };
-  double *a = test_alloc(N * N * sizeof *a);
+  double *a = test_alloc(N * N * sizeof *a), *out = test_alloc(N * N * sizeof *out);
   scl_context *ctx;
   scl_mat *x = NULL, *l = NULL;
   mat_spd(a, N, 10, 1);
@@ -135,20 +137,29 @@ static void check_whole(size_t index) {
   for (int attempt = 0; attempt < 2; attempt++) {
     const bool before = scl_device_beside_begin(true);
     scl_device_beside_whole();
-    CHECK(!scl_device_beside_lacks());
+    CHECK(scl_device_beside_lacks() && !scl_device_beside_asked());
     x = mat_make(ctx, a, N, N, SCL_GENERAL);
-    CHECK_STATUS(attempt == 0 ? SCL_E_BUILDING : SCL_OK, compute_chol(x, 0.0, false, &l));
-    CHECK((l != NULL) == (attempt == 1));
-    CHECK(scl_device_beside_lacks() == (attempt == 0));
-    CHECK(scl_device_beside_begin(true) && scl_device_beside_lacks() == (attempt == 0));
+    CHECK_OK(compute_chol(x, 0.0, false, &l));
+    CHECK(scl_device_beside_asked() == (attempt == 0));
+    out[0] = out[1] = out[N * N - 1] = 7.0;
+    CHECK_OK(scl_mat_to_host(l, out));
+    CHECK(a[0] != 0.0 && out[0] == 1.0 && out[1] == 0.0 && out[N * N - 1] == 1.0);
+    CHECK(scl_device_beside_begin(true) && scl_device_beside_lacks());
     scl_device_beside_end(true);
     scl_device_beside_end(before);
     CHECK(!scl_device_beside_lacks());
-    scl_mat_release(x);
+    RELEASE(x, l);
+    x = l = NULL;
     wait_for_threads();
   }
-  free(a);
-  scl_mat_release(l);
+  const bool before = scl_device_beside_begin(true);
+  x = mat_make(ctx, a, N, N, SCL_GENERAL);
+  CHECK_OK(compute_chol(x, 0.0, false, &l));
+  CHECK_OK(scl_mat_to_host(l, out));
+  scl_device_beside_end(before);
+  CHECK(fabs(out[0] - sqrt(a[0])) < 1e-12);
+  FREE(a, out);
+  RELEASE(x, l);
   scl_context_release(ctx);
 }
 

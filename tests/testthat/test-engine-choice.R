@@ -284,9 +284,9 @@ test_that("the first attempt asks for the kernels of the whole call", {
     "own <- asNamespace('statcl')",
     "session <- own$session",
     sprintf("session$default <- %dL", test_device()),
-    sprintf("session$tuned[['%s']] <- c(chol = 2, gp = 2)", test_device_id()),
+    sprintf("session$tuned[['%s']] <- c(chol = 2, gp = 2, glm_fit = 2)", test_device_id()),
     sprintf("stopifnot(nrow(cl_devices()) > 0L, is.null(.Call(own$r_sync, %dL)))", test_device()),
-    "session$owed <- list(chol = 1e6, gp = 1e6)",
+    "session$owed <- list(chol = 1e6, gp = 1e6, glm_fit = 1e6)",
     "calls_until <- function(op, run) {",
     "  for (k in 1:20) {",
     "    stopifnot(all.equal(run(), with_cl(run(), engine = 'host'), tolerance = 1e-8))",
@@ -295,10 +295,69 @@ test_that("the first attempt asks for the kernels of the whole call", {
     "  }",
     "}",
     "a <- crossprod(sin(outer(1:150, 1:150))) + diag(150)",
+    "chol_a <- cl_chol(a)", # the first one only asks, which is no call on the device
+    "stopifnot(own$count_building() > 0L, length(session$times) == 1L)",
+    "while (own$count_building() > 0L) Sys.sleep(0.01)",
     "k <- calls_until('chol', function() cl_chol(a))",
     "programs <- .Call(own$r_builds)[[1L]]",
-    "stopifnot(k == 2L, any(grepl('chol', programs)), 'transfer' %in% programs)",
+    "stopifnot(k == 1L, any(grepl('chol', programs)), 'transfer' %in% programs)",
     "f <- cl_gp_likelihood(sin(1:80), cbind(1:80), k_exp_quad())",
-    "k <- calls_until('gp', function() as.numeric(f(c(sd = 1, lengthscale = 3, noise = 0.1))))",
-    "stopifnot(k <= 4L)"))
+    "par <- c(sd = 1, lengthscale = 3, noise = 0.1)",
+    "k <- calls_until('gp', function() as.numeric(f(par, gradient = FALSE)))",
+    "programs <- .Call(own$r_builds)[[1L]]",
+    "stopifnot(k == 2L, 'covariance_adjoint' %in% programs)", # that of the gradient
+    "x <- matrix(sin(1:3000), 500)",
+    "y <- rep(0:1, 250)",
+    "set.seed(1); u <- runif(1); set.seed(1)",
+    "k <- calls_until('glm_fit', function() coef(cl_glm(x, y, 'bernoulli_logit')))",
+    "stopifnot(k == 2L, runif(1) == u)"))
+})
+
+test_that("a call that only asks for kernels leaves no trace", {
+  with_thresholds(c(arith = 10, gp = 10), {
+    where <- structure(test_device(), op = "arith", size = 10, times = 1, waits = FALSE)
+    name <- sprintf("b%d", Sys.getpid())
+    source <- sprintf("__kernel void %s(__global double *x) {}", name)
+    set.seed(1)
+    want <- runif(1)
+    set.seed(1)
+    asked <- 0
+    kernel <- NULL
+    run <- function(where) {
+      u <- runif(1)
+      if (where < 0L) return(u)
+      if (only_asks()) {
+        asked <<- asked + 1
+        warning("of zeros")
+      }
+      if (is.null(kernel)) kernel <<- cl_kernel(source, name, c(x = "out"))
+      if (only_asks()) stop("of zeros")
+      u
+    }
+    expect_silent(expect_identical(on_engine(where, run, whole = TRUE), want))
+    expect_null(session$times[[times_key("arith", 10, test_device())]])
+    while (count_building() > 0L) Sys.sleep(0.01)
+    set.seed(1)
+    session$lost <- list()
+    expect_silent(expect_identical(on_engine(where, run, whole = TRUE), want))
+    expect_identical(asked, 2)
+    expect_true(is_built("arith"))
+    on_engine(where, run, whole = TRUE)
+    expect_identical(asked, 2) # not again
+    make <- function() {
+      response <- gp_response("poisson_log", rep(0:2, 20), NULL, NULL)
+      problem <- new_gp_problem(matrix(sin(1:60)), response_guess(response)[, 1L], k_exp_quad(),
+                                0.3, "profile", NULL, NULL, NULL)
+      problem$response <- response
+      make_gp_response(problem)
+    }
+    par <- c(sd = 1, lengthscale = 0.5)
+    host <- with_cl(make()(par), engine = "host")
+    session$owed$gp <- 1e6
+    f <- make()
+    expect_lte(calls_until(function() {
+      session$lost <- list()
+      expect_equal(f(par), host, tolerance = 1e-6)
+    }, function() is_built("gp")), 1)
+  })
 })

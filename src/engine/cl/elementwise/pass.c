@@ -125,7 +125,8 @@ scl_status scl_cl_expr_pass(scl_context *ctx, const scl_plan *plan) {
   for (int o = 0; o < plan->outputs; o++) results += scl_pass_results(plan, o);
   scl_cl_op_begin(&op, ctx);
   SCL_GO(scl_poll());
-  SCL_GO(scl_cl_expr_find(cl, plan, &k));
+  SCL_GO(scl_cl_op_needs(&op, scl_cl_expr_find(cl, plan, &k)));
+  if (op.missing) goto done;
   scl_cl_expr_declare(&op, plan);
   op.timing = SCL_CL_TIME_EACH;
   SCL_GO(scl_cl_op_order(&op, -1));

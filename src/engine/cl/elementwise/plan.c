@@ -238,7 +238,8 @@ scl_status scl_cl_expr(scl_context *ctx, const scl_plan *plan) {
   if (plan->pass != 0) return scl_cl_expr_pass(ctx, plan);
   scl_cl_op_begin(&op, ctx);
   SCL_GO(scl_poll());
-  SCL_GO(scl_cl_expr_find(cl, plan, &k));
+  SCL_GO(scl_cl_op_needs(&op, scl_cl_expr_find(cl, plan, &k)));
+  if (op.missing) goto done;
   {
     const layout l = choose_layout(cl, plan, k);
     const size_t items = l.local[0] * l.local[1];

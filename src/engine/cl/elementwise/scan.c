@@ -143,7 +143,8 @@ scl_status scl_cl_scan(scl_context *ctx, const scl_scan_pass *pass) {
   scl_status status;
   scl_cl_op_begin(&op, ctx);
   SCL_GO(scl_poll());
-  SCL_GO(get_entry(cl, pass->code, &e));
+  SCL_GO(scl_cl_op_needs(&op, get_entry(cl, pass->code, &e)));
+  if (op.missing) goto done;
   for (int k = 0; k < scl_scan_first(&pass->code->shape, SCL_SCAN_SUM); k++) {
     scl_cl_op_reads(&op, pass->input[k].buffer);
   }

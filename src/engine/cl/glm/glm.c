@@ -272,7 +272,10 @@ static scl_status launch_leapfrog(scl_cl_op *op, const plan *s, const scl_glm_pa
 /* `event` may be NULL. */
 static scl_status read_work(scl_cl_op *op, const scl_glm_pass *pass, size_t from, size_t numbers,
                             double *to, cl_event *event) {
-  if (op->missing) return scl_cl_building();
+  if (op->missing) {
+    memset(to, 0, numbers * sizeof *to);
+    return SCL_OK;
+  }
   SCL_CL_TRY(op->cl,
              scl_cl.clEnqueueReadBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE,
                                         from * sizeof(double), numbers * sizeof(double), to,

@@ -11,7 +11,7 @@
 
 enum { MOST_ASKED = 48, MOST_READY = 96, LOOK_EVERY_US = 2000, LABEL = 40 };
 
-static _Thread_local bool asks, whole, lacks;
+static _Thread_local bool asks, whole, lacks, asked;
 
 typedef struct {
   scl_cl_context *cl;
@@ -37,6 +37,12 @@ bool scl_cl_asks(void) {
 bool scl_cl_goes_on(void) {
   lacks = lacks || whole;
   return whole;
+}
+
+bool scl_cl_set_lacks(bool on) {
+  const bool before = lacks;
+  lacks = on;
+  return before;
 }
 
 scl_status scl_cl_building(void) {
@@ -114,6 +120,7 @@ static bool has_room(const scl_cl_context *cl) {
 }
 
 scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count) {
+  asked = true;
   for (int i = 0; i < count; i++) {
     if (build[i].done) continue;
     if (has_room(cl) && !is_asked(&build[i].stored)) {
@@ -136,12 +143,16 @@ scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count)
 bool scl_device_beside_begin(bool on) {
   const bool before = asks;
   asks = on && !scl_thread_shares();
-  if (!before) whole = lacks = false;
+  if (!before) whole = lacks = asked = false;
   return before;
 }
 
 void scl_device_beside_whole(void) {
-  whole = asks;
+  whole = lacks = asks;
+}
+
+bool scl_device_beside_asked(void) {
+  return asked;
 }
 
 bool scl_device_beside_lacks(void) {
@@ -159,7 +170,7 @@ static void launch(void) {
 
 void scl_device_beside_end(bool before) {
   asks = before;
-  if (!asks) whole = lacks = false;
+  if (!asks) whole = lacks = asked = false;
   if (!asks && !is_building() && beside.count > 0) launch();
 }
 

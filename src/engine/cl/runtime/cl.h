@@ -268,6 +268,9 @@ scl_status scl_cl_kernel_make(scl_cl_context *cl, cl_program program, const char
 scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, const scl_cl_range *range,
                           size_t local_bytes);
 
+/* SCL_OK and op->missing if this status of a program is SCL_E_BUILDING. */
+scl_status scl_cl_op_needs(scl_cl_op *op, scl_status status);
+
 /* Ends an operation: leaves its count on its buffers, releases what it holds, flushes the queue.
  * Returns `status`, or an error of its own. */
 scl_status scl_cl_op_end(scl_cl_op *op, scl_status status);

@@ -154,10 +154,8 @@ static scl_status launch_kernel(scl_cl_op *op, scl_cl_kernel which, const scl_cl
   }
   SCL_TRY(scl_poll());
   cl_kernel kernel;
-  const scl_status status = scl_cl_kernel_get(op->cl, which, &kernel);
-  op->missing = op->missing || status == SCL_E_BUILDING;
-  if (op->missing && (status == SCL_OK || status == SCL_E_BUILDING)) return SCL_OK;
-  SCL_TRY(status);
+  SCL_TRY(scl_cl_op_needs(op, scl_cl_kernel_get(op->cl, which, &kernel)));
+  if (op->missing) return SCL_OK;
   if (!op->ordered) SCL_TRY(declare_and_order(op, which, value));
   size_t local_bytes = 0;
   SCL_TRY(set_arguments(op, which, kernel, value, &local_bytes));

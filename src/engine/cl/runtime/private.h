@@ -88,6 +88,8 @@ bool scl_cl_asks(void);
 /* At the end of an operation that lacks kernels: whether it counts as done, and those after it lack
  * its content (scl_device_beside_whole()). */
 bool scl_cl_goes_on(void);
+/* Whether operations lack content, and whether they did before. */
+bool scl_cl_set_lacks(bool on);
 /* Takes what is not done of some builds, to have it built when the call has ended: their programs
  * are NULL then. SCL_E_BUILDING. */
 scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count);

@@ -306,6 +306,11 @@ static void leave_count(scl_cl_op *op, int i) {
   }
 }
 
+scl_status scl_cl_op_needs(scl_cl_op *op, scl_status status) {
+  op->missing = op->missing || status == SCL_E_BUILDING;
+  return status == SCL_E_BUILDING ? SCL_OK : status;
+}
+
 scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
   if (op->missing && status != SCL_E_INTERRUPT && (status != SCL_OK || !scl_cl_goes_on()))
     status = scl_cl_building();

@@ -6,6 +6,8 @@
  *
  * Parameters and results of a few kilobytes are transferred in the queue of the work that they
  * belong to: one queue waiting for another costs more than such a transfer. */
+#include <string.h>
+
 #include "engine/cl/runtime/launch.h"
 
 #include "kernels/include/port.h"
@@ -291,9 +293,16 @@ static scl_status send_spans(transfer *t) {
   return SCL_OK;
 }
 
+/* While operations lack content: asks for the kernels that pack triangles. */
+static scl_status ask_transfer(scl_context *ctx) {
+  const scl_status status = scl_cl_program_need((scl_cl_context *)ctx, SCL_CL_PROGRAM_transfer);
+  return status == SCL_E_BUILDING && scl_cl_goes_on() ? SCL_OK : status;
+}
+
 scl_status scl_cl_upload(scl_context *ctx, scl_view view, const double *data, size_t ld,
                          scl_block dst) {
   if (dst.nrow == 0 || dst.ncol == 0) return SCL_OK;
+  if (scl_device_beside_lacks()) return view == SCL_GENERAL ? SCL_OK : ask_transfer(ctx);
   transfer t = {.cl = (scl_cl_context *)ctx, .up = true, .block = dst};
   scl_status status;
   t.copy.from = data;
@@ -339,21 +348,27 @@ static scl_status receive_spans(transfer *t) {
   return SCL_OK;
 }
 
-/* The content is not there: asks for the kernels that pack the results of most calls. */
-static scl_status ask_transfer(transfer *t) {
-  const scl_status status = scl_cl_program_need(t->cl, SCL_CL_PROGRAM_transfer);
-  return status == SCL_OK ? scl_cl_building() : status;
+/* Instead of a content that is not there: zeros, or a unit matrix, with which more calls go on.
+ * Results of most calls are packed. */
+static scl_status lack_content(scl_context *ctx, scl_block src, double *data, size_t ld) {
+  SCL_TRY(ask_transfer(ctx));
+  for (size_t j = 0; j < src.ncol; j++) {
+    memset(data + j * ld, 0, src.nrow * sizeof *data);
+    if (src.ncol > 1 && src.ncol == src.nrow) data[j * ld + j] = 1.0;
+  }
+  return SCL_OK;
 }
 
 scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, scl_wait wait,
                            double *data, size_t ld) {
   if (src.nrow == 0 || src.ncol == 0) return SCL_OK;
+  if (scl_device_beside_lacks()) return lack_content(ctx, src, data, ld);
   transfer t = {.cl = (scl_cl_context *)ctx, .wait = wait, .block = src};
   scl_status status;
   t.copy.to = data;
   t.copy.ld = ld;
   SCL_GO(begin_transfer(&t, view));
-  SCL_GO(scl_device_beside_lacks() ? ask_transfer(&t) : receive_spans(&t));
+  SCL_GO(receive_spans(&t));
 done:
   return end_transfer(&t, status);
 }

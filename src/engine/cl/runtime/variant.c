@@ -83,11 +83,13 @@ static scl_status run_trial(scl_cl_context *cl, scl_cl_program which) {
   bool right = false;
   cl->profiling = false; /* its commands are not what is measured */
   trial->state = SCL_CL_TRYING;
+  const bool lacked = scl_cl_set_lacks(false); /* it runs even where the call only asks */
   scl_status status = scl_cl_program_need(cl, which);
   /* Built in the background, for a whole call: the trial's other kernels are requested too. */
-  const bool lists = status == SCL_E_BUILDING && scl_cl_goes_on();
-  if (status == SCL_OK || lists) status = trials[which](cl, which, &right);
-  if (status == SCL_OK && lists) status = scl_cl_building();
+  if (status == SCL_OK || (status == SCL_E_BUILDING && scl_cl_goes_on()))
+    status = trials[which](cl, which, &right);
+  if (scl_cl_set_lacks(lacked) && status != SCL_E_INTERRUPT && status != SCL_E_LOST)
+    status = scl_cl_building();
   cl->profiling = profiling;
   if (scl_cl_trial_fault(which, scl_cl_program_name(which)) == SCL_CL_FAULT_RESULT) right = false;
   trial->state = status == SCL_OK && right ? SCL_CL_PASSED : SCL_CL_UNTRIED;
