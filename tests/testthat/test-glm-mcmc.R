@@ -101,7 +101,7 @@ test_that("rstantools' generics give draws of predictors, means, responses and l
   for (family in names(y)) {
     d <- data.frame(y = y[[family]], x = x)
     fit <- on_host(cl_glm(y ~ x, d, family = family, method = "mcmc",
-                          control = list(chains = 2, iter = 200, warmup = 200),
+                          control = list(chains = 2, iter = 600, warmup = 400),
                           trials = if (family == "binomial_logit") 6))
     all <- nrow(as.matrix(fit))
     mean <- posterior_of("posterior_epred")(fit)
