@@ -66,8 +66,8 @@ static void begin(trajectory *t, size_t n, size_t p, size_t chains, size_t point
 static double measure(scl_glm *glm, trajectory *t, size_t chains, size_t points, uint64_t *bits) {
   double times[REPEATS];
   const int repeats = getenv("STATCL_BENCH_ONCE") ? 1 : REPEATS;
-  const scl_glm_walk_task task = {points,    chains,    t->start,  t->turn,
-                                  NULL,      t->record, t->metric, SCL_GLM_ALPHA_FIRST};
+  const scl_glm_walk_task task = {points, chains,    t->start,  t->turn,
+                                  NULL,   t->record, t->metric, SCL_GLM_ALPHA_FIRST};
   for (int run = repeats > 1 ? -3 : 0; run < repeats; run++) {
     const int64_t from = scl_clock_us();
     check(scl_glm_walk(glm, &task, t->valid));
