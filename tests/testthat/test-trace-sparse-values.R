@@ -165,8 +165,10 @@ test_that("chol() of a sparse matrix has the elements and derivatives of the den
     root <- Matrix::chol(k[1]^2 * a + exp(k[2]) * b)
     expect_equal(c(got), sum(w * as.matrix(root)) + sum(sin(Matrix::diag(root))), tolerance = 1e-12)
     expect_equal(got, want, tolerance = 1e-11)
-    expect_identical(held[[1]], root@i)
-    expect_identical(held[[2]], rep(seq_len(n) - 1L, diff(root@p)))
+    if (n > 1L) { # that of order 1 is a dense matrix
+      expect_identical(held[[1]], root@i)
+      expect_identical(held[[2]], rep(seq_len(n) - 1L, diff(root@p)))
+    }
     if (second) expect_equal(cl_hessian(sparse)(k), cl_hessian(dense)(k), tolerance = 1e-10)
   }
   on_host(for (r in seq_len(full_or_quick(200L, 20L))) check(1L + r %% 37L, r / 800, r %% 5L == 0L))
