@@ -308,8 +308,15 @@ movable <- function(place, make, take, clean = FALSE) {
     take(handle, where)
   }
   build <- function(where = place()) {
-    moves <<- !is.null(attr(where, "op")) && !attr(where, "waits")
-    to <- if (moves) -1L else as.integer(where)
+    op <- attr(where, "op")
+    moves <<- !is.null(op) && !attr(where, "waits")
+    to <- as.integer(where)
+    # some objects take long to make: not on the host if the device has the kernels of others
+    if (moves && to >= 0L && is_built(op) && may_try(op)) {
+      made <- try_device(op, make, to)
+      if (!is.null(made)) return(hold(made[[1L]], to))
+    }
+    if (moves) to <- -1L
     hold(make(to), to)
   }
   op <- NULL

@@ -12,7 +12,7 @@
 # Posteriors are those of tests/posteriors, with the data of the folder STATCL_POSTERIORS (JSON
 # files, ../shared/posteriordb if it is there), else with simulated data of the same sizes.
 # STATCL_DEVICE names the device: a CPU device, which auto never takes, then gets the thresholds of
-# GPUs. (Devices are then listed before the first call.) With "costs" as pattern: a gradient
+# GPUs, and devices are listed before the first call. With "costs" as pattern: a gradient
 # of each compiled function on each engine next to the estimate (R/base-choice.R).
 
 arguments <- commandArgs(TRUE)

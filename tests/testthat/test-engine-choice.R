@@ -293,6 +293,7 @@ test_that("the first attempt asks for the kernels of the whole call", {
     "    while (own$count_building() > 0L) Sys.sleep(0.01)",
     "    if (own$is_built(op)) return(k)",
     "  }",
+    "  Inf",
     "}",
     "a <- crossprod(sin(outer(1:150, 1:150))) + diag(150)",
     "chol_a <- cl_chol(a)", # the first one only asks, which is no call on the device
@@ -303,9 +304,18 @@ test_that("the first attempt asks for the kernels of the whole call", {
     "stopifnot(k == 1L, any(grepl('chol', programs)), 'transfer' %in% programs)",
     "f <- cl_gp_likelihood(sin(1:80), cbind(1:80), k_exp_quad())",
     "par <- c(sd = 1, lengthscale = 3, noise = 0.1)",
-    "k <- calls_until('gp', function() as.numeric(f(par, gradient = FALSE)))",
+    "engine <- function() environment(environment(f)$on_handle)$engine",
+    "k <- calls_until('gp', function() {",
+    "  e <- engine()",
+    "  e$spare <- 0", # each evaluation asks
+    "  as.numeric(f(par, gradient = FALSE))",
+    "})",
     "programs <- .Call(own$r_builds)[[1L]]",
     "stopifnot(k == 2L, 'covariance_adjoint' %in% programs)", # that of the gradient
+    "f <- cl_gp_likelihood(sin(1:80), cbind(1:80), k_exp_quad())", # is made where the other one is
+    "stopifnot(engine()$at == session$default)",
+    "stopifnot(all.equal(as.numeric(f(par)), as.numeric(with_cl(cl_gp_likelihood(sin(1:80),",
+    "  cbind(1:80), k_exp_quad())(par), engine = 'host'))))",
     "x <- matrix(sin(1:3000), 500)",
     "y <- rep(0:1, 250)",
     "set.seed(1); u <- runif(1); set.seed(1)",
