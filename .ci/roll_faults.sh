@@ -75,6 +75,8 @@ plant "order of what is the same at all steps" roll_scan.c 'w->of_kept = sorted;
 
 plant "first values before the results" roll_scan.c 'from + (early != NONE) + i' \
   'from + (early != NONE && !PLANTED) + i'
+plant "inputs that are only added" roll_scan.c 'uses[a] != 1 || uses[b] != 1' \
+  '!PLANTED && (uses[a] != 1 || uses[b] != 1)'
 without "a state that only the end reads" roll_inits.c \
   'state->lag != 1 || l->out[l->place[state->position]] == NONE'
 

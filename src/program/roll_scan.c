@@ -18,11 +18,11 @@ typedef struct {
   scl_scan_body *body;
   int *rank; /* of states */
   port *x, *fixed;
-  int *value;    /* of each body position */
-  bool *carried; /* of the step's first `known` values */
-  int known, carried_room;
+  int *value;     /* of each body position */
+  uint8_t *level; /* of the step's first `known` values */
+  int known, level_room;
   int data, active, kept; /* numbers of inputs: of data, of others, and the same at all steps */
-  scl_roll_source *of_data, *of_active, *of_kept;
+  scl_roll_source *of_x, *of_data, *of_active, *of_kept;
 } writer;
 
 static int node_at(const writer *w, int iteration, int position) {
@@ -74,6 +74,7 @@ static int *sort_kept(writer *w) {
 static void place_inputs(writer *w) {
   const scl_roll_loop *l = w->l;
   const size_t count = (size_t)l->count;
+  w->data = w->active = w->kept = 0;
   for (int k = 0; k < l->fixeds; k++) {
     place_fixed(w, scl_roll_source_of(w->r, l->fixed[k]), &w->fixed[k]);
   }
@@ -81,7 +82,7 @@ static void place_inputs(writer *w) {
     scl_roll_source *s = w->of_active + (size_t)w->active * count;
     bool numbers = true;
     for (size_t i = 0; i < count; i++) {
-      s[i] = scl_roll_source_of(w->r, l->x[(size_t)c * count + i]);
+      s[i] = w->of_x[(size_t)c * count + i];
       numbers = numbers && s[i].value == NONE;
     }
     if (scl_roll_all_same(s, count)) {
@@ -173,46 +174,56 @@ static int operand(writer *w, const scl_roll_input *in, size_t n) {
   return scl_tape_concat(&w->body->tape, (int)n, part);
 }
 
-/* Whether a value of the step depends on the states. */
-static bool is_carried(writer *w, int value) {
+/* What a value of the step depends on: the states, other inputs that vary, or neither. */
+enum { KEPT, VARIES, CARRIED };
+static int level_of(writer *w, int value) {
   const scl_tape *t = &w->body->tape;
+  const size_t states = (size_t)w->l->states, varying = (size_t)(w->data + w->active);
   for (; w->known < t->values; w->known++) {
     const scl_value *v = &t->value[w->known];
-    bool carried = v->kind == SCL_VALUE_PARAMETER && v->at[0] < (size_t)w->l->states;
+    int level = KEPT;
+    if (v->kind == SCL_VALUE_PARAMETER) {
+      level = v->at[0] < states ? CARRIED : v->at[0] < states + varying ? VARIES : KEPT;
+    }
     for (int k = 0; k < v->operands; k++) {
-      carried = carried || w->carried[scl_tape_operand(t, w->known, k)];
+      const int other = w->level[scl_tape_operand(t, w->known, k)];
+      if (other > level) level = other;
     }
-    if (!scl_tape_grow(w->r->to, &w->carried, &w->carried_room, w->known, 1, sizeof *w->carried)) {
-      return true;
+    if (!scl_tape_grow(w->r->to, &w->level, &w->level_room, w->known, 1, sizeof *w->level)) {
+      return CARRIED;
     }
-    w->carried[w->known] = carried;
+    w->level[w->known] = (uint8_t)level;
   }
-  return w->carried[value];
+  return w->level[value];
+}
+
+static bool is_sum(const scl_tape *t, int x) {
+  return t->value[x].kind == SCL_VALUE_APPLY && t->value[x].op == SCL_OP_ADD;
 }
 
 /* (s + a) + b as s + (a + b) if s alone depends on the states: steps wait for each other, and a + b
- * is computed for all of them before. */
+ * is computed for all of them before. Of such a + b, what varies first: (a + m) + b as (a + b) + m.
+ */
 static int add(writer *w, int x, int b) {
   scl_tape *t = &w->body->tape;
-  if (!is_carried(w, x) || is_carried(w, b)) return scl_tape_binary(t, SCL_OP_ADD, x, b);
-  const scl_value *v = &t->value[x];
-  if (v->kind == SCL_VALUE_APPLY && v->op == SCL_OP_ADD) {
-    const int first = scl_tape_operand(t, x, 0), second = scl_tape_operand(t, x, 1);
-    const bool swap = is_carried(w, second);
-    const int s = swap ? second : first, a = swap ? first : second;
-    if (!is_carried(w, a)) {
-      return scl_tape_binary(t, SCL_OP_ADD, s, scl_tape_binary(t, SCL_OP_ADD, a, b));
-    }
+  if (level_of(w, x) < level_of(w, b)) return add(w, b, x);
+  const int level = level_of(w, x), other = level_of(w, b);
+  if (!is_sum(t, x) || (other == level && level != VARIES))
+    return scl_tape_binary(t, SCL_OP_ADD, x, b);
+  int s = scl_tape_operand(t, x, 0), a = scl_tape_operand(t, x, 1);
+  if (level_of(w, a) == level) {
+    const int second = a;
+    a = s;
+    s = second;
   }
-  return scl_tape_binary(t, SCL_OP_ADD, x, b);
+  if (level_of(w, a) == level) return scl_tape_binary(t, SCL_OP_ADD, x, b);
+  return other == level ? scl_tape_binary(t, SCL_OP_ADD, add(w, s, b), a)
+                        : scl_tape_binary(t, SCL_OP_ADD, s, add(w, a, b));
 }
 
 /* The operation of a recorded value, on these operands. */
 static int again(writer *w, const scl_value *v, const int *x) {
-  if (v->kind == SCL_VALUE_APPLY && v->op == SCL_OP_ADD) {
-    const bool swap = !is_carried(w, x[0]);
-    return add(w, x[swap], x[!swap]);
-  }
+  if (v->kind == SCL_VALUE_APPLY && v->op == SCL_OP_ADD) return add(w, x[0], x[1]);
   return scl_tape_add(&w->body->tape, (scl_value_kind)v->kind, v->op, v->operands, x, v->at,
                       v->number);
 }
@@ -268,6 +279,59 @@ static void write_results(writer *w) {
     part[parts++] = early == NONE ? w->value[b] : parameter(w, w->rank[early], 1);
   }
   w->body->result = scl_tape_concat(&w->body->tape, parts, part);
+}
+
+/* ---- inputs that are only added ----------------------------------------------------------------
+ */
+
+/* Input c becomes its sum with input d, which becomes 0. */
+static void add_columns(writer *w, int c, int d) {
+  const size_t count = (size_t)w->l->count;
+  scl_roll_source *a = w->of_x + (size_t)c * count, *b = w->of_x + (size_t)d * count;
+  bool numbers = true;
+  for (size_t i = 0; i < count; i++) numbers = numbers && a[i].value == NONE && b[i].value == NONE;
+  const int x[] = {numbers ? 0 : scl_roll_gather(w->r, a, count),
+                   numbers ? 0 : scl_roll_gather(w->r, b, count)};
+  const int sum = numbers ? 0 : scl_tape_binary(w->r->to, SCL_OP_ADD, x[0], x[1]);
+  for (size_t i = 0; i < count; i++) {
+    const scl_roll_source both = {NONE, 0, a[i].number + b[i].number, 0};
+    a[i] = numbers ? both : (scl_roll_source){sum, i, 0.0, 0};
+    b[i] = (scl_roll_source){NONE, 0, 0.0, 0};
+  }
+}
+
+/* The number of the input that varies and is this value of the step; NONE for other values. */
+static int input_of(const writer *w, int value) {
+  const scl_value *v = &w->body->tape.value[value];
+  for (int c = 0; c < w->l->xs && v->kind == SCL_VALUE_PARAMETER; c++) {
+    const size_t varying = (size_t)(w->l->states + w->data + w->active);
+    if (v->at[0] < varying && w->x[c].at == (int)v->at[0]) return c;
+  }
+  return NONE;
+}
+
+/* Where the results depend on two inputs only by their sum, that is the input. Whether there are
+ * such inputs. */
+static bool merge_inputs(writer *w) {
+  const scl_tape *t = &w->body->tape;
+  int *uses = scl_roll_room(w->r, (size_t)t->values, sizeof *uses);
+  bool merged = false;
+  if (uses == NULL || t->status != SCL_OK || w->l->xs < 2) return false;
+  uses[w->body->result] = 1;
+  for (int v = t->values - 1; v >= 0; v--) {
+    for (int k = 0; k < t->value[v].operands && uses[v] > 0; k++) {
+      uses[scl_tape_operand(t, v, k)]++;
+    }
+  }
+  for (int v = 0; v < t->values && !scl_roll_failed(w->r); v++) {
+    if (uses[v] == 0 || !is_sum(t, v)) continue;
+    const int a = scl_tape_operand(t, v, 0), b = scl_tape_operand(t, v, 1);
+    const int c = input_of(w, a), d = input_of(w, b);
+    if (c == NONE || d == NONE || uses[a] != 1 || uses[b] != 1) continue;
+    add_columns(w, c, d);
+    merged = true;
+  }
+  return merged;
 }
 
 /* ---- the scan ---------------------------------------------------------------------------------
@@ -334,6 +398,7 @@ static bool make_room(writer *w) {
   w->x = scl_roll_room(w->r, xs, sizeof *w->x);
   w->fixed = scl_roll_room(w->r, (size_t)l->fixeds, sizeof *w->fixed);
   w->value = scl_roll_room(w->r, (size_t)l->bodies, sizeof *w->value);
+  w->of_x = scl_roll_room(w->r, xs * count, sizeof *w->of_x);
   w->of_data = scl_roll_room(w->r, (xs + 1) * count, sizeof *w->of_data);
   w->of_active = scl_roll_room(w->r, (xs + 1) * count, sizeof *w->of_active);
   w->of_kept = scl_roll_room(w->r, xs + (size_t)l->fixeds, sizeof *w->of_kept);
@@ -344,22 +409,32 @@ static bool make_room(writer *w) {
   return false;
 }
 
+static void write_body(writer *w) {
+  const scl_roll_loop *l = w->l;
+  scl_scan_shape *s = &w->body->shape;
+  scl_tape_end(&w->body->tape);
+  memset(s, 0, sizeof *s);
+  w->known = 0;
+  w->body->of = NONE;
+  place_inputs(w);
+  add_port(s, SCL_SCAN_STATE, l->states);
+  add_port(s, SCL_SCAN_X, w->data);
+  add_port(s, SCL_SCAN_X, w->active);
+  add_port(s, SCL_SCAN_FIXED, w->kept);
+  add_port(s, SCL_SCAN_OUT, l->outs);
+  write_positions(w);
+  write_results(w);
+}
+
 void scl_roll_put_loop(scl_roll *r, scl_roll_loop *loop) {
   writer w = {.r = r, .l = loop};
   if (!make_room(&w)) return;
-  scl_tape_begin(&w.body->tape);
-  w.body->of = NONE;
   rank_states(&w);
-  place_inputs(&w);
-  scl_scan_shape *s = &w.body->shape;
-  add_port(s, SCL_SCAN_STATE, loop->states);
-  add_port(s, SCL_SCAN_X, w.data);
-  add_port(s, SCL_SCAN_X, w.active);
-  add_port(s, SCL_SCAN_FIXED, w.kept);
-  add_port(s, SCL_SCAN_OUT, loop->outs);
-  write_positions(&w);
-  free(w.carried);
-  write_results(&w);
+  for (int k = 0; k < loop->xs * loop->count; k++) w.of_x[k] = scl_roll_source_of(r, loop->x[k]);
+  do {
+    write_body(&w);
+  } while (merge_inputs(&w));
+  free(w.level);
   const size_t count = (size_t)loop->count, kept = (size_t)w.kept;
   const int body = scl_tape_add_body(r->to, w.body);
   int x[4], used = 0;

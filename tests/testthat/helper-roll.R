@@ -115,6 +115,11 @@ special_loops <- list(
         "l <- c(cl_log_sum_exp(e + a[1:2]), cl_log_sum_exp(e * b)) }; sum(e * a[2:3])"),
   paste("h <- 0; for (i in 1:n) { w <- (i < n) * y[i]^2 * (b^2 + 1); h <- h + w * y[i]",
         "if (i < n) b <- tanh(log(w)) * s }; h + w * a[1]", sep = "\n"),
+  # inputs that are only added, to each other and to others, and one that is a factor too
+  paste("h <- 0; for (i in 1:n) { h <- tanh(0.5 * h + s * x[i] + a[1] + b * y[i] + a[2] + y[i])",
+        "s <- 0.3 * (s - b * x[i] - 0.1 * x[i]) }; h + s", sep = "\n"),
+  paste("h <- 0; for (i in 1:n) { d <- b * y[i]; e <- s * x[i] + 1",
+        "h <- tanh(0.5 * h + e + d) + 0.1 * h * d }; h", sep = "\n"),
   # a first and a last one that differ
   paste("h <- 0; for (i in 1:n) {",
         "s <- if (i %in% c(1, n)) exp(s * b) else tanh(s * b + y[i]); h <- h + s^2 }; h + s"))

@@ -227,7 +227,20 @@ test_that("equal inputs of a step are one, and inputs are added before the state
     }, mu = c(-1, 1), w = 0.1, most = 40)$model
   }
   elements <- function(twice) facts_of(of(twice))[["elements"]]
-  with_cl(engine = "host", expect_lt(elements(TRUE), 1.25 * elements(FALSE)))
+  added <- function(terms) {
+    expect_rolled(function(b, s) {
+      h <- 0
+      for (i in 1:n) {
+        h <- if (terms == 2L) tanh(h + s * y[i] + b + exp(b * y[i])) else tanh(h + s * y[i] + b)
+      }
+      h
+    }, b = 0.3, s = 0.2, most = 5)$model
+  }
+  with_cl(engine = "host", {
+    expect_lt(elements(TRUE), 1.25 * elements(FALSE))
+    # two products, an exponential and a sum for all steps, and no further input of the steps
+    expect_lt(facts_of(added(2L))[["elements"]] - facts_of(added(1L))[["elements"]], 3.5 * n)
+  })
 })
 
 test_that("what differs is left alone", {
