@@ -40,6 +40,8 @@ planted() {
 
 planted integers integers_mma.cl 's/INTEGERS_PLACES - 3\)/INTEGERS_PLACES - 2)/' \
   'copies read before they arrive'
+planted integers integers_mma.cl 's/to = integers_after\(to\)/to = to > 1 ? 1 : to + 1/' \
+  'another place when the ring has gone round'
 planted mma_chol panels_mma.h 's/a\[0\], a\[2\], a\[1\], a\[3\]/a[0], a[1], a[2], a[3]/' \
   'lanes in the wrong order'
 planted mma_gemm gemm_mma_results.h 's/row < m && column < n/row <= m \&\& column < n/' \

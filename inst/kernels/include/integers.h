@@ -15,6 +15,8 @@
 #define INTEGERS_TILE_N 128 /* columns */
 #define INTEGERS_ITEMS (INTEGERS_TILE_M / 64 * (INTEGERS_TILE_N / 64) * 32)
 #define INTEGERS_DEPTH 32 /* terms of a stage: packed operands have a multiple of it */
+#define INTEGERS_RING_MOST 16 /* stages in local memory (integers_mma.cl) */
+#define INTEGERS_RING_EMULATED 6
 #define INTEGERS_PACKED (INTEGERS_PANEL * INTEGERS_DEPTH) /* bytes of a stage of a panel */
 #define INTEGERS_ROWS 16 /* of C, of a work-item of the plain product */
 #define INTEGERS_JOINED 4 /* of C, of a work-item that joins residues */
@@ -25,7 +27,6 @@
 
 #define INTEGERS_FEWEST 14 /* moduli */
 #define INTEGERS_MOST 16
-#define INTEGERS_TERMS 65536 /* most terms of a sum of 8-bit products */
 
 /* An operand as the sum sees it: element (row, k) lies row * row_step + k * depth_step from the
  * first. It is packed as residues, by one modulus after the other, of each one panel after the

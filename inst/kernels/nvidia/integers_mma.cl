@@ -145,11 +145,11 @@ MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLO
 /* More local memory than OpenCL reports; an emulation needs only enough to go round. */
 #define INTEGERS_TOGETHER 2 /* stages between two barriers */
 #ifdef SCL_MMA_EMULATED
-#define INTEGERS_PLACES 3
+#define INTEGERS_RING INTEGERS_RING_EMULATED
 #else
-#define INTEGERS_PLACES 8 /* of so many stages: 3 or more */
+#define INTEGERS_RING INTEGERS_RING_MOST
 #endif
-#define INTEGERS_RING (INTEGERS_PLACES * INTEGERS_TOGETHER)
+#define INTEGERS_PLACES (INTEGERS_RING / INTEGERS_TOGETHER) /* 3 or more */
 
 #define INTEGERS_WARP_ROW(warp) 0
 #define INTEGERS_WARP_COLUMN(warp) ((warp) * 16)

@@ -6,16 +6,22 @@
 
 #include "kernels/include/integers.h"
 
-/* Two tiles each way, one of them in part, and more stages than the ring holds. */
-enum { ROWS = INTEGERS_TILE_M + 11, COLUMNS = INTEGERS_TILE_N + 5, DEPTH = 171 };
+/* Two tiles each way, one of them in part. */
+enum { ROWS = INTEGERS_TILE_M + 11, COLUMNS = INTEGERS_TILE_N + 5 };
 
-static bool is_right(const double *x, const double *c) {
+/* Stages for every place of the ring and then some again, the last one in part. */
+static size_t depth_of(const scl_cl_context *cl) {
+  const size_t ring = cl->emulated_mma ? INTEGERS_RING_EMULATED : INTEGERS_RING_MOST;
+  return (ring + 3) * INTEGERS_DEPTH - 21;
+}
+
+static bool is_right(const double *x, size_t depth, const double *c) {
   for (size_t j = 0; j < COLUMNS; j++) {
-    for (size_t i = 0; i < ROWS; i++) {
-      double sum = 0.0;
-      for (size_t k = 0; k < DEPTH; k++) sum += x[i + k * ROWS] * x[j + k * ROWS];
-      if (!(c[i + j * ROWS] == -2.0 * sum)) return false;
-    }
+    double sum[ROWS] = {0.0};
+    for (size_t k = 0; k < depth; k++)
+      for (size_t i = 0; i < ROWS; i++) sum[i] += x[i + k * ROWS] * x[j + k * ROWS];
+    for (size_t i = 0; i < ROWS; i++)
+      if (!(c[i + j * ROWS] == -2.0 * sum[i])) return false;
   }
   return true;
 }
@@ -27,7 +33,7 @@ static scl_status multiply(scl_cl_context *cl, scl_cl_integers_kind kind, scl_bl
   const scl_cl_product p = {.alpha = -2.0,
                             .trans_b = SCL_TRANS,
                             .a = x,
-                            .b = scl_block_part(x, 0, 0, COLUMNS, DEPTH),
+                            .b = scl_block_part(x, 0, 0, COLUMNS, x.ncol),
                             .c = c,
                             .batch = 1};
   scl_cl_op op;
@@ -39,20 +45,21 @@ static scl_status multiply(scl_cl_context *cl, scl_cl_integers_kind kind, scl_bl
 }
 
 scl_status scl_cl_trial_integers(scl_cl_context *cl, scl_cl_program which, bool *right) {
-  double *x = malloc(ROWS * (DEPTH + COLUMNS) * sizeof *x), *c = x + ROWS * DEPTH;
+  const size_t depth = depth_of(cl), count = ROWS * (depth + COLUMNS);
+  double *x = malloc(count * sizeof *x), *c = x + ROWS * depth;
   scl_block dx = {0}, dc = {0};
   scl_cl_integers_kind kind = SCL_CL_INTEGERS_DOT;
   bool done = false;
   scl_status status;
   while (scl_cl_integers_program(kind) != which) kind++;
-  if (x == NULL) return scl_fail_memory(ROWS * (DEPTH + COLUMNS) * sizeof *x, 0, "a trial");
-  for (size_t k = 0; k < DEPTH; k++)
+  if (x == NULL) return scl_fail_memory(count * sizeof *x, 0, "a trial");
+  for (size_t k = 0; k < depth; k++)
     for (size_t i = 0; i < ROWS; i++) x[i + k * ROWS] = scl_cl_trial_number(i, k);
-  SCL_GO(scl_cl_trial_upload(cl, x, ROWS, DEPTH, &dx));
+  SCL_GO(scl_cl_trial_upload(cl, x, ROWS, depth, &dx));
   SCL_GO(scl_block_create(&cl->base, ROWS, COLUMNS, &dc));
   SCL_GO(multiply(cl, kind, dx, dc, &done));
   SCL_GO(scl_cl_trial_download(cl, dc, c, ROWS));
-  *right = done && is_right(x, c);
+  *right = done && is_right(x, depth, c);
 done:
   scl_buffer_release(dx.buffer);
   scl_buffer_release(dc.buffer);
