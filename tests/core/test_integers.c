@@ -3,9 +3,11 @@
  * are any, matrix instructions. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/device.h"
+#include "base/threads.h"
 #include "driver.h"
 #include "linalg.h"
 #include "engine/cl/linalg/linalg.h"
@@ -340,79 +342,82 @@ static void check_tables(void) {
   }
 }
 
-/* ---- instructions of one processor (engine/cl/runtime/assembly.c) ---------------------------- */
+/* ---- kinds and blocks ------------------------------------------------------------------------ */
 
-/* A driver whose binaries are this text; what it is given for a binary; programs let go. */
-static const char *assembly;
-static char given[200];
-static int builds, releases;
-
-static cl_int CL_API_CALL give_binary(cl_program program, cl_program_info what, size_t size,
-                                      void *value, size_t *needed) {
-  (void)program, (void)size, (void)needed;
-  if (assembly == NULL) return CL_INVALID_PROGRAM;
-  const size_t bytes = strlen(assembly) + 1; /* NVIDIA's ends with a 0 */
-  if (what == CL_PROGRAM_BINARY_SIZES) memcpy(value, &bytes, sizeof bytes);
-  if (what == CL_PROGRAM_BINARIES) memcpy(*(char **)value, assembly, bytes);
-  return CL_SUCCESS;
+/* Residues are whole numbers, so that a product has the same bits by every kind. With `small`
+ * blocks have 256 rows, columns and terms, the last ones fewer, of which views do not hold. */
+static void check_agreement(scl_context *ctx, integers_case t, bool small) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  const size_t count = t.m * t.n;
+  const uint64_t memory = cl->info.memory;
+  double *a = spread_rows(&t, t.m, t.trans_a, 5, t.view_a), *first = NULL;
+  double *b = spread_rows(&t, t.n, !t.trans_b, 11, scl_view_transposed(t.view_b));
+  double *c = test_alloc(count * sizeof *c), *got = test_alloc(count * sizeof *got);
+  test_fill(c, count);
+  for (int kind = 0; kind < SCL_CL_INTEGERS_KINDS; kind++) {
+    const scl_cl_integers_form form = {.moduli = INTEGERS_FEWEST,
+                                       .kind = (scl_cl_integers_kind)kind,
+                                       .last = SCL_CL_INTEGERS_JOIN};
+    bool usable = kind == SCL_CL_INTEGERS_PLAIN;
+    if (!usable) CHECK_OK(scl_cl_try_program(cl, scl_cl_integers_program(form.kind), &usable));
+    if (!usable) continue;
+    test_framed da = test_put(ctx, t.trans_a ? t.k : t.m, t.trans_a ? t.m : t.k, a);
+    test_framed db = test_put(ctx, t.trans_b ? t.n : t.k, t.trans_b ? t.k : t.n, b);
+    test_framed dc = test_put(ctx, t.m, t.n, c);
+    const scl_cl_product p = product_of(&t, da.block, db.block, dc.block);
+    if (small) cl->info.memory = 1;
+    CHECK(multiply(ctx, &p, form));
+    cl->info.memory = memory;
+    test_get(dc, got);
+    test_drop(da), test_drop(db);
+    if (first == NULL) {
+      first = test_alloc(count * sizeof *first);
+      memcpy(first, got, count * sizeof *got);
+      CHECK(count_wrong(&t, form.moduli, a, b, c, got) == 0);
+    }
+    size_t differ = 0;
+    for (size_t e = 0; e < count; e++) differ += memcmp(&first[e], &got[e], sizeof *got) != 0;
+    CHECK(differ == 0);
+    if (differ > 0)
+      printf("       %zu x %zu x %zu, op %d %d, views %d %d, region %d, blocks %d, %s: %zu\n", t.m,
+             t.n, t.k, t.trans_a, t.trans_b, (int)t.view_a, (int)t.view_b, (int)t.region, small,
+             kind_name[kind], differ);
+  }
+  FREE(a, b, c, got, first);
 }
 
-static cl_program CL_API_CALL take_binary(cl_context context, cl_uint n, const cl_device_id *device,
-                                          const size_t *bytes, const unsigned char **binary,
-                                          cl_int *state, cl_int *code) {
-  (void)context, (void)n, (void)device, (void)state;
-  *code = strstr((const char *)*binary, "refused") != NULL ? CL_INVALID_BINARY : CL_SUCCESS;
-  snprintf(given, sizeof given, "%.*s", (int)*bytes, (const char *)*binary);
-  return *code == CL_SUCCESS ? (cl_program)given : NULL;
+static void check_agreements(scl_context *ctx) {
+  static const integers_case cases[] = {
+      {.m = 257, .n = 129, .k = 33, .alpha = -0.7, .beta = 1.3, .trans_a = true, .spread = 20},
+      {.m = 290, .n = 290, .k = 300, .alpha = 2, .beta = -1, .region = SCL_MIRRORED},
+      {.m = 300, .n = 300, .k = 300, .alpha = 1, .view_a = SCL_LOWER, .view_b = SCL_UPPER},
+      {.m = 300, .n = 300, .k = 300, .alpha = 1, .view_a = SCL_UPPER, .view_b = SCL_LOWER}};
+  for (size_t k = 0; k < (test_small() ? 1 : LENGTH(cases)); k++) {
+    if (k < 2) check_agreement(ctx, cases[k], false);
+    check_agreement(ctx, cases[k], true);
+  }
 }
 
-static cl_int CL_API_CALL build_nothing(cl_program program, cl_uint n, const cl_device_id *device,
-                                        const char *options,
-                                        void(CL_CALLBACK *notify)(cl_program, void *), void *user) {
-  (void)program, (void)n, (void)device, (void)options, (void)notify, (void)user;
-  builds++;
-  return strstr(given, "wrong") != NULL ? CL_BUILD_PROGRAM_FAILURE : CL_SUCCESS;
-}
+/* ---- refusals -------------------------------------------------------------------------------- */
 
-static cl_int CL_API_CALL release_nothing(cl_program program) {
-  releases += program == (cl_program)&assembly;
-  return CL_SUCCESS;
-}
-
-/* Marks leave the text, whose target becomes the processor; `to` NULL: the program stays. */
-static void check_assembly(const scl_cl_context *cl, const char *from, const char *to,
-                           cl_int expected) {
-  cl_program program = (cl_program)&assembly;
-  assembly = from;
-  given[0] = '\0';
-  builds = releases = 0;
-  CHECK(scl_cl_assemble(cl, "", &program) == expected);
-  CHECK(strcmp(given, to != NULL ? to : "") == 0 || expected == CL_INVALID_BINARY);
-  CHECK(builds == (to != NULL) && releases == (to != NULL));
-  CHECK((program == (cl_program)given) == (to != NULL));
-}
-
-static void check_assemblies(const scl_cl_context *cl) {
-  const scl_cl_functions own = scl_cl;
-  scl_cl.clGetProgramInfo = give_binary;
-  scl_cl.clCreateProgramWithBinary = take_binary;
-  scl_cl.clBuildProgram = build_nothing;
-  scl_cl.clReleaseProgram = release_nothing;
-  check_assembly(cl, ".version 9.0\n.target sm_90, more\n\t//sm_90a one;\n//sm_90 \n//sm_90a ",
-                 ".version 9.0\n.target sm_90a, more\n\tone;\n//sm_90 \n", CL_SUCCESS);
-  check_assembly(cl, ".target sm_90,", ".target sm_90a,", CL_SUCCESS);
-  check_assembly(cl, ".target sm_90, wrong", ".target sm_90a, wrong", CL_BUILD_PROGRAM_FAILURE);
-  check_assembly(cl, ".target sm_90, refused", NULL, CL_INVALID_BINARY);
-  check_assembly(cl, ".target sm_100, //sm_90a one;", NULL, CL_INVALID_BINARY);
-  check_assembly(cl, "", NULL, CL_INVALID_BINARY);
-  check_assembly(cl, NULL, NULL, CL_INVALID_BINARY);
-  scl_cl = own;
+/* Where the instruction of four warps is refused, that of a warp is used. */
+static void check_refused(size_t index, const char *fault) {
+  scl_context *ctx = NULL;
+  char *before = scl_env_copy("STATCL_TRIAL_FAULT");
+  setenv("STATCL_TRIAL_FAULT", fault, 1);
+  REQUIRE_OK(scl_device_open(index, &ctx));
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  check_operation(ctx, 0.5);
+  CHECK(cl->trial[SCL_CL_PROGRAM_integers_wgmma].state == SCL_CL_REFUSED);
+  CHECK(cl->trial[SCL_CL_PROGRAM_integers_mma].state == SCL_CL_PASSED);
+  CHECK(scl_context_memory(ctx).live == 0);
+  scl_context_release(ctx);
+  scl_env_restore("STATCL_TRIAL_FAULT", before);
 }
 
 void test_integers(scl_context *ctx) {
   check_tables();
   if (scl_context_is_host(ctx)) return;
-  check_assemblies((scl_cl_context *)ctx);
   /* Emulated instructions take long: only what runs on them is tested by them. */
   const bool emulated = ((scl_cl_context *)ctx)->emulated_mma;
   if (!emulated) {
@@ -445,5 +450,10 @@ void test_integers(scl_context *ctx) {
     if (!usable && !must) continue;
     check_shapes(ctx, form);
     check_regions(ctx, form);
+  }
+  check_agreements(ctx);
+  if (!test_small() && scl_cl_may_try_warpgroups((scl_cl_context *)ctx)) {
+    check_refused(driver_index(ctx), "build:integers_wgmma");
+    check_refused(driver_index(ctx), "result:integers_wgmma");
   }
 }

@@ -33,7 +33,9 @@ static char *unmarked(const char *text) {
 /* The binary of a program for one device, with a 0 after it, or NULL. */
 static char *binary_of(cl_program program) {
   size_t bytes = 0;
-  scl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL);
+  if (scl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
+      CL_SUCCESS)
+    return NULL;
   char *binary = calloc(1, bytes + 1);
   if (binary != NULL && scl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary,
                                                 &binary, NULL) == CL_SUCCESS)
