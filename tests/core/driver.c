@@ -10,9 +10,10 @@
 
 static scl_cl_functions original;
 static driver_counts count;
-static atomic_long calls, fail_in; /* threads build programs */
+static atomic_long calls, fail_in, programs; /* threads build programs */
+static atomic_bool has_failed;
 static int fail_code, pretended;
-static bool fail_on, has_failed, installed;
+static bool fail_on, installed;
 
 size_t driver_index(const scl_context *ctx) {
   const scl_device_info *list = NULL;
@@ -98,7 +99,7 @@ static cl_program CL_API_CALL create_program(cl_context context, cl_uint n, cons
   if (changes) text = (const char **)changed;
   cl_program made = original.clCreateProgramWithSource(context, n, text, lengths, code);
   for (cl_uint k = 0; k < n && changes; k++) free(changed[k]);
-  count.programs += made != NULL;
+  atomic_fetch_add(&programs, made != NULL);
   return made;
 }
 
@@ -109,7 +110,7 @@ static cl_program CL_API_CALL create_binary(cl_context context, cl_uint n,
   FAIL_OBJECT;
   cl_program made =
       original.clCreateProgramWithBinary(context, n, devices, lengths, binary, state, code);
-  count.programs += made != NULL;
+  atomic_fetch_add(&programs, made != NULL);
   return made;
 }
 
@@ -171,9 +172,13 @@ static cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem buffer, void *hos
     return original.call(object);                                                                  \
   }
 RELEASES(release_context, cl_context, contexts, clReleaseContext)
-RELEASES(release_program, cl_program, programs, clReleaseProgram)
 RELEASES(release_kernel, cl_kernel, kernels, clReleaseKernel)
 RELEASES(release_event, cl_event, events, clReleaseEvent)
+
+static cl_int CL_API_CALL release_program(cl_program program) {
+  atomic_fetch_sub(&programs, 1);
+  return original.clReleaseProgram(program);
+}
 
 /* Queues with commands that nobody has waited for. */
 enum { MOST_BUSY = 32 };
@@ -320,12 +325,13 @@ void driver_remove(void) {
 
 driver_counts driver_counted(void) {
   count.calls = calls;
+  count.programs = programs;
   return count;
 }
 
 bool driver_is_clean(driver_counts before) {
   return count.contexts == before.contexts && count.queues == before.queues &&
-         count.programs == before.programs && count.kernels == before.kernels &&
+         programs == before.programs && count.kernels == before.kernels &&
          count.buffers == before.buffers && count.maps == before.maps &&
          count.events == before.events;
 }
