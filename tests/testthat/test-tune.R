@@ -320,7 +320,7 @@ test_that("the folders of a user are those of R", {
   old <- Sys.getenv(settings, NA)
   on.exit({
     Sys.unsetenv(settings)
-    do.call(Sys.setenv, as.list(old[!is.na(old)]))
+    if (!all(is.na(old))) do.call(Sys.setenv, as.list(old[!is.na(old)]))
   })
   Sys.unsetenv(settings)
   for (set in c(list(character()), as.list(settings), list(settings[3:4]))) {
