@@ -256,7 +256,8 @@ test_that("the posterior of binary areas is that of long chains", {
   a <- summary(fit)
   b <- summary(chains)
   expect_lt(max(abs(a$mean - b$mean) / b$sd), 0.08)
-  expect_lt(max(abs(as.matrix(a[4:6]) - as.matrix(b[5:7])) / b$sd), 0.15)
+  # of 114 quantiles of some 2000 effective draws: a standard error is 0.03 to 0.06
+  expect_lt(max(abs(as.matrix(a[4:6]) - as.matrix(b[5:7])) / b$sd), 0.25)
   expect_equal(a$sd, b$sd, tolerance = 0.03)
 })
 
