@@ -106,9 +106,10 @@ fault() {
   fi
 }
 
-# Operations whose derivatives are unknown or never asked for, and operands that are none to
-# differentiate by.
-readonly without='^(pentagamma|log_.*_slope(_[ab])?|round_to) |^(bessel_k_scaled|stirling_slope) 1$'
+# Operations whose derivatives are unknown, never asked for or without effect (a shift cancels), and
+# operands that are none to differentiate by.
+without='^(pentagamma|shift|log_.*_slope(_[ab])?|round_to) |'
+readonly without+='^(bessel_k_scaled|stirling_slope) 1$'
 operations() {
   perl -0ne 'my %count = (UN => 1, BIN => 2, TERN => 3);
     while (/^SCL_(UN|BIN|TERN)ARY\(\w+,\s*(\w+)/gm) {
