@@ -383,9 +383,9 @@ void scl_device_emulate(int mode) {
  * a unit and 1.8 GHz. */
 static double expected_time(const scl_cl_op *op, const double size[3], double share,
                             scl_cl_integers_kind kind) {
-  static const double rates[] = {2.0 * 4 * 128 * 1800, 2.0 * 4 * 128 * 1800, 7.58e6, 1.0e7};
+  static const double rates[] = {2.0 * 4 * 128 * 1800, 2.0 * 4 * 128 * 1800, 7.58e6, 9.75e6};
   const double units = (double)op->cl->info.units, m = size[0], n = size[1], k = size[2];
-  const double steps = 420.0, element = 0.002, work = 2.0 * INTEGERS_FEWEST / rates[kind];
+  const double steps = 430.0, element = 0.0019, work = 2.0 * INTEGERS_FEWEST / rates[kind];
   return steps + (element * (m * k + n * k + share * m * n) + share * work * m * n * k) / units;
 }
 
