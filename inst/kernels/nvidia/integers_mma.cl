@@ -9,7 +9,7 @@
  *   +---------+    +----+----+----+----+        columns. A stage of local memory is DEPTH terms
  *   | op(B)'  |    | w0 | w1 | w2 | w3 |        of the rows of op(A) and the columns of op(B), by
  *   | 128 x k |    +----+----+----+----+        chunks of 16 bytes a row, so that any 8 rows are
- *   |         |    | w4 | w5 | w6 | w7 |        read without a conflict of banks. A ring of STAGES
+ *   |         |    | w4 | w5 | w6 | w7 |        read without a conflict of banks. A RING of stages
  *   +---------+    +----+----+----+----+        is filled by asynchronous copies.
  *
  *                                               As op(A) is packed by integers_position(), a lane's
@@ -21,6 +21,7 @@
 #define INTEGERS_ORDER 8 /* tile rows taken together, for reuse in the second-level cache */
 
 #define INTEGERS_BLOCKS 4 /* of a warp: of 16 columns of C, of a warpgroup of 64 rows */
+#define INTEGERS_SUMS (INTEGERS_BLOCKS * 8) /* by four, of a lane */
 #define INTEGERS_STAGE_BYTES ((INTEGERS_TILE_M + INTEGERS_TILE_N) * INTEGERS_DEPTH)
 #define INTEGERS_STAGE (INTEGERS_STAGE_BYTES / 8) /* reals */
 #define INTEGERS_COPIES (INTEGERS_STAGE_BYTES / 16 / INTEGERS_ITEMS) /* of 16 bytes, of an item */
@@ -93,7 +94,7 @@ MMA_COLLECTIVE void integers_load_columns(const mma_lane lane, uint to[4],
 /* Sums over stages first to end - 1. What the next 32 terms need is loaded while these are
  * multiplied, of columns in place of what has been used; a stage is filled again once all warps
  * have loaded its last ones. */
-MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLOCKS][8][4],
+MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_SUMS][4],
                                       __local real *stages, const integers_source *source,
                                       const int first, const int end, const int item) {
   const int warp = item >> 5, row = lane.lane & 7, block = lane.lane >> 3;
@@ -131,7 +132,7 @@ MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLO
       SCL_UNROLL
       for (int i = 0; i < INTEGERS_BLOCKS; i++) {
         SCL_UNROLL
-        for (int j = 0; j < 8; j++) mma_bytes(lane, sums[i][j], of_columns[i], of_rows[u][j]);
+        for (int j = 0; j < 8; j++) mma_bytes(lane, sums[8 * i + j], of_columns[i], of_rows[u][j]);
         integers_load_columns(lane, of_columns[i], stage, columns, i);
       }
     }
@@ -172,7 +173,7 @@ MMA_INLINE int integers_after(const int place) {
 /* Sums over stages first to end - 1. The products of a place go on while those of the next are
  * started, so that behind a barrier all have done with the place before the last: it is filled
  * again. */
-MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLOCKS][8][4],
+MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_SUMS][4],
                                       __local real *stages, const integers_source *source,
                                       const int first, const int end, const int item) {
   const int warp = item >> 5;
@@ -189,8 +190,8 @@ MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLO
     SCL_UNROLL
     for (int i = 0; i < INTEGERS_TOGETHER; i++) {
       __local const real *stage = stages + (place * INTEGERS_TOGETHER + i) * INTEGERS_STAGE;
-      mma_group_bytes(lane, warp, &sums[0][0][0], stage + columns / 8,
-                      INTEGERS_TILE_N * INTEGERS_CHUNK, stage, INTEGERS_TILE_M * INTEGERS_CHUNK);
+      mma_group_bytes(lane, warp, sums, stage + columns / 8, INTEGERS_TILE_N * INTEGERS_CHUNK,
+                      stage, INTEGERS_TILE_M * INTEGERS_CHUNK);
     }
     mma_group_commit();
     integers_fill_place(&copies, stages, to, source,
@@ -207,7 +208,7 @@ MMA_COLLECTIVE void integers_sum_tile(const mma_lane lane, int sums[INTEGERS_BLO
 /* ---- results --------------------------------------------------------------------------------- */
 
 /* The residues of a lane: c is where those of its first column and row are. */
-MMA_INLINE void integers_write(int sums[INTEGERS_BLOCKS][8][4], __global char *c, const long rows,
+MMA_INLINE void integers_write(int sums[INTEGERS_SUMS][4], __global char *c, const long rows,
                                const int modulus) {
   const int reciprocal = integers_reciprocal(modulus);
   SCL_UNROLL
@@ -219,9 +220,10 @@ MMA_INLINE void integers_write(int sums[INTEGERS_BLOCKS][8][4], __global char *c
       for (int word = 0; word < 4; word++) {
         uint residues[4];
         SCL_UNROLL
-        for (int at = 0; at < 4; at++)
-          residues[at] = (uint)integers_residue(sums[i][2 * word + (at >> 1)][2 * upper + (at & 1)],
-                                                modulus, reciprocal);
+        for (int at = 0; at < 4; at++) {
+          const int sum = sums[8 * i + 2 * word + (at >> 1)][2 * upper + (at & 1)];
+          residues[at] = (uint)integers_residue(sum, modulus, reciprocal);
+        }
         words[word] = mma_pack(residues[0], residues[1], residues[2], residues[3]);
       }
       *(__global uint4 *)(c + i * INTEGERS_BLOCK_STEP(rows) + 8 * upper * rows) =
@@ -260,14 +262,11 @@ INTEGERS_MULTIPLY(__global const real *a, __global const real *b, __global real 
   integers_source source;
   integers_aim(&source, a + i * (product.a_step / 8), b + i * (product.b_step / 8), &product, row0,
                column0, item);
-  int sums[INTEGERS_BLOCKS][8][4];
+  int sums[INTEGERS_SUMS][4];
   SCL_UNROLL
-  for (int block = 0; block < INTEGERS_BLOCKS; block++) {
+  for (int four = 0; four < INTEGERS_SUMS; four++) {
     SCL_UNROLL
-    for (int row = 0; row < 8; row++) {
-      SCL_UNROLL
-      for (int e = 0; e < 4; e++) sums[block][row][e] = 0;
-    }
+    for (int e = 0; e < 4; e++) sums[four][e] = 0;
   }
   integers_sum_tile(lane, sums, stages, &source, first, last, item);
   const int row = row0 + INTEGERS_WARP_ROW(warp) + 16 * lane.member;

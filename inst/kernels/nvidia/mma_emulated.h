@@ -218,15 +218,16 @@ MMA_INLINE uint mma_group_word(__local const real *rows, const int step, const i
   return ((__local const uint *)rows)[(word >> 2) * (step / 4) + 4 * row + (word & 3)];
 }
 
-MMA_COLLECTIVE void mma_group_bytes(const mma_lane lane, const int warp, int c[128],
+MMA_COLLECTIVE void mma_group_bytes(const mma_lane lane, const int warp, int c[32][4],
                                     __local const real *a, const int a_step,
                                     __local const real *b, const int b_step) {
   for (int e = 0; e < 128 && lane.active; e++) {
     const int row = 16 * (warp & 3) + lane.quad + 8 * (e >> 1 & 1);
     const int column = 8 * (e >> 2) + 2 * lane.member + (e & 1);
+    int *sum = &c[e >> 2][e & 3];
     for (int word = 0; word < 8; word++)
-      c[e] = mma_dot(mma_group_word(a, a_step, row, word), mma_group_word(b, b_step, column, word),
-                     c[e]);
+      *sum = mma_dot(mma_group_word(a, a_step, row, word),
+                     mma_group_word(b, b_step, column, word), *sum);
   }
 }
 

@@ -133,14 +133,14 @@ MMA_INLINE ulong mma_group_rows(__local const real *rows, const int step) {
   return ((ulong)rows & 0x3ffff) >> 4 | (ulong)(step >> 4) << 16 | (ulong)(neighbours >> 4) << 32;
 }
 
-#define MMA_4_OF(c, i) "+r"((c)[i]), "+r"((c)[(i) + 1]), "+r"((c)[(i) + 2]), "+r"((c)[(i) + 3])
+#define MMA_4_OF(c, i) "+r"((c)[i][0]), "+r"((c)[i][1]), "+r"((c)[i][2]), "+r"((c)[i][3])
 #define MMA_16_OF(c, i)                                                                            \
-  MMA_4_OF(c, i), MMA_4_OF(c, (i) + 4), MMA_4_OF(c, (i) + 8), MMA_4_OF(c, (i) + 12)
+  MMA_4_OF(c, i), MMA_4_OF(c, (i) + 1), MMA_4_OF(c, (i) + 2), MMA_4_OF(c, (i) + 3)
 
 /* c += a b for 8-bit integers: A is 64 x 32, B 32 x 256, A by rows and B by columns. Number `warp`
  * of the group's warps has the 16 rows of A from 16 (warp % 4) on, and of all columns of B by eight
  * what it has of C by mma_bytes(). */
-MMA_COLLECTIVE void mma_group_bytes(const mma_lane lane, const int warp, int c[128],
+MMA_COLLECTIVE void mma_group_bytes(const mma_lane lane, const int warp, int c[32][4],
                                     __local const real *a, const int a_step,
                                     __local const real *b, const int b_step) {
   asm volatile(MMA_90 "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 {"
@@ -154,8 +154,8 @@ MMA_COLLECTIVE void mma_group_bytes(const mma_lane lane, const int warp, int c[1
                "%91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, "
                "%104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, "
                "%117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, %128, %129, 1;"
-               : MMA_16_OF(c, 0), MMA_16_OF(c, 16), MMA_16_OF(c, 32), MMA_16_OF(c, 48),
-                 MMA_16_OF(c, 64), MMA_16_OF(c, 80), MMA_16_OF(c, 96), MMA_16_OF(c, 112)
+               : MMA_16_OF(c, 0), MMA_16_OF(c, 4), MMA_16_OF(c, 8), MMA_16_OF(c, 12),
+                 MMA_16_OF(c, 16), MMA_16_OF(c, 20), MMA_16_OF(c, 24), MMA_16_OF(c, 28)
                : "l"(mma_group_rows(a, a_step)), "l"(mma_group_rows(b, b_step))
                : "memory");
 }
