@@ -405,14 +405,19 @@ columns <- paste0("%-42s ", strrep("%9s ", 7L), " %s\n")
 cat(sprintf(columns, "seconds", "auto:1st", "2nd", "settled", "host:1st", "settled", "dev:1st",
             "settled", "verdict"))
 threads <- max(1L, parallel::detectCores() %/% lanes)
-verdicts <- parallel::mclapply(grep(c(arguments, "")[1L], names(calls), value = TRUE),
-                               function(name) {
-  t <- t(vapply(c(auto = "auto", host = "host", device = "device"), measure, numeric(3L),
-                name = name, threads = threads))
-  text <- formatC(c(t["auto", ], t["host", -2L], t["device", -2L]), format = "f", digits = 4L)
-  found <- verdict(t)
-  cat(do.call(sprintf, c(list(columns, name), as.list(text), found)))
-  found
-}, mc.cores = lanes, mc.preschedule = FALSE)
-verdicts <- unlist(verdicts)
+chosen <- grep(c(arguments, "")[1L], names(calls), value = TRUE)
+# A lane has cores of its own, so that no other lane's builds and BLAS threads take them.
+lane <- function(k) {
+  parallel::mcaffinity(seq_len(threads) + (k - 1L) * threads)
+  vapply(chosen[seq_along(chosen) %% lanes == k - 1L], function(name) {
+    t <- t(vapply(c(auto = "auto", host = "host", device = "device"), measure, numeric(3L),
+                  name = name, threads = threads))
+    text <- formatC(c(t["auto", ], t["host", -2L], t["device", -2L]), format = "f", digits = 4L)
+    found <- verdict(t)
+    cat(do.call(sprintf, c(list(columns, name), as.list(text), found)))
+    found
+  }, "")
+}
+verdicts <- unlist(parallel::mclapply(seq_len(lanes), lane, mc.cores = lanes,
+                                      mc.preschedule = FALSE))
 cat(sprintf("%d calls, %d ok\n", length(verdicts), sum(verdicts == "ok")))

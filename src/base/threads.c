@@ -19,6 +19,7 @@
 #else
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #endif
@@ -61,6 +62,10 @@ long scl_count_cores(void) {
   SYSTEM_INFO info;
   GetSystemInfo(&info);
   return (long)info.dwNumberOfProcessors;
+}
+
+void scl_thread_give_way(void) {
+  SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_LOWEST);
 }
 
 void scl_signals_hold(void) {}
@@ -124,6 +129,13 @@ static long usable_cores(void) {
 long scl_count_cores(void) {
   const long usable = usable_cores(), quota = core_quota();
   return quota > 0 && quota < usable ? quota : usable;
+}
+
+void scl_thread_give_way(void) {
+#ifdef __linux__ /* where 0 is this thread, elsewhere it is the process */
+  enum { LOW = 10 };
+  if (getpriority(PRIO_PROCESS, 0) < LOW) setpriority(PRIO_PROCESS, 0, LOW);
+#endif
 }
 
 static _Thread_local sigset_t taken; /* before scl_signals_hold() */

@@ -314,24 +314,21 @@ SEXP r_beside_count(void) {
   return Rf_ScalarInteger(scl_device_beside_count());
 }
 
-/* While threads build kernels or open a device, BLAS leaves cores to them: it waits for the last of
- * its own threads, which is late if it has lost its core (a fit of 1,000 points took twice as
- * long), but keeps half of them. With 0: fewer threads of BLAS, if need be; gives their number
- * before, or 0. With such a number: as many again. */
+/* While threads build kernels or open a device, BLAS leaves an eighth of the cores to them: it waits
+ * for the last of its own threads, which is late if it has lost its core. Where that is less than
+ * one, they get the time that BLAS leaves by itself (scl_thread_give_way()). With 0: fewer threads
+ * of BLAS, if need be; gives their number before, or 0. With such a number: as many again. */
 SEXP r_blas_leave(SEXP before) {
-  enum { MOST_LEFT = 4 }; /* no more threads build */
   const int asked = Rf_asInteger(before);
   if (asked > 0) {
     r_blas_set_threads(asked);
     return R_NilValue;
   }
+  const int cores = (int)scl_cores(), most = cores / 8;
   int others = scl_device_beside_count();
   if (opening.team != NULL && !scl_team_is_done(opening.team)) others++;
-  if (others == 0) return Rf_ScalarInteger(0);
-  if (others > MOST_LEFT) others = MOST_LEFT;
-  const int threads = r_blas_threads(), cores = (int)scl_cores();
-  const int left = cores > 2 * others ? cores - others : (cores + 1) / 2;
-  if (threads <= left) return Rf_ScalarInteger(0);
+  const int left = cores - (others < most ? others : most), threads = r_blas_threads();
+  if (others == 0 || threads <= left) return Rf_ScalarInteger(0);
   r_blas_set_threads(left);
   return Rf_ScalarInteger(threads);
 }

@@ -159,10 +159,16 @@ bool scl_device_beside_lacks(void) {
   return lacks;
 }
 
+/* The host computes on the same cores, and nobody waits for the build. */
+static void build_some(void *list, int part, int parts) {
+  scl_thread_give_way();
+  scl_cl_build_some(list, part, parts);
+}
+
 static void launch(void) {
   scl_cl_build_list_begin(&beside.list, beside.cl, beside.asked, beside.count);
   const int threads = scl_cl_build_threads(beside.cl, beside.count);
-  beside.team = scl_team_launch(1 + threads, scl_cl_build_some, &beside.list);
+  beside.team = scl_team_launch(1 + threads, build_some, &beside.list);
   if (beside.team != NULL) return;
   scl_cl_build_some(&beside.list, 0, 1); /* no threads here */
   collect();
