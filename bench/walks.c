@@ -70,7 +70,8 @@ static double measure(scl_glm *glm, trajectory *t, size_t chains, size_t points,
                                   NULL,   t->record, t->metric, SCL_GLM_ALPHA_FIRST};
   for (int run = repeats > 1 ? -3 : 0; run < repeats; run++) {
     const int64_t from = scl_clock_us();
-    check(scl_glm_walk(glm, &task, t->valid));
+    check(scl_glm_walk_begin(glm, 0, &task));
+    check(scl_glm_walk_end(glm, 0, &task, t->valid));
     times[run < 0 ? 0 : run] = (double)(scl_clock_us() - from);
     for (size_t v = 0; v < chains; v++) {
       if (t->valid[v] < points) fprintf(stderr, "chain %zu: %zu valid\n", v, t->valid[v]);

@@ -83,7 +83,7 @@ scl_status scl_glm_end(scl_glm *glm, int slot, const scl_glm_parameters *paramet
                        unsigned wanted, const scl_glm_results *results);
 
 /* ---- leapfrog trajectories ------------------------------------------------------------------- */
-/* The largest sensible number of points for scl_glm_walk(): fewer where an evaluation takes long,
+/* The largest sensible number of points of a walk: fewer where an evaluation takes long,
  * since the caller may not need the later ones; 1 if walks are not possible: they need an engine
  * that is not synchronous and a family with one predictor and no auxiliary parameter. */
 size_t scl_glm_walk_most(const scl_glm *glm);
@@ -120,8 +120,10 @@ typedef struct {
   const scl_glm_walk_metric *metric; /* of each chain; NULL: L = I of all */
   scl_glm_walk_order order;          /* of the metrics' rows */
 } scl_glm_walk_task;
-/* Waits. valid[v]: of how many points of chain v, from the first on, value and gradient are what
- * scl_glm_evaluate() gives; at the next one it would fail. */
-scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid);
+/* In two calls, as an evaluation above; only if scl_glm_walk_most() is above 1. valid[v]: of how
+ * many points of chain v, from the first on, value and gradient are what scl_glm_evaluate() gives;
+ * at the next one it would fail. Without a record scl_glm_walk_end() only waits. */
+scl_status scl_glm_walk_begin(scl_glm *glm, int slot, const scl_glm_walk_task *w);
+scl_status scl_glm_walk_end(scl_glm *glm, int slot, const scl_glm_walk_task *w, size_t *valid);
 
 #endif

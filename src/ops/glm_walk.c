@@ -116,30 +116,42 @@ static void read_walk(const scl_glm *glm, const scl_glm_walk_task *w, const scl_
   }
 }
 
-scl_status scl_glm_walk(scl_glm *glm, const scl_glm_walk_task *w, size_t *valid) {
+/* Without points in the slot's pass nothing runs: a start is not a number. */
+scl_status scl_glm_walk_begin(scl_glm *glm, int slot, const scl_glm_walk_task *w) {
   scl_context *ctx = scl_glm_context(glm);
   const size_t d = 1 + scl_glm_ncol(glm), numbers = w->vectors * d;
-  for (size_t v = 0; v < w->vectors; v++) valid[v] = 0;
+  scl_glm_slot *o = &glm->slot[slot];
+  scl_glm_pass *pass = &o->pass;
+  pass->points = 0;
   if (scl_glm_count_finite(w->start, numbers) < numbers) return SCL_OK;
   SCL_TRY(scl_context_check(ctx));
-  scl_glm_slot *o = &glm->slot[0];
-  scl_glm_pass pass = {.family = glm->family,
-                       .x = scl_mat_block(glm->x),
-                       .y = scl_mat_block(glm->y),
-                       .vectors = w->vectors,
-                       .classes = 1,
-                       .weighted = glm->weighted,
-                       .gradient = true,
-                       .points = w->points,
-                       .directions = directions_of(d, w),
-                       .state = &o->state};
-  const size_t given = 1 + numbers + scl_glm_walk_numbers(&pass);
-  SCL_TRY(scl_glm_reserve(o, given + w->vectors * (1 + d) + scl_glm_record_numbers(&pass)));
-  write_walk(&pass, w, o->memory);
-  pass.parameters = o->memory;
-  pass.results = o->memory + given;
-  const scl_status status = ctx->engine->glm(ctx, &pass);
-  if (status == SCL_OK) read_walk(glm, w, &pass, valid);
+  *pass = (scl_glm_pass){.family = glm->family,
+                         .x = scl_mat_block(glm->x),
+                         .y = scl_mat_block(glm->y),
+                         .vectors = w->vectors,
+                         .classes = 1,
+                         .weighted = glm->weighted,
+                         .gradient = true,
+                         .points = w->points,
+                         .directions = directions_of(d, w),
+                         .state = &o->state};
+  const size_t given = 1 + numbers + scl_glm_walk_numbers(pass);
+  SCL_TRY(scl_glm_reserve(o, given + w->vectors * (1 + d) + scl_glm_record_numbers(pass)));
+  write_walk(pass, w, o->memory);
+  pass->parameters = o->memory;
+  pass->results = o->memory + given;
+  const scl_status status = ctx->engine->glm_begin(ctx, pass);
+  scl_glm_leave_abandoned(o);
+  return status;
+}
+
+scl_status scl_glm_walk_end(scl_glm *glm, int slot, const scl_glm_walk_task *w, size_t *valid) {
+  scl_context *ctx = scl_glm_context(glm);
+  scl_glm_slot *o = &glm->slot[slot];
+  for (size_t v = 0; v < w->vectors; v++) valid[v] = 0;
+  if (o->pass.points == 0) return SCL_OK;
+  const scl_status status = ctx->engine->glm_end(ctx, &o->pass);
+  if (status == SCL_OK && w->record != NULL) read_walk(glm, w, &o->pass, valid);
   scl_glm_leave_abandoned(o);
   return status;
 }

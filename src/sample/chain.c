@@ -147,7 +147,7 @@ static void draw_momentum(scl_chain *c) {
 }
 
 static void take_step(scl_chain *c, const double *q, const double *g) {
-  scl_half_step(c, g, c->p);
+  scl_half_step(c, g, c->p, false);
   scl_full_step(c, q);
 }
 
@@ -180,7 +180,7 @@ static scl_status begin_transition(scl_chain *c) {
 
 static scl_status receive_search(scl_chain *c, double value, const double *gradient) {
   c->evaluations += 1.0;
-  scl_half_step(c, gradient, c->p);
+  scl_half_step(c, gradient, c->p, false);
   const double change = c->energy0 - scl_kinetic(c, c->p) + value;
   const bool good = change > log(0.8);
   if (c->doubling < 0) c->doubling = good;
@@ -198,7 +198,7 @@ static scl_status receive_search(scl_chain *c, double value, const double *gradi
 /* ---- HMC with a fixed number of steps ------------------------------------------------------- */
 
 static scl_status receive_static(scl_chain *c, double value, const double *gradient, bool *more) {
-  scl_half_step(c, gradient, c->p);
+  scl_half_step(c, gradient, c->p, false);
   c->leapfrog++;
   const double energy = scl_kinetic(c, c->p) - value;
   double weight = c->energy0 - energy;
@@ -404,10 +404,10 @@ scl_status scl_chain_take(scl_chain *c) {
 }
 
 static scl_status step(scl_chain *c, scl_ahead *a, const scl_target *target) {
-  bool filled = false;
   if (scl_ahead_take(a, 0, c)) return scl_chain_take(c);
-  SCL_TRY(scl_ahead_fill(a, &c, 1, &filled));
-  if (!filled || !scl_ahead_take(a, 0, c)) SCL_TRY(target->run(target->self, c->at, 1, c->answer));
+  SCL_TRY(scl_ahead_fill(a, &c, 1));
+  if (!scl_ahead_filled(a) || !scl_ahead_take(a, 0, c))
+    SCL_TRY(target->run(target->self, c->at, 1, c->answer));
   return scl_chain_take(c);
 }
 

@@ -81,7 +81,7 @@ void scl_chain_clock(scl_chain *c, bool runs);
  *
  * On threads if `program` is the target's program and its engine waits for its work; NULL: not. In
  * lockstep `vectors` > 1 points are evaluated together, and it returns as soon as one chain reaches
- * its goal or stops. */
+ * its goal or stops; but with scl_target.any_vectors others go on when one has ended or waits. */
 scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *target,
                           scl_program *program, size_t vectors, const int *goal, double seconds,
                           scl_chain_stop *stop);

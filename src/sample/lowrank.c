@@ -8,7 +8,7 @@
 #include "sample/sums.h"
 
 enum { ROUNDS = 6, POWER_ROUNDS = 20, SWEEPS = 30, USUAL_SPACE = 32 };
-enum { FEWEST_CHOSEN = 16, FEWEST_LOOKED_AT = 16 };
+enum { FEWEST_CHOSEN = 16, FEWEST_LOOKED_AT = 16, FEW = 4 };
 static const double CUTOFF = 2.0, WORTH = 0.8, ABOVE_NOISE = 1.3;
 
 static double *take(double **from, size_t n) {
@@ -52,16 +52,29 @@ void scl_lowrank_set(const scl_lowrank *m, size_t rank, const double *values,
   transpose(m->d, rank, m->vector, m->transpose);
 }
 
+/* t <- U' x. Few sums stay in registers; the order of operations is the same for all. */
+static void project(const scl_lowrank *m, size_t rank, const double *restrict x,
+                    double *restrict t) {
+  for (size_t i = 0; i < rank && rank <= FEW; i++) {
+    const double *column = m->vector + i * m->d;
+    double sum = 0.0;
+    for (size_t k = 0; k < m->d; k++) sum += column[k] * x[k];
+    t[i] = sum;
+  }
+  if (rank <= FEW) return;
+  for (size_t i = 0; i < rank; i++) t[i] = 0.0;
+  for (size_t k = 0; k < m->d; k++) {
+    const double *row = m->transpose + k * rank;
+    for (size_t i = 0; i < rank; i++) t[i] += row[i] * x[k];
+  }
+}
+
 void scl_lowrank_times(const scl_lowrank *m, bool transposed, const double *restrict x,
                        double *restrict to) {
   const size_t d = m->d, rank = (size_t)*m->rank;
   double *restrict const t = m->product;
   for (size_t k = 0; k < d; k++) to[k] = transposed ? m->scale[k] * x[k] : x[k];
-  for (size_t i = 0; i < rank; i++) t[i] = 0.0;
-  for (size_t k = 0; k < d; k++) {
-    const double *row = m->transpose + k * rank;
-    for (size_t i = 0; i < rank; i++) t[i] += row[i] * to[k];
-  }
+  project(m, rank, to, t);
   for (size_t i = 0; i < rank; i++) {
     const double *column = m->vector + i * d;
     const double factor = m->weight[i] * t[i];

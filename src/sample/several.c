@@ -145,14 +145,19 @@ static void hand_out(const lockstep *l, int first) {
   }
 }
 
+static scl_ahead *ahead_of(const lockstep *l, int chain) {
+  return l->ahead != NULL ? l->ahead[(size_t)chain / l->vectors] : NULL;
+}
+
+static size_t count_from(const lockstep *l, int first) {
+  return (size_t)(end_of(l, first) - first);
+}
+
 /* The points that chains from `first` on ask for, or more of their trajectories. */
 static scl_status evaluate(const lockstep *l, int first) {
-  bool filled = false;
-  if (l->ahead != NULL) {
-    scl_ahead *a = l->ahead[(size_t)first / l->vectors];
-    SCL_TRY(scl_ahead_fill(a, l->chain + first, (size_t)(end_of(l, first) - first), &filled));
-  }
-  if (filled) return SCL_OK;
+  scl_ahead *a = ahead_of(l, first);
+  SCL_TRY(scl_ahead_fill(a, l->chain + first, count_from(l, first)));
+  if (scl_ahead_filled(a)) return SCL_OK;
   gather(l, first, l->x);
   SCL_TRY(l->target->run(l->target->self, l->x, l->vectors, l->to));
   hand_out(l, first);
@@ -171,7 +176,7 @@ static int lockstep_threads(int count) {
 
 typedef struct {
   const lockstep *l;
-  scl_chain_stop *stop;
+  int first, end;
   atomic_int status;
 } taking;
 
@@ -179,7 +184,7 @@ typedef struct {
 static scl_status take_answers(const lockstep *l, int k) {
   const size_t lane = (size_t)k % l->vectors;
   scl_chain *c = l->chain[k];
-  scl_ahead *a = l->ahead != NULL ? l->ahead[(size_t)k / l->vectors] : NULL;
+  scl_ahead *a = ahead_of(l, k);
   if (!scl_ahead_filled(a)) return scl_chain_take(c);
   while (scl_ahead_take(a, lane, c)) {
     SCL_TRY(scl_chain_take(c));
@@ -190,15 +195,15 @@ static scl_status take_answers(const lockstep *l, int k) {
 
 static void take_some(void *arg, int part, int parts) {
   taking *t = arg;
-  for (int k = part; k < t->l->count; k += parts) {
+  for (int k = t->first + part; k < t->end; k += parts) {
     const scl_status status = take_answers(t->l, k);
-    t->stop[k] = t->l->chain[k]->stop;
+    t->l->stop[k] = t->l->chain[k]->stop;
     if (status != SCL_OK) atomic_store(&t->status, (int)status);
   }
 }
 
-static scl_status take_all(const lockstep *l, scl_chain_stop *stop) {
-  taking t = {.l = l, .stop = stop};
+static scl_status take_all(const lockstep *l, int first, int end) {
+  taking t = {.l = l, .first = first, .end = end};
   scl_team_run(l->team, take_some, &t);
   return status_of(&t.status);
 }
@@ -219,7 +224,7 @@ static scl_status advance(const lockstep *l, bool *pause) {
   }
   if (status == SCL_E_INTERRUPT) return status;
   for (int k = 0; k < l->count; k++) l->stop[k] = SCL_CHAIN_ASKS;
-  if (status == SCL_OK) SCL_TRY(take_all(l, l->stop));
+  if (status == SCL_OK) SCL_TRY(take_all(l, 0, l->count));
   *pause = pauses(l, 0, l->count);
   return SCL_OK;
 }
@@ -245,26 +250,40 @@ static scl_status judge_share(const lockstep *l, int first, scl_status status) {
   return status == SCL_E_INTERRUPT ? status : SCL_OK;
 }
 
+static scl_status begin_points(const lockstep *l, int request) {
+  gather(l, first_of(l, request), points_of(l, request));
+  return l->target->begin(l->target->self, request % 2, points_of(l, request), l->vectors);
+}
+
+static scl_status end_points(const lockstep *l, int request) {
+  SCL_TRY(l->target->end(l->target->self, request % 2, points_of(l, request), l->vectors, l->to));
+  hand_out(l, first_of(l, request));
+  return SCL_OK;
+}
+
 static scl_status begin_share(const lockstep *l, int request, bool *flies) {
   const int first = first_of(l, request);
-  gather(l, first, points_of(l, request));
-  const scl_status status =
-      l->target->begin(l->target->self, request % 2, points_of(l, request), l->vectors);
+  scl_ahead *a = ahead_of(l, first);
+  scl_status status = scl_ahead_ask(a, request % 2, l->chain + first, count_from(l, first));
+  if (status == SCL_OK && !scl_ahead_asked(a)) status = begin_points(l, request);
   *flies = status == SCL_OK;
   return judge_share(l, first, status);
 }
 
+static scl_status receive(const lockstep *l, int request) {
+  const int first = first_of(l, request);
+  scl_ahead *a = ahead_of(l, first);
+  if (!scl_ahead_asked(a)) return end_points(l, request);
+  SCL_TRY(scl_ahead_receive(a, request % 2, l->chain + first, count_from(l, first)));
+  if (scl_ahead_filled(a)) return SCL_OK;
+  SCL_TRY(begin_points(l, request));
+  return end_points(l, request);
+}
+
 static scl_status end_share(const lockstep *l, int request) {
   const int first = first_of(l, request), end = end_of(l, first);
-  const scl_status status =
-      l->target->end(l->target->self, request % 2, points_of(l, request), l->vectors, l->to);
-  if (status != SCL_OK) return judge_share(l, first, status);
-  hand_out(l, first);
-  for (int k = first; k < end; k++) {
-    SCL_TRY(scl_chain_take(l->chain[k]));
-    l->stop[k] = l->chain[k]->stop;
-  }
-  return SCL_OK;
+  const scl_status status = receive(l, request);
+  return status == SCL_OK ? take_all(l, first, end) : judge_share(l, first, status);
 }
 
 static scl_status run_shares(const lockstep *l, double until) {
@@ -320,14 +339,9 @@ static scl_status run_lockstep(const lockstep *l, double seconds) {
   return status;
 }
 
-scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *target,
-                          scl_program *program, size_t vectors, const int *goal, double seconds,
-                          scl_chain_stop *stop) {
-  if (vectors <= 1) {
-    bool done = false;
-    if (program != NULL) SCL_TRY(run_on_threads(chain, count, program, goal, seconds, stop, &done));
-    return done ? SCL_OK : run_in_turn(chain, count, target, goal, seconds, stop);
-  }
+static scl_status run_together(scl_chain *const *chain, int count, const scl_target *target,
+                               size_t vectors, const int *goal, double seconds,
+                               scl_chain_stop *stop) {
   const size_t d = target->dimension, share = share_of(target, count, vectors);
   const bool shares = share < (size_t)count && target->begin != NULL;
   if (shares) vectors = share;
@@ -345,11 +359,70 @@ scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *
                 .goal = goal,
                 .stop = stop,
                 .shares = shares};
-  if (!shares) l.ahead = begin_ahead(&l);
+  l.ahead = begin_ahead(&l);
   const scl_status status = run_lockstep(&l, seconds);
   end_ahead(&l);
   scl_team_stop(l.team);
   free(room);
+  return status;
+}
+
+/* ---- chains that end at different times ------------------------------------------------------ */
+
+/* The chains that go on, and where they are in the caller's order. */
+typedef struct {
+  scl_chain **chain;
+  int *goal, *at, count;
+  scl_chain_stop *stop;
+} crowd;
+
+/* Chains that have ended, or wait for the others, leave. False: the caller is to look at one. */
+static bool leave(crowd *c) {
+  int left = 0;
+  for (int k = 0; k < c->count; k++) {
+    const scl_chain_stop stop = c->stop[k];
+    if (stop == SCL_CHAIN_ENDED || stop == SCL_CHAIN_WAITS) continue;
+    if (stop != SCL_CHAIN_RUNS || c->chain[k]->done >= c->goal[k]) return false;
+    c->chain[left] = c->chain[k];
+    c->goal[left] = c->goal[k];
+    c->at[left++] = c->at[k];
+  }
+  c->count = left;
+  return left > 0;
+}
+
+/* A target that takes any number of vectors goes on with the other chains when one has ended. */
+static scl_status run_crowd(crowd *c, const scl_target *target, size_t vectors, double seconds,
+                            scl_chain_stop *stop) {
+  const double until = seconds_now() + seconds;
+  do {
+    if (target->any_vectors) vectors = scl_min(vectors, (size_t)c->count);
+    SCL_TRY(
+        run_together(c->chain, c->count, target, vectors, c->goal, until - seconds_now(), c->stop));
+    for (int k = 0; k < c->count; k++) stop[c->at[k]] = c->stop[k];
+  } while (target->any_vectors && leave(c) && seconds_now() < until);
+  return SCL_OK;
+}
+
+scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *target,
+                          scl_program *program, size_t vectors, const int *goal, double seconds,
+                          scl_chain_stop *stop) {
+  if (vectors <= 1) {
+    bool done = false;
+    if (program != NULL) SCL_TRY(run_on_threads(chain, count, program, goal, seconds, stop, &done));
+    return done ? SCL_OK : run_in_turn(chain, count, target, goal, seconds, stop);
+  }
+  const size_t n = (size_t)count, bytes = n * (sizeof *chain + 2 * sizeof *goal + sizeof *stop);
+  crowd c = {.chain = malloc(bytes), .count = count};
+  if (c.chain == NULL) return scl_fail_memory(bytes, 0, "chains");
+  c.goal = (int *)(c.chain + n);
+  c.at = c.goal + n;
+  c.stop = (scl_chain_stop *)(c.at + n);
+  memcpy(c.chain, chain, n * sizeof *chain);
+  memcpy(c.goal, goal, n * sizeof *goal);
+  for (int k = 0; k < count; k++) c.at[k] = k;
+  const scl_status status = run_crowd(&c, target, vectors, seconds, stop);
+  free(c.chain);
   return status;
 }
 

@@ -92,9 +92,10 @@ static inline bool scl_multiply(const scl_chain *c, bool transposed, const doubl
   return true;
 }
 
-/* p <- p + half a step along g. The step is size * scale, in this order, for equal bits. */
-static inline void scl_half_step(const scl_chain *c, const double *g, double *p) {
-  if (scl_multiply(c, true, g)) {
+/* p <- p + half a step along g; `again`: after the same, when c->product has the same product. The
+ * step is size * scale, in this order, for equal bits. */
+static inline void scl_half_step(const scl_chain *c, const double *g, double *p, bool again) {
+  if (again ? !scl_is_diagonal(c) : scl_multiply(c, true, g)) {
     const double half = 0.5 * (c->direction * c->step_size);
     for (size_t k = 0; k < c->options.dimension; k++) p[k] += half * c->product[k];
     return;
@@ -150,7 +151,7 @@ void scl_chain_copy_metric(scl_chain *c, const scl_chain *from);
 scl_status scl_chain_take(scl_chain *c);
 
 /* ---- points evaluated in advance (sample/walk.c) --------------------------------------------- */
-/* Points of the trajectories in progress, by scl_target.walk, of chains that are evaluated
+/* Points of the trajectories in progress, by walks of the target, of chains that are evaluated
  * together. A chain does not depend on them: it takes a point if that is, bit for bit, the one that
  * it asks for. If the device rounds differently, which is noticed at once, no more are
  * evaluated. */
@@ -159,10 +160,17 @@ typedef struct scl_ahead scl_ahead;
 void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *target,
                      scl_ahead **out);
 void scl_ahead_end(scl_ahead *a); /* accepts NULL */
-/* Evaluates the points that `count` chains will need next, the first of each in any case. *done:
- * false if it did not, and the caller is to evaluate the points that the chains ask for. */
-scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count, bool *done);
-bool scl_ahead_filled(const scl_ahead *a); /* *done of the last time */
+/* Asks for the points that `count` chains will need next, the first of each in any case; or for
+ * none (scl_ahead_asked()), and the caller is to evaluate the points that the chains ask for. A
+ * NULL asks for none. */
+scl_status scl_ahead_ask(scl_ahead *a, int slot, scl_chain *const *chain, size_t count);
+bool scl_ahead_asked(const scl_ahead *a);
+/* Waits for them. The chains are the same, and have taken nothing since. */
+scl_status scl_ahead_receive(scl_ahead *a, int slot, scl_chain *const *chain, size_t count);
+/* Both. */
+scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count);
+/* Whether each chain has got a point since it was last asked. */
+bool scl_ahead_filled(const scl_ahead *a);
 /* Value and gradient at the point of the chain in this lane into c->answer, if they are there. */
 bool scl_ahead_take(scl_ahead *a, size_t lane, scl_chain *c);
 

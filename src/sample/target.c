@@ -199,41 +199,58 @@ static scl_glm_walk_order order_of(const scl_likelihood_target *l) {
   return l->at[SCL_TARGET_ALPHA] == 0 ? SCL_GLM_ALPHA_FIRST : SCL_GLM_ALPHA_LAST;
 }
 
-static scl_status walk_likelihood(void *self, const scl_walk *w, size_t *valid) {
+static scl_glm_walk_task task_of(const scl_likelihood_target *l, const scl_walk *w) {
+  return (scl_glm_walk_task){.points = w->points,
+                             .vectors = w->vectors,
+                             .turn = w->turn,
+                             .metric = w->metric,
+                             .order = order_of(l)};
+}
+
+static scl_status begin_walk(void *self, int slot, const scl_walk *w) {
   const scl_likelihood_target *l = self;
   const size_t d = 1 + l->count[SCL_TARGET_BETA], start = START_PARTS * d * w->vectors;
-  const size_t records = w->points * w->vectors * (2 * d + 1);
-  const size_t numbers = start + PRIOR_PARTS * d + records + 1 + l->dimension;
+  const size_t numbers = start + PRIOR_PARTS * d;
   double *memory = malloc(numbers * sizeof *memory);
   if (memory == NULL) return scl_fail_memory(numbers * sizeof *memory, 0, "a chain");
   start_likelihood(l, w, memory);
-  const scl_glm_walk_task task = {w->points,
-                                  w->vectors,
-                                  memory,
-                                  w->turn,
-                                  l->priors != NULL ? memory + start : NULL,
-                                  memory + start + PRIOR_PARTS * d,
-                                  w->metric,
-                                  order_of(l)};
-  scl_status status = scl_glm_walk(l->glm, &task, valid);
-  for (size_t v = 0; status == SCL_OK && v < w->vectors; v++)
-    status = read_points(l, w, v, task.record, task.record + records, &valid[v]);
+  scl_glm_walk_task task = task_of(l, w);
+  task.start = memory;
+  task.priors = l->priors != NULL ? memory + start : NULL;
+  const scl_status status = scl_glm_walk_begin(l->glm, slot, &task);
   free(memory);
   return status;
 }
 
+static scl_status end_walk(void *self, int slot, const scl_walk *w, size_t *valid) {
+  const scl_likelihood_target *l = self;
+  const size_t d = 1 + l->count[SCL_TARGET_BETA];
+  const size_t records = w->points * w->vectors * (2 * d + 1);
+  const size_t numbers = records + 1 + l->dimension;
+  scl_glm_walk_task task = task_of(l, w);
+  task.record = malloc(numbers * sizeof *task.record);
+  scl_status status = scl_glm_walk_end(l->glm, slot, &task, valid);
+  if (task.record == NULL) return scl_fail_memory(numbers * sizeof *task.record, 0, "a chain");
+  for (size_t v = 0; status == SCL_OK && v < w->vectors; v++)
+    status = read_points(l, w, v, task.record, task.record + records, &valid[v]);
+  free(task.record);
+  return status;
+}
+
 /* With at least this many chains, and this many elements of X times chains, an evaluation takes
- * longer than the commands of another one. */
+ * longer than the commands of another one; a walk does so with any X. */
 enum { OVERLAP_CHAINS = 32, OVERLAP_ELEMENTS = 1 << 25 };
 
 scl_target scl_target_likelihood(scl_likelihood_target *l) {
-  scl_target target = {.dimension = l->dimension, .run = run_likelihood, .self = l};
+  scl_target target = {
+      .dimension = l->dimension, .run = run_likelihood, .self = l, .any_vectors = true};
   const size_t *n = l->count;
   const bool alone = (l->program == NULL || l->priors != NULL) && n[SCL_TARGET_AUX] == 0 &&
                      n[SCL_TARGET_ALPHA] + n[SCL_TARGET_BETA] == l->dimension;
   target.most = alone ? scl_glm_walk_most(l->glm) : 1;
   if (target.most > 1) {
-    target.walk = walk_likelihood;
+    target.begin_walk = begin_walk;
+    target.end_walk = end_walk;
     target.wait = scl_glm_walk_wait(l->glm);
   }
   if (scl_glm_overlaps(l->glm)) {
@@ -241,7 +258,7 @@ scl_target scl_target_likelihood(scl_likelihood_target *l) {
     target.begin = begin_likelihood;
     target.end = end_likelihood;
     target.overlaps_from = OVERLAP_CHAINS;
-    if (elements < OVERLAP_ELEMENTS / OVERLAP_CHAINS)
+    if (target.most == 1 && elements < OVERLAP_ELEMENTS / OVERLAP_CHAINS)
       target.overlaps_from = 1 + OVERLAP_ELEMENTS / (1 + elements);
   }
   return target;

@@ -23,18 +23,21 @@ typedef struct {
   /* For each of `vectors` columns of x (unconstrained) a column of `to`: the log density, with the
    * Jacobian, and its gradient behind it. */
   scl_status (*run)(void *self, const double *x, size_t vectors, double *to);
-  void *self; /* borrowed */
-  /* NULL; or evaluates up to `most` points of trajectories with one request to a device, which
-   * takes as long as `wait` evaluations. valid[v]: of how many points of chain v, from the first
-   * on, the record holds. The points may differ in rounding from those that the chain computes. */
-  scl_status (*walk)(void *self, const scl_walk *w, size_t *valid);
-  size_t most;
-  double wait;
-  /* NULL; or `run` in two calls, of which end() waits and gets the same points: evaluations of two
+  void *self;       /* borrowed */
+  bool any_vectors; /* run() is fastest with as many as there are; else always with one number */
+  /* NULL; or `run` in two calls, of which end() waits and gets the same points: requests of two
    * slots may run at once. Faster from this number of vectors on. */
   scl_status (*begin)(void *self, int slot, const double *x, size_t vectors);
   scl_status (*end)(void *self, int slot, const double *x, size_t vectors, double *to);
   size_t overlaps_from;
+  /* NULL; or evaluate, in two calls like these, up to `most` points of trajectories with one
+   * request to a device, which takes as long as `wait` evaluations. valid[v]: of how many points of
+   * chain v, from the first on, the record holds. The points may differ in rounding from those that
+   * the chain computes. */
+  scl_status (*begin_walk)(void *self, int slot, const scl_walk *w);
+  scl_status (*end_walk)(void *self, int slot, const scl_walk *w, size_t *valid);
+  size_t most;
+  double wait;
 } scl_target;
 
 /* A compiled function of the whole vector; with memory of its own. */

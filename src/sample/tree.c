@@ -37,7 +37,7 @@ static scl_status begin_doubling(scl_chain *c) {
   c->tree_weight = -INFINITY;
   const scl_phase_point *end = &c->end[c->side];
   scl_assign(c, c->p, end->p);
-  scl_half_step(c, end->g, c->p);
+  scl_half_step(c, end->g, c->p, false);
   scl_full_step(c, end->q);
   return SCL_OK;
 }
@@ -99,7 +99,7 @@ scl_status scl_tree_receive(scl_chain *c, double value, const double *gradient, 
   scl_subtree here = {c->p, c->p, c->sum};
   int level = 0;
   *more = false;
-  scl_half_step(c, gradient, c->p);
+  scl_half_step(c, gradient, c->p, false);
   if (!weigh(c, value, gradient)) return SCL_OK;
   scl_assign(c, c->sum, c->p);
   for (int rest = c->leaf; rest % 2 == 0; rest /= 2, level++) {
@@ -112,7 +112,7 @@ scl_status scl_tree_receive(scl_chain *c, double value, const double *gradient, 
   scl_assign(c, c->node[level].first, here.first);
   scl_assign(c, c->node[level].last, here.last);
   scl_assign(c, c->node[level].rho, here.rho);
-  scl_half_step(c, gradient, c->p);
+  scl_half_step(c, gradient, c->p, true);
   scl_full_step(c, c->at);
   *more = true;
   return SCL_OK;

@@ -38,14 +38,15 @@ struct scl_ahead {
   size_t *turn, *valid;
   scl_glm_walk_metric *metric;
   scl_random stream; /* the future numbers of a chain's stream */
-  bool filled;
+  scl_walk walk;     /* the request */
+  bool asked, filled;
 };
 
 /* STATCL_AHEAD: how many points at most; 0 or 1 for comparison. */
 static size_t most_points(const scl_target *target) {
   const char *text = scl_env("STATCL_AHEAD");
   const long wanted = text != NULL ? strtol(text, NULL, 10) : (long)target->most;
-  return target->walk != NULL && wanted > 1 ? (size_t)wanted : 1;
+  return target->begin_walk != NULL && wanted > 1 ? (size_t)wanted : 1;
 }
 
 void scl_ahead_end(scl_ahead *a) {
@@ -109,12 +110,11 @@ static size_t points_wanted(const scl_chain *c) {
 /* The number of points with the least expected time for each useful one: a request takes as long as
  * `wait` evaluations, and all chains are evaluated equally often. */
 static size_t points_together(const scl_ahead *a, size_t count) {
-  size_t best = 1;
+  size_t best = 1, used = 0, most = 1;
   double rate = 0.0;
-  for (size_t k = 0; k < count; k++) {
-    const size_t points = scl_min(a->lane[k].wanted, a->most);
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++) used += scl_min(a->lane[i].wanted, points);
+  for (size_t k = 0; k < count; k++) most = scl_max(most, scl_min(a->lane[k].wanted, a->most));
+  for (size_t points = 1; points <= most; points++) {
+    for (size_t k = 0; k < count; k++) used += a->lane[k].wanted >= points;
     const double here = (double)used / ((double)points + a->target->wait);
     if (here <= rate) continue;
     rate = here;
@@ -205,9 +205,8 @@ static void keep(lane *l, const scl_chain *c, size_t points, size_t turn, size_t
   if (there->end < turn) there->end = turn;
 }
 
-scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count, bool *done) {
+scl_status scl_ahead_ask(scl_ahead *a, int slot, scl_chain *const *chain, size_t count) {
   bool off = false, diagonal;
-  *done = false;
   if (a == NULL) return SCL_OK;
   a->filled = false;
   for (size_t k = 0; k < count; k++) {
@@ -222,16 +221,31 @@ scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count, b
     SCL_TRY(count_this_side(a, chain[from], points, &a->turn[k]));
     write_starts(a, chain[from], k);
   }
-  const scl_walk w = {points,   a->vectors, a->start, a->turn, diagonal ? NULL : a->metric,
-                      a->record};
-  SCL_TRY(a->target->walk(a->target->self, &w, a->valid));
+  a->walk =
+      (scl_walk){points, a->vectors, a->start, a->turn, diagonal ? NULL : a->metric, a->record};
+  SCL_TRY(a->target->begin_walk(a->target->self, slot, &a->walk));
+  a->asked = true;
+  return SCL_OK;
+}
+
+scl_status scl_ahead_receive(scl_ahead *a, int slot, scl_chain *const *chain, size_t count) {
+  a->asked = false;
+  SCL_TRY(a->target->end_walk(a->target->self, slot, &a->walk, a->valid));
   a->filled = true;
   for (size_t k = 0; k < count; k++) {
-    keep(&a->lane[k], chain[k], points, a->turn[k], a->valid[k]);
+    keep(&a->lane[k], chain[k], a->walk.points, a->turn[k], a->valid[k]);
     a->filled = a->filled && a->valid[k] > 0;
   }
-  *done = a->filled;
   return SCL_OK;
+}
+
+scl_status scl_ahead_fill(scl_ahead *a, scl_chain *const *chain, size_t count) {
+  SCL_TRY(scl_ahead_ask(a, 0, chain, count));
+  return scl_ahead_asked(a) ? scl_ahead_receive(a, 0, chain, count) : SCL_OK;
+}
+
+bool scl_ahead_asked(const scl_ahead *a) {
+  return a != NULL && a->asked;
 }
 
 bool scl_ahead_filled(const scl_ahead *a) {

@@ -176,7 +176,8 @@ static void check_walk(scl_context *ctx, walk w) {
   const scl_glm_walk_task task = {
       POINTS, vectors, start, turn, w.priors ? prior : NULL, record, w.metric < 0 ? NULL : given,
       w.order};
-  CHECK_OK(scl_glm_walk(glm, &task, valid));
+  CHECK_OK(scl_glm_walk_begin(glm, 0, &task));
+  CHECK_OK(scl_glm_walk_end(glm, 0, &task, valid));
   for (size_t v = 0; v < vectors; v++) {
     double at[MOST], momentum[MOST], step[MOST];
     CHECK(valid[v] == POINTS);
@@ -194,6 +195,44 @@ static void check_walk(scl_context *ctx, walk w) {
       check_point(glm, p, at, got, w.priors && k + 1 < POINTS);
     }
   }
+  scl_glm_release(glm);
+}
+
+/* Two walks that have begun before the first ends: the bits of one after the other. */
+static void check_walks(scl_context *ctx, size_t p) {
+  const size_t d = 1 + p, numbers = POINTS * (2 * d + 1);
+  double start[2][6 * VECTORS * MOST], record[4][POINTS * VECTORS * (2 * MOST + 1)];
+  const size_t turn[2][VECTORS] = {{POINTS, 2}, {1, POINTS, 3, 2}};
+  size_t valid[VECTORS];
+  scl_glm_walk_task task[4];
+  scl_glm *glm = make_glm(ctx, p);
+  if (glm == NULL) return;
+  for (size_t k = 0; k < 4; k++) {
+    const walk w = {p, 2 + 2 * (k % 2), false, -1, 0}; /* the second has more vectors */
+    if (k < 2) fill_starts(&w, start[k]);
+    task[k] = (scl_glm_walk_task){.points = POINTS,
+                                  .vectors = w.vectors,
+                                  .start = start[k % 2],
+                                  .turn = turn[k % 2],
+                                  .record = record[k]};
+    memset(record[k], 0, sizeof record[k]);
+  }
+  for (int k = 0; k < 2; k++) CHECK_OK(scl_glm_walk_begin(glm, k, &task[k]));
+  for (int k = 0; k < 2; k++) CHECK_OK(scl_glm_walk_end(glm, k, &task[k], valid));
+  for (int k = 2; k < 4; k++) {
+    CHECK_OK(scl_glm_walk_begin(glm, 0, &task[k]));
+    CHECK_OK(scl_glm_walk_end(glm, 0, &task[k], valid));
+    for (size_t v = 0; v < task[k].vectors; v++) CHECK(valid[v] == POINTS);
+    CHECK(memcmp(record[k - 2], record[k], numbers * task[k].vectors * sizeof **record) == 0);
+  }
+  /* Nothing begins at a start that is not a number; a walk without a record is waited for. */
+  start[0][0] = NAN;
+  CHECK_OK(scl_glm_walk_begin(glm, 0, &task[0]));
+  task[1].record = NULL;
+  CHECK_OK(scl_glm_walk_begin(glm, 1, &task[1]));
+  CHECK_OK(scl_glm_walk_end(glm, 1, &task[1], valid));
+  CHECK_OK(scl_glm_walk_end(glm, 0, &task[0], valid));
+  CHECK(valid[0] == 0 && valid[1] == 0);
   scl_glm_release(glm);
 }
 
@@ -256,4 +295,6 @@ void test_glm_walk(scl_context *ctx) {
   scl_cl_glm_force(NULL);
   check_slots(ctx, 3);
   check_slots(ctx, 30);
+  if (!scl_context_is_host(ctx)) check_walks(ctx, 3);
+  if (!scl_context_is_host(ctx)) check_walks(ctx, 30);
 }

@@ -2,7 +2,7 @@
 #include "sample_chains.h"
 #include "test.h"
 
-enum { CHAINS = 5, ITERATIONS = 150 };
+enum { CHAINS = 11, ITERATIONS = 150 }; /* shares of 8 and 3 */
 
 /* A normal density whose points a device computes, which may round otherwise, or fail at some. */
 typedef struct {
@@ -10,6 +10,8 @@ typedef struct {
   long walks, points; /* points: of all chains */
   double nudge;
   size_t valid;
+  const void *flies[2]; /* a walk or points, by slot */
+  long both;            /* requests while another one flies */
 } device;
 
 static scl_status run_device(void *self, const double *x, size_t vectors, double *to) {
@@ -62,9 +64,37 @@ static void walk_chain(device *d, const scl_walk *w, size_t v) {
   }
 }
 
-static scl_status walk_device(void *self, const scl_walk *w, size_t *valid) {
+static void begin(device *d, int slot, const void *request) {
+  CHECK(d->flies[slot] == NULL);
+  d->flies[slot] = request;
+  d->both += d->flies[!slot] != NULL;
+}
+
+static void end(device *d, int slot, const void *request) {
+  CHECK(d->flies[slot] == request);
+  d->flies[slot] = NULL;
+}
+
+static scl_status begin_points(void *self, int slot, const double *x, size_t vectors) {
+  (void)vectors;
+  begin(self, slot, x);
+  return SCL_OK;
+}
+
+static scl_status end_points(void *self, int slot, const double *x, size_t vectors, double *to) {
+  end(self, slot, x);
+  return run_device(self, x, vectors, to);
+}
+
+static scl_status begin_walk(void *self, int slot, const scl_walk *w) {
+  begin(self, slot, w);
+  ((device *)self)->walks++;
+  return SCL_OK;
+}
+
+static scl_status end_walk(void *self, int slot, const scl_walk *w, size_t *valid) {
   device *d = self;
-  d->walks++;
+  end(d, slot, w);
   for (size_t v = 0; v < w->vectors; v++) {
     CHECK(w->turn[v] >= 1 && w->turn[v] <= w->points);
     walk_chain(d, w, v);
@@ -78,9 +108,17 @@ static device make_device(double nudge, size_t valid) {
 }
 
 static scl_target target_of(device *d, bool walks) {
-  scl_target t = {.dimension = D, .run = run_device, .self = d, .wait = 2.0};
-  if (walks) t.walk = walk_device;
+  scl_target t = {.dimension = D, .run = run_device, .self = d, .any_vectors = true, .wait = 2.0};
+  if (walks) t.begin_walk = begin_walk;
+  if (walks) t.end_walk = end_walk;
   if (walks) t.most = 12;
+  return t;
+}
+
+static scl_target in_shares(scl_target t) {
+  t.begin = begin_points;
+  t.end = end_points;
+  t.overlaps_from = 2;
   return t;
 }
 
@@ -142,11 +180,12 @@ static void free_chains(scl_chain **chain) {
   for (int k = 0; k < CHAINS; k++) scl_chain_free(chain[k]);
 }
 
-/* As the caller does: chains that have ended leave. */
-static void run_together(scl_chain *const *all, const scl_target *target, size_t vectors) {
+/* As the caller does, with goals `step` iterations apart: chains that have ended leave. */
+static void run_together(scl_chain *const *all, const scl_target *target, size_t vectors,
+                         int step) {
   scl_chain *chain[CHAINS];
   scl_chain_stop stop[CHAINS];
-  int goal[CHAINS], count = CHAINS, step = 40;
+  int goal[CHAINS], count = CHAINS;
   memcpy(chain, all, sizeof chain);
   for (long round = 0; count > 0 && round < 100000; round++) {
     for (int k = 0; k < count; k++) {
@@ -159,13 +198,15 @@ static void run_together(scl_chain *const *all, const scl_target *target, size_t
       CHECK(stop[k] == SCL_CHAIN_RUNS || stop[k] == SCL_CHAIN_ENDED);
       if (stop[k] != SCL_CHAIN_ENDED) chain[left++] = chain[k];
     }
+    CHECK(step < 2 * ITERATIONS || left == 0); /* all end in one call */
     count = left;
   }
   CHECK(count == 0);
 }
 
-/* In lockstep, all at once or in parts, each chain draws as alone. */
-static void check_together(kind metric, size_t vectors) {
+/* In lockstep, all at once, in parts, or in shares while the device computes another one, each
+ * chain draws as alone. */
+static void check_together(kind metric, size_t vectors, bool shares) {
   const scl_chain_options o = options_of(metric);
   scl_chain *alone[CHAINS], *chain[CHAINS];
   device d = make_device(0.0, 0);
@@ -178,12 +219,13 @@ static void check_together(kind metric, size_t vectors) {
   const long calls = d.g.calls;
   for (size_t i = 0; i < LENGTH(ways); i++) {
     d = make_device(ways[i].nudge, ways[i].valid);
-    const scl_target ahead = target_of(&d, true);
+    const scl_target ahead = target_of(&d, true), target = shares ? in_shares(ahead) : ahead;
     make_chains(&o, chain);
-    run_together(chain, &ahead, vectors);
+    run_together(chain, &target, vectors, i % 2 == 0 ? 2 * ITERATIONS : 40);
     for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], chain[k]));
-    if (i == 0) CHECK(d.walks < calls / (long)vectors / 2);
+    if (i == 0) CHECK(d.walks < calls / (long)vectors);
     if (i == 0) CHECK(d.points < 2 * calls);
+    CHECK(shares ? d.both > d.walks / 2 : d.both == 0);
     free_chains(chain);
   }
   free_chains(alone);
@@ -194,11 +236,13 @@ static void check_large(size_t vectors, bool walks) {
   const scl_chain_options o = options_of(DENSE);
   scl_chain *alone[CHAINS], *chain[CHAINS];
   device d = make_device(0.0, 99);
-  const scl_target plain = target_of(&d, false), ahead = target_of(&d, true);
+  const scl_target plain = target_of(&d, false);
+  scl_target ahead = target_of(&d, true);
+  ahead.any_vectors = false;
   make_chains(&o, alone);
   make_chains(&o, chain);
-  run_together(alone, &plain, CHAINS);
-  run_together(chain, &ahead, vectors);
+  run_together(alone, &plain, CHAINS, 40);
+  run_together(chain, &ahead, vectors, 40);
   CHECK((d.walks > 0) == walks);
   for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], chain[k]));
   free_chains(alone);
@@ -213,7 +257,8 @@ void test_sample_walk(scl_context *ctx) {
   for (kind metric = 0; metric < METRICS; metric++) {
     check_alone(metric, false);
     check_alone(metric, true);
-    check_together(metric, CHAINS);
-    check_together(metric, 2);
+    check_together(metric, CHAINS, false);
+    check_together(metric, 2, false);
+    check_together(metric, CHAINS, true);
   }
 }
