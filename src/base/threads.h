@@ -47,8 +47,8 @@ void scl_touch_pages(double *memory, size_t n);
  * cannot be asked. */
 bool scl_is_touched(const void *memory, size_t bytes);
 
-/* Gives this thread, for the rest of its life, a low priority: on a busy core others get most of the
- * time. On Linux and Windows; elsewhere it does nothing. */
+/* Gives this thread, for the rest of its life, a low priority: on a busy core others get most of
+ * the time. On Linux and Windows; elsewhere it does nothing. */
 void scl_thread_give_way(void);
 
 /* A short wait of a thread that has found no work `times` times in a row. */

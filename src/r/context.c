@@ -314,10 +314,11 @@ SEXP r_beside_count(void) {
   return Rf_ScalarInteger(scl_device_beside_count());
 }
 
-/* While threads build kernels or open a device, BLAS leaves an eighth of the cores to them: it waits
- * for the last of its own threads, which is late if it has lost its core. Where that is less than
- * one, they get the time that BLAS leaves by itself (scl_thread_give_way()). With 0: fewer threads
- * of BLAS, if need be; gives their number before, or 0. With such a number: as many again. */
+/* While threads build kernels or open a device, BLAS leaves an eighth of the cores to them: it
+ * waits for the last of its own threads, which is late if it has lost its core. Where that is less
+ * than one, they get the time that BLAS leaves by itself (scl_thread_give_way()). With 0: fewer
+ * threads of BLAS, if need be; gives their number before, or 0. With such a number: as many again.
+ */
 SEXP r_blas_leave(SEXP before) {
   const int asked = Rf_asInteger(before);
   if (asked > 0) {
