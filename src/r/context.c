@@ -314,22 +314,23 @@ SEXP r_beside_count(void) {
   return Rf_ScalarInteger(scl_device_beside_count());
 }
 
-/* While threads build kernels or open a device, BLAS leaves an eighth of the cores to them: it
- * waits for the last of its own threads, which is late if it has lost its core. Where that is less
- * than one, they get the time that BLAS leaves by itself (scl_thread_give_way()). With 0: fewer
- * threads of BLAS, if need be; gives their number before, or 0. With such a number: as many again.
- */
+/* BLAS waits for the last of its own threads, which is late if it has lost its core. So it leaves
+ * one to the thread that opens a device, and an eighth to those that build kernels; where that is
+ * less than one, these get the time that BLAS leaves by itself (scl_thread_give_way()). With 0:
+ * fewer threads of BLAS, if need be; gives their number before, or 0. With such a number: as many
+ * again. */
 SEXP r_blas_leave(SEXP before) {
   const int asked = Rf_asInteger(before);
   if (asked > 0) {
     r_blas_set_threads(asked);
     return R_NilValue;
   }
-  const int cores = (int)scl_cores(), most = cores / 8;
-  int others = scl_device_beside_count();
-  if (opening.team != NULL && !scl_team_is_done(opening.team)) others++;
-  const int left = cores - (others < most ? others : most), threads = r_blas_threads();
-  if (others == 0 || threads <= left) return Rf_ScalarInteger(0);
+  const int cores = (int)scl_cores(), most = cores / 8, builds = scl_device_beside_count();
+  const bool opens = opening.team != NULL && !scl_team_is_done(opening.team);
+  int left = cores - (builds < most ? builds : most);
+  if (opens && left > 1) left--;
+  const int threads = r_blas_threads();
+  if ((builds == 0 && !opens) || threads <= left) return Rf_ScalarInteger(0);
   r_blas_set_threads(left);
   return Rf_ScalarInteger(threads);
 }
