@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __linux__
+#include <sys/resource.h>
+#endif
+
 #include "base/device.h"
 #include "engine/cl/runtime/cl.h"
 #include "test.h"
@@ -114,10 +118,25 @@ static cl_program CL_API_CALL create_binary(cl_context context, cl_uint n,
   return made;
 }
 
+static atomic_int build_nice;
+
+int driver_own_nice(void) {
+#ifdef __linux__ /* of a thread */
+  return getpriority(PRIO_PROCESS, 0);
+#else
+  return 0;
+#endif
+}
+
+int driver_build_nice(void) {
+  return build_nice;
+}
+
 static cl_int CL_API_CALL build_program(cl_program program, cl_uint n, const cl_device_id *devices,
                                         const char *options,
                                         void(CL_CALLBACK *notify)(cl_program, void *), void *user) {
   FAIL_CODE;
+  build_nice = driver_own_nice();
   return original.clBuildProgram(program, n, devices, options, notify, user);
 }
 

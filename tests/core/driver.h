@@ -31,6 +31,10 @@ void driver_fail(long n, int code, bool persistent);
 void driver_rewrite(const char *from, const char *to);
 long driver_rewritten(void);
 
+/* The nice values of the thread that built a program last, and of this one; 0 if not on Linux. */
+int driver_build_nice(void);
+int driver_own_nice(void);
+
 /* All events seem to have commands in this state (CL_RUNNING, a negative code); 0: their true
  * state, which CL_COMPLETE also is. */
 void driver_pretend(int state);

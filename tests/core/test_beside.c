@@ -81,6 +81,21 @@ static void check_requests(scl_context *ctx) {
   for (int k = 3; k < 6; k++) CHECK_OK(ask(ctx, k));
 }
 
+/* Threads that nobody waits for give way. */
+static void check_priority(scl_context *ctx) {
+  const int own = driver_own_nice();
+  scl_kernel *kernel = NULL;
+  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 30));
+  wait_for_threads();
+#ifdef __linux__
+  CHECK(driver_build_nice() == (own < 10 ? 10 : own));
+#endif
+  CHECK_OK(make(ctx, 31, &kernel));
+  CHECK(driver_build_nice() == own && driver_own_nice() == own);
+  scl_kernel_release(kernel);
+  CHECK_OK(ask(ctx, 30)); /* it is taken */
+}
+
 static void check_failures(scl_context *ctx) {
   scl_kernel *kernel = NULL;
   CHECK_STATUS(SCL_E_BUILDING, ask(ctx, -1));
@@ -205,6 +220,7 @@ void test_beside(scl_context *host_or_device) {
   const driver_counts before = driver_counted();
   REQUIRE_OK(scl_device_open(index, &ctx));
   check_requests(ctx);
+  check_priority(ctx);
   check_failures(ctx);
   check_operation(ctx);
   scl_context_release(ctx);
