@@ -243,7 +243,7 @@ is_asked_for <- function(op) isTRUE(threshold_option()[op] >= 0)
 # `run(where)` on the engine that where_for() has chosen; on the host if kernels are missing.
 # `whole`: run() makes all matrices that it works on, keeps none, and comes to an end if all numbers
 # are zeros: kernels for all that it does are asked for at once, and not only those of its first
-# operation that lacks some.
+# operation that lacks some. "unread": it reads no large results itself.
 on_engine <- function(where, run, whole = FALSE) {
   op <- attr(where, "op")
   if (is.null(op)) return(run(where))
@@ -255,7 +255,7 @@ on_engine <- function(where, run, whole = FALSE) {
     return(value)
   }
   if (to >= 0L && may_try(op)) {
-    tried <- try_device(op, run_timed, to, if (whole) run)
+    tried <- try_device(op, run_timed, to, if (!isFALSE(whole)) run, identical(whole, "unread"))
     if (!is.null(tried)) return(tried[[1L]]$value)
   }
   done <- leaving_cores(run_timed(-1L))
@@ -265,16 +265,17 @@ on_engine <- function(where, run, whole = FALSE) {
 }
 
 # Not while kernels are being built. An attempt that finds some missing loses what it has done, for
-# instance moved data: at most a tenth of the host's time goes into these.
+# instance moved data: at most a tenth of the host's time goes into these, without the last one,
+# whose kernels stand now.
 may_try <- function(op) {
-  if (op %in% session$waits && count_building() > 0L) return(FALSE)
-  sum(session$lost[[op]]) <= 0.1 * sum(session$owed[[op]])
+  if ((op %in% session$waits || !is_built(op)) && count_building() > 0L) return(FALSE)
+  sum(session$lost[[op]]) - sum(session$asked[[op]]) <= 0.1 * sum(session$owed[[op]])
 }
 
 # .Call of an entry, the first of `...`, whose last argument is the engine.
 call_on <- function(where, ...) {
   if (is.null(attr(where, "op"))) return(.Call(..., where))
-  on_engine(where, function(where) .Call(..., where), TRUE)
+  on_engine(where, function(where) .Call(..., where), "unread")
 }
 
 # A fit, or another call that asks for its engine in several places: one engine for all of them.
@@ -369,7 +370,7 @@ is_on_device <- function(op, size) {
 # list(value) of `run(where)` on a device if its kernels stand, else NULL: threads build them then.
 # An attempt leaves R's random numbers as they were. `whole`: NULL, or run() without a note of its
 # time, which only asks before the first attempt, for the kernels of all that it does.
-try_device <- function(op, run, where = current_device(), whole = NULL) {
+try_device <- function(op, run, where = current_device(), whole = NULL, unread = FALSE) {
   seed <- globalenv()$.Random.seed
   reseed <- function() {
     if (!is.null(seed)) assign(".Random.seed", seed, globalenv())
@@ -377,14 +378,18 @@ try_device <- function(op, run, where = current_device(), whole = NULL) {
   }
   start <- as.numeric(Sys.time())
   asks <- !is.null(whole) && (op %in% session$waits || !is_built(op))
-  lacks <- asks && lacks_kernels(whole, where)
+  lacks <- asks && lacks_kernels(whole, where, unread)
   if (asks) reseed()
   value <- if (!lacks) ask_device(op, run, where)
   if (is.null(value)) {
-    session$lost[[op]] <- sum(session$lost[[op]], as.numeric(Sys.time()) - start)
+    seconds <- as.numeric(Sys.time()) - start
+    session$lost[[op]] <- sum(session$lost[[op]], seconds)
+    session$asked[[op]] <- if (session$begins) seconds
     reseed()
     session$waits <- union(session$waits, op)
   } else {
+    session$lost[[op]] <- sum(session$lost[[op]]) - sum(session$asked[[op]])
+    session$asked[[op]] <- NULL
     note_built(op)
     session$waits <- setdiff(session$waits, op)
   }
@@ -393,7 +398,7 @@ try_device <- function(op, run, where = current_device(), whole = NULL) {
 
 ask_device <- function(op, run, where) {
   before <- .Call(r_beside_begin, 1L)
-  on.exit(.Call(r_beside_end, before))
+  on.exit(session$begins <- .Call(r_beside_end, before))
   stop_building_at_exit()
   base::tryCatch(list(run(where)), statcl_building = function(e) NULL,
                  statcl_error_build = function(e) {
@@ -405,11 +410,18 @@ ask_device <- function(op, run, where) {
 # Whether what runs now only asks for kernels. An evaluation asks for those of its gradient, too.
 only_asks <- function() .Call(r_beside_lacks)
 
+# Ends a call that only asks for kernels: those of these matrices are the last ones.
+end_asking <- function(...) {
+  if (!only_asks()) return()
+  for (x in list(...)) if (!is.null(x)) .Call(r_lazy_eval, list(x))
+  abort_fault(list(what = "building", message = "kernels are being built"))
+}
+
 # Whether kernels are missing; then they are asked for. Nothing is computed: zeros stand for
-# numbers, so errors, warnings and messages mean nothing.
-lacks_kernels <- function(run, where) {
-  before <- .Call(r_beside_begin, 2L)
-  on.exit(.Call(r_beside_end, before))
+# numbers, so errors, warnings and messages mean nothing. `unread`: large results are not written.
+lacks_kernels <- function(run, where, unread) {
+  before <- .Call(r_beside_begin, if (unread) 3L else 2L)
+  on.exit(session$begins <- .Call(r_beside_end, before))
   stop_building_at_exit()
   tryCatch(suppressMessages(suppressWarnings(run(where))), statcl_building = function(e) NULL,
            error = function(e) NULL)

@@ -20,7 +20,9 @@ session$blas_said <- FALSE    # see say_slow_blas()
 session$built <- character()  # devices and operations, see is_built()
 session$owed <- list()        # seconds that the host has spent above the threshold, by operation
 session$lost <- list()        # seconds of attempts on a device that lacked kernels, by operation
+session$asked <- list()       # those of the last one, if threads then began to build
 session$times <- list()       # of calls by engine, operation and size, see is_slower()
+session$begins <- FALSE       # whether threads began to build after the last one of all
 session$waits <- character()  # operations whose kernels are being built in the background
 session$refused <- list()     # messages of kernels that do not compile, by operation
 session$chosen <- list()      # the engine of a fit in progress, by operation

@@ -236,9 +236,10 @@ glm_likelihood_data <- function(problem, basis = NULL) {
   data
 }
 
-# Numbers as a column on the device of x.
+# Numbers as a column on the device of x. as.double() would copy names, too, and so make those that
+# R only makes when they are asked for.
 column_beside <- function(v, x) {
-  value(.Call(r_matrix_new, as.double(v), length(v), 1L, 0L, x@handle))
+  value(.Call(r_matrix_new, if (is.double(v)) v else as.double(v), length(v), 1L, 0L, x@handle))
 }
 
 likelihood_x <- function(problem, basis = NULL) {

@@ -449,9 +449,10 @@ glm_fitted <- function(fit, problem, core, theta) {
   whole <- is_cl(core$data$x) && is.null(core$basis) && core$classes == 1L &&
     is.null(problem$rows) && (is.null(problem$row_weights) || !row$least_squares)
   eta <- if (whole) glm_eta(core, theta)
+  mu <- if (whole && !is.null(row$device$mean)) row$device$mean(eta)
+  end_asking(eta, mu)
   fit$linear.predictors <- if (whole) named(eta) else
     glm_predictor(fit, problem$x, problem$offset)
-  mu <- if (whole && !is.null(row$device$mean)) row$device$mean(eta)
   fit$fitted.values <- if (is.null(mu)) glm_mean(fit, fit$linear.predictors) else
     named(mu)
   parameters <- fit$rank + length(fit$aux) * row$ordered

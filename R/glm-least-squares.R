@@ -21,6 +21,7 @@ least_squares_mode <- function(problem, start) {
 # given y is (y / sqrt(weights) * second + centre) * first. If the columns contain a constant and
 # all of y is near its mean, the mean is subtracted; that difference is exact.
 working_unit <- function(y, weights, centred) {
+  if (only_asks()) return(list(y = y, centre = 0, first = 1, second = 1)) # spares passes over y
   first <- power_of_two(max(abs(y), 0))
   y <- y / first
   centre <- if (centred) sum(y) / length(y) else 0
@@ -142,8 +143,10 @@ finish_normal <- function(problem, mode) {
   ratio <- if (df > 0) nobs / df else NaN
   sigma <- exp(found$theta[[k + 1L]]) * sqrt(ratio)
   whole <- is_cl(core$data$x) && is.null(problem$rows) && is.null(problem$row_weights)
-  eta <- if (whole) as.matrix(glm_eta(core, found$theta)) else
-    if (is_cl(x)) as.matrix(cl_matmul(x, zero_unless(beta))) else host_times(x, zero_unless(beta))
+  eta <- if (whole) glm_eta(core, found$theta) else
+    if (is_cl(x)) cl_matmul(x, zero_unless(beta)) else host_times(x, zero_unless(beta))
+  end_asking(if (is_cl(eta)) eta)
+  eta <- as.matrix(eta)
   dim(eta) <- NULL # as.vector() would copy
   if (!whole && !is.null(problem$offset)) eta <- eta + problem$offset
   if (!is.null(rownames(x))) names(eta) <- rownames(x)

@@ -83,16 +83,16 @@ bool scl_device_build_at(size_t k, scl_device_build *out);
 /* Kernels built in the background. Between begin and end this thread does not wait for the driver's
  * compiler: an operation whose kernels are not built launches nothing and fails with
  * SCL_E_BUILDING. Begin returns the mode before, which end takes back; the outermost end has
- * threads build what is missing, unless they still build something. They take no signals and call
- * nothing of the host language. Builds stand ready for the next request, with or without waiting.
- */
+ * threads build what is missing, unless they still build something; it returns whether they begin.
+ * They take no signals and call nothing of the host language. Builds stand ready for the next
+ * request, with or without waiting. */
 bool scl_device_beside_begin(bool on);
-void scl_device_beside_end(bool before);
+bool scl_device_beside_end(bool before);
 /* For a call that has made all of its matrices itself, to the outermost end: it only asks for the
  * programs that it lacks. Operations count as done, without a content, nothing is transferred, and
- * the host gets zeros or a unit matrix. Lacks: whether this is so. Asked: whether a program was
- * missing since the outermost begin. */
-void scl_device_beside_whole(void);
+ * the host gets zeros or a unit matrix, or nothing for large results that are not `read`. Lacks:
+ * whether this is so. Asked: whether a program was missing since the outermost begin. */
+void scl_device_beside_whole(bool read);
 bool scl_device_beside_lacks(void);
 bool scl_device_beside_asked(void);
 /* The number of programs that threads build now. */

@@ -175,6 +175,18 @@ static double sum_of(const double *v, size_t n) {
   return sum + error;
 }
 
+enum { SMALL_COUNTS = 256 };
+
+/* The constant of a response without a datum, which for a count is a log factorial: those of small
+ * ones are computed once. NaN in `known`: not yet. */
+static double constant_of(scl_glm_family family, double y, double known[SMALL_COUNTS]) {
+  const bool small = y >= 0.0 && y < SMALL_COUNTS && y == floor(y);
+  if (!small) return glm_family_constant((int)family, y, 0.0);
+  double *term = &known[(int)y];
+  if (isnan(*term)) *term = glm_family_constant((int)family, y, 0.0);
+  return *term;
+}
+
 scl_status scl_glm_summarise(scl_glm_family family, const scl_glm_data *data, size_t n,
                              scl_glm_summary *out) {
   const double *y = data->y, *datum = data->datum, *weight = data->weight;
@@ -185,10 +197,13 @@ scl_status scl_glm_summarise(scl_glm_family family, const scl_glm_data *data, si
   double total = weight != NULL ? sum_of(weight, n) : (double)n;
   size_t terms = same ? 1 : n;
   double sum = 0.0, error = 0.0; /* of the sum's additions */
+  double known[SMALL_COUNTS];
+  for (int i = 0; i < SMALL_COUNTS; i++) known[i] = NAN;
   for (size_t i = 0; i < terms; i++) {
     double one = y[n_y == 1 ? 0 : i];
-    double term = glm_family_constant((int)family, one,
-                                      datum != NULL ? datum[data->n_datum == 1 ? 0 : i] : 0.0);
+    double term = datum == NULL
+                      ? constant_of(family, one, known)
+                      : glm_family_constant((int)family, one, datum[data->n_datum == 1 ? 0 : i]);
     if (weight != NULL && !same) term *= weight[i];
     double next = sum + term, back = next - sum;
     error += (sum - (next - back)) + (term - back);

@@ -290,16 +290,15 @@ SEXP r_builds(void) {
 }
 
 /* Kernels built in the background (base/device.h); 2: asks only, for a call whose matrices are all
- * its own. */
+ * its own; 3: whose large results nobody reads, either. */
 SEXP r_beside_begin(SEXP on) {
   const bool before = scl_device_beside_begin(Rf_asInteger(on) > 0);
-  if (Rf_asInteger(on) > 1 && !before) scl_device_beside_whole();
+  if (Rf_asInteger(on) > 1 && !before) scl_device_beside_whole(Rf_asInteger(on) == 2);
   return Rf_ScalarLogical(before);
 }
 
 SEXP r_beside_end(SEXP before) {
-  scl_device_beside_end(Rf_asLogical(before) == TRUE);
-  return R_NilValue;
+  return Rf_ScalarLogical(scl_device_beside_end(Rf_asLogical(before) == TRUE));
 }
 
 SEXP r_beside_lacks(void) {

@@ -145,6 +145,7 @@ void r_announce(void) {
 static bool stopped; /* by the user or a time limit, while young garbage was collected */
 
 void r_collect(bool all) {
+  if (scl_device_beside_lacks()) return; /* a call that only asks for kernels is to cost nothing */
   if (all) {
     R_gc();
   } else if (is_stopped(collect_young)) {

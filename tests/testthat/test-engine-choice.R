@@ -249,6 +249,59 @@ test_that("attempts that find kernels missing cost a tenth of the host's time at
   })
 })
 
+test_that("an attempt whose kernels stand is made at once, however long the last one took", {
+  with_thresholds(c(arith = 10), {
+    where <- structure(test_device(), op = "arith", size = 10, times = 1, waits = FALSE)
+    attempts <- 0
+    run <- function(where) {
+      if (where < 0L) return("host")
+      attempts <<- attempts + 1
+      Sys.sleep(0.05)
+      name <- sprintf("c%d_%d", Sys.getpid(), min(attempts, 3))
+      cl_kernel(sprintf("__kernel void %s(__global double *x) {}", name), name, c(x = "out"))
+      "device"
+    }
+    call <- function() {
+      value <- on_engine(where, run)
+      while (count_building() > 0L) Sys.sleep(0.01)
+      value
+    }
+    expect_identical(call(), "host")
+    expect_identical(call(), "host") # asks for another one
+    expect_identical(attempts, 2)
+    expect_identical(call(), "host") # the first attempt was lost: no third one
+    expect_identical(attempts, 2)
+    session$owed$arith <- 10
+    expect_identical(c(call(), call()), c("host", "device"))
+    expect_lt(session$lost$arith, 0.15) # without the one that led to it
+    expect_null(session$asked$arith)
+  })
+})
+
+test_that("a call that only asks for kernels collects no garbage", {
+  require_device()
+  with_thresholds(c(arith = 10), {
+    where <- structure(test_device(), op = "arith", size = 10, times = 1, waits = FALSE)
+    collected <- asks <- FALSE
+    gc()
+    reg.finalizer(new.env(), function(e) collected <<- TRUE)
+    on_engine(where, function(where) {
+      if (!only_asks()) return(0)
+      on_device(for (i in 1:120) cl_zeros(250) + i) # 60 MB
+      asks <<- !collected
+    }, whole = TRUE)
+    expect_true(asks)
+  })
+})
+
+test_that("names of a response are not made for its copy on a device", {
+  require_device()
+  y <- stats::setNames(sqrt(1:10), 1:10)
+  on_device(column_beside(y, cl_zeros(10, 1)))
+  names <- paste(utils::capture.output(.Internal(inspect(y))), collapse = "\n")
+  expect_match(names, "<deferred string conversion>")
+})
+
 test_that("results are the same before and after an operation moves to a device", {
   tasks <- tune_tasks()
   ops <- full_or_quick(names(tasks), c("chol", "arith", "glm_fit", "gp", "batch"))
@@ -296,8 +349,11 @@ test_that("the first attempt asks for the kernels of the whole call", {
     "  Inf",
     "}",
     "a <- crossprod(sin(outer(1:150, 1:150))) + diag(150)",
+    "reads <- NULL",
+    "note <- quote(reads <<- c(reads, !unread))",
+    "invisible(trace('lacks_kernels', note, print = FALSE, where = own))",
     "chol_a <- cl_chol(a)", # the first one only asks, which is no call on the device
-    "stopifnot(own$count_building() > 0L, length(session$times) == 1L)",
+    "stopifnot(own$count_building() > 0L, length(session$times) == 1L, !reads)",
     "while (own$count_building() > 0L) Sys.sleep(0.01)",
     "k <- calls_until('chol', function() cl_chol(a))",
     "programs <- .Call(own$r_builds)[[1L]]",
@@ -319,8 +375,11 @@ test_that("the first attempt asks for the kernels of the whole call", {
     "x <- matrix(sin(1:3000), 500)",
     "y <- rep(0:1, 250)",
     "set.seed(1); u <- runif(1); set.seed(1)",
+    "tasks <- NULL",
+    "note <- quote(tasks <<- c(tasks, only_asks()))",
+    "invisible(trace('null_deviance_binary', note, print = FALSE, where = own))",
     "k <- calls_until('glm_fit', function() coef(cl_glm(x, y, 'bernoulli_logit')))",
-    "stopifnot(k == 2L, runif(1) == u)"))
+    "stopifnot(k == 2L, runif(1) == u, !tasks)")) # the host's work is left out
 })
 
 test_that("a call that only asks for kernels leaves no trace", {
@@ -338,6 +397,7 @@ test_that("a call that only asks for kernels leaves no trace", {
       if (where < 0L) return(u)
       if (only_asks()) {
         asked <<- asked + 1
+        expect_identical(working_unit(c(2, 4), NULL, TRUE)$y, c(2, 4))
         warning("of zeros")
       }
       if (is.null(kernel)) kernel <<- cl_kernel(source, name, c(x = "out"))

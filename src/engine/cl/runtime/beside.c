@@ -9,9 +9,9 @@
 #include "base/threads.h"
 #include "engine/cl/runtime/private.h"
 
-enum { MOST_ASKED = 48, MOST_READY = 96, LOOK_EVERY_US = 2000, LABEL = 40 };
+enum { MOST_ASKED = 48, MOST_READY = 96, LOOK_EVERY_US = 2000, LABEL = 40, MOST_READ = 4096 };
 
-static _Thread_local bool asks, whole, lacks, asked;
+static _Thread_local bool asks, whole, unread, lacks, asked;
 
 typedef struct {
   scl_cl_context *cl;
@@ -43,6 +43,10 @@ bool scl_cl_set_lacks(bool on) {
   const bool before = lacks;
   lacks = on;
   return before;
+}
+
+bool scl_cl_is_read(size_t numbers) {
+  return !unread || numbers <= MOST_READ;
 }
 
 scl_status scl_cl_building(void) {
@@ -143,12 +147,13 @@ scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count)
 bool scl_device_beside_begin(bool on) {
   const bool before = asks;
   asks = on && !scl_thread_shares();
-  if (!before) whole = lacks = asked = false;
+  if (!before) whole = unread = lacks = asked = false;
   return before;
 }
 
-void scl_device_beside_whole(void) {
+void scl_device_beside_whole(bool read) {
   whole = lacks = asks;
+  unread = asks && !read;
 }
 
 bool scl_device_beside_asked(void) {
@@ -174,10 +179,13 @@ static void launch(void) {
   collect();
 }
 
-void scl_device_beside_end(bool before) {
+bool scl_device_beside_end(bool before) {
   asks = before;
-  if (!asks) whole = lacks = asked = false;
-  if (!asks && !is_building() && beside.count > 0) launch();
+  if (asks) return false;
+  whole = unread = lacks = asked = false;
+  const bool begins = !is_building() && beside.count > 0;
+  if (begins) launch();
+  return begins;
 }
 
 int scl_device_beside_count(void) {

@@ -90,6 +90,8 @@ bool scl_cl_asks(void);
 bool scl_cl_goes_on(void);
 /* Whether operations lack content, and whether they did before. */
 bool scl_cl_set_lacks(bool on);
+/* Whether somebody may read a result of so many numbers that is not there. */
+bool scl_cl_is_read(size_t numbers);
 /* Takes what is not done of some builds, to have it built when the call has ended: their programs
  * are NULL then. SCL_E_BUILDING. */
 scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count);

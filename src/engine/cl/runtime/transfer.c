@@ -352,6 +352,7 @@ static scl_status receive_spans(transfer *t) {
  * Results of most calls are packed. */
 static scl_status lack_content(scl_context *ctx, scl_block src, double *data, size_t ld) {
   SCL_TRY(ask_transfer(ctx));
+  if (!scl_cl_is_read(src.nrow * src.ncol)) return SCL_OK;
   for (size_t j = 0; j < src.ncol; j++) {
     memset(data + j * ld, 0, src.nrow * sizeof *data);
     if (src.ncol > 1 && src.ncol == src.nrow) data[j * ld + j] = 1.0;
