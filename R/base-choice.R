@@ -299,9 +299,12 @@ leaving_cores <- function(value) {
 # An object with its data on an engine: `make(where)` gives a handle of them there, and
 # `take(handle, where)` notes it. While it `moves`, `run()` of an evaluation takes them to a device
 # once that has the kernels. `clean`: neither make() nor an evaluation keeps anything elsewhere.
-movable <- function(place, make, take, clean = FALSE) {
+# `rehearse(chains)` requests what a sampler of so many chains does, whose kernels are then needed,
+# too.
+movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL) {
   at <- held <- NULL
   moves <- FALSE
+  ahead <- 0 # chains of the latest sampler
   spare <- 0 # seconds of the host in which evaluations do not ask again
   hold <- function(handle, where) {
     held <<- handle
@@ -337,8 +340,10 @@ movable <- function(place, make, take, clean = FALSE) {
       before <- list(held, at)
       done <- FALSE
       on.exit(if (!done) do.call(hold, before)) # the device lacks kernels
-      if (!identical(where, at)) hold(make(where), where)
+      arrives <- !identical(where, at)
+      if (arrives) hold(make(where), where)
       value <- evaluate()
+      if (arrives && where >= 0L && ahead > 0) rehearse(ahead)
       done <- !only_asks()
       if (done) moves <<- where < 0L
       value
@@ -346,9 +351,10 @@ movable <- function(place, make, take, clean = FALSE) {
     spare <<- if (at < 0L && !is.null(op)) 0.05 * build_begins * build_cost(op) else 0
     value
   }
-  # before `times` evaluations that do not go through run()
-  settle <- function(times) {
+  # before `times` evaluations that do not go through run(), of `chains` at once
+  settle <- function(times, chains) {
     if (!moves) return()
+    ahead <<- chains
     where <- place(times)
     if (isTRUE(attr(where, "waits"))) return(build(where))
     if (where < 0L) return()

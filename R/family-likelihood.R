@@ -147,7 +147,8 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   }
   engine <- movable(place, function(where) {
     .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
-  }, function(made, where) handle <<- made, clean = TRUE)
+  }, function(made, where) handle <<- made, clean = TRUE,
+  rehearse = function(chains) .Call(r_glm_rehearse, handle, chains))
   all <- default_gradient(family)
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {

@@ -298,7 +298,8 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
     init <- known_parameters(log_density, transform)
   }
   evaluations <- points_per_draw * chains * (control$warmup + control$iter)
-  settle_likelihoods(log_density, evaluations) # the starts are evaluated where chains will be
+  # the starts are evaluated where chains will be
+  settle_likelihoods(log_density, evaluations, chains)
   begin <- place_starts(control$start, log_density, init, transform, jitter, seed,
                         control$check_gradient)
   job <- new_job(log_density, begin$init, transform, chains, control, begin$jitter, seed,
@@ -442,12 +443,14 @@ points_per_draw <- 15
 
 # Takes likelihoods to the device if that pays for all evaluations of a sampler: chains stay where
 # they begin.
-settle_likelihoods <- function(f, evaluations) {
-  settle <- if (inherits(f, "cl_likelihood") && is.environment(environment(f)$engine))
-    environment(f)$engine$settle
-  if (is.function(settle)) settle(evaluations) # others are refused later
+settle_likelihoods <- function(f, evaluations, chains = 1L) {
+  state <- environment(f)
+  settle <- if (inherits(f, "cl_likelihood") && is.environment(state$engine)) state$engine$settle
+  if (is.function(settle)) { # others are refused later
+    settle(evaluations, mapped_vectors(list(likelihood = f, rows = NROW(state$x)), chains))
+  }
   if (inherits(f, "cl_log_posterior")) {
-    for (term in environment(f)$terms) settle_likelihoods(term, evaluations)
+    for (term in state$terms) settle_likelihoods(term, evaluations, chains)
   }
 }
 

@@ -320,6 +320,54 @@ SEXP r_glm_evaluate(SEXP handle, SEXP alpha, SEXP beta, SEXP sigma, SEXP phi, SE
   return r_return(status, value);
 }
 
+/* What a sampler requests for so many chains at once, at zeros: an evaluation with its gradient,
+ * and the shortest walk if there are any. */
+static scl_status rehearse(scl_glm *glm, size_t vectors) {
+  enum { POINTS = 2, STARTS = 6 };
+  const bool has_aux = GLM_FAMILY_AUX(scl_glm_family_of(glm)) != SCL_GLM_NONE;
+  const size_t p = scl_glm_ncol(glm), d = 1 + p;
+  const size_t starts = STARTS * d * vectors, record = POINTS * (2 * d + 1) * vectors;
+  double *zero = (double *)R_alloc(starts + record, sizeof *zero);
+  double *one = (double *)R_alloc(vectors, sizeof *one);
+  size_t *turn = (size_t *)R_alloc(vectors, sizeof *turn),
+         *valid = (size_t *)R_alloc(vectors, sizeof *valid);
+  memset(zero, 0, (starts + record) * sizeof *zero);
+  for (size_t v = 0; v < vectors; v++) {
+    one[v] = 1.0;
+    turn[v] = POINTS;
+  }
+  const scl_glm_parameters parameters = {.vectors = vectors,
+                                         .alpha = zero,
+                                         .beta = zero,
+                                         .aux = one,
+                                         .n_alpha = vectors,
+                                         .n_beta = p * vectors,
+                                         .n_aux = has_aux ? vectors : 0};
+  double *to = zero + starts;
+  const scl_glm_results results = {
+      .value = to, .d_alpha = to + vectors, .d_aux = to + 2 * vectors, .d_beta = to + 3 * vectors};
+  const unsigned wanted = SCL_GLM_ALPHA | SCL_GLM_BETA | (has_aux ? SCL_GLM_AUX : 0);
+  SCL_TRY(scl_glm_evaluate(glm, &parameters, wanted, &results));
+  if (scl_glm_walk_most(glm) < POINTS) return SCL_OK;
+  const scl_glm_walk_task task = {
+      .points = POINTS, .vectors = vectors, .start = zero, .turn = turn, .record = to};
+  SCL_TRY(scl_glm_walk_begin(glm, 0, &task));
+  return scl_glm_walk_end(glm, 0, &task, valid);
+}
+
+/* Chains end at different times: fewer of them may need other kernels. */
+SEXP r_glm_rehearse(SEXP handle, SEXP vectors) {
+  enum { FEW = 16 };
+  scl_glm *glm = r_pointer_usable(&likelihood, handle);
+  if (glm == NULL || GLM_FAMILY_COUPLED(scl_glm_family_of(glm)) ||
+      GLM_FAMILY_AUX(scl_glm_family_of(glm)) == SCL_GLM_CUTS)
+    return R_NilValue; /* chains go one by one */
+  const size_t most = (size_t)Rf_asInteger(vectors);
+  scl_status status = rehearse(glm, most);
+  for (size_t k = 1; k < most && k <= FEW && status == SCL_OK; k++) status = rehearse(glm, k);
+  return r_return(status == SCL_E_NONFINITE ? SCL_OK : status, R_NilValue); /* what zeros give */
+}
+
 /* Facts for printing, NULL as above: engine (the device with its id) and bytes held. */
 SEXP r_glm_info(SEXP handle) {
   scl_glm *glm = r_pointer_usable(&likelihood, handle);

@@ -89,6 +89,29 @@ test_that("a sampler's evaluations of a likelihood count", {
   })
 })
 
+test_that("a likelihood moves for a sampler once the kernels of several chains stand", {
+  require_device()
+  in_new_session(c(
+    "own <- asNamespace('statcl')",
+    "session <- own$session",
+    sprintf("session$default <- %dL", test_device()),
+    sprintf("session$tuned[['%s']] <- c(likelihood = 2)", test_device_id()),
+    sprintf("stopifnot(nrow(cl_devices()) > 0L, is.null(.Call(own$r_sync, %dL)))", test_device()),
+    "session$owed$likelihood <- 1e6",
+    "f <- cl_likelihood('bernoulli_logit', rep(0:1, 50), matrix(sin(1:300), 100))",
+    "programs <- function() .Call(own$r_builds)[[1L]]",
+    "draw <- function() {",
+    "  cl_sample(f, list(alpha = 0, beta = numeric(3)), chains = 2, warmup = 20, iter = 20,",
+    "            seed = 1, refresh = 0, batch = TRUE)",
+    "}",
+    "draw()",
+    "while (own$count_building() > 0L) Sys.sleep(0.01)",
+    "before <- programs()",
+    "stopifnot(environment(f)$engine$at < 0L, 'leapfrog_sum' %in% before)",
+    "draw()",
+    "stopifnot(environment(f)$engine$at >= 0L, length(programs()) == length(before))"))
+})
+
 test_that("a forced engine is used at once", {
   f <- log_density(10L)
   on_device(f(a = 0.1, s = 0.2))
