@@ -233,9 +233,12 @@ static scl_status advance(const lockstep *l, bool *pause) {
 
 /* Shares of `vectors` chains in turn: while a device evaluates one of them, the chains of another
  * take their answers. Request i is for share i % shares, in slot i % 2. */
+static int count_shares(const lockstep *l) {
+  return (int)scl_ceil_div((size_t)l->count, l->vectors);
+}
+
 static int first_of(const lockstep *l, int request) {
-  const int shares = (int)scl_ceil_div((size_t)l->count, l->vectors);
-  return request % shares * (int)l->vectors;
+  return request % count_shares(l) * (int)l->vectors;
 }
 
 static double *points_of(const lockstep *l, int request) {
@@ -286,18 +289,23 @@ static scl_status end_share(const lockstep *l, int request) {
   return status == SCL_OK ? take_all(l, first, end) : judge_share(l, first, status);
 }
 
+/* The clock does not decide how often each share is evaluated: it is looked at when the request in
+ * progress is the last share's. If a chain of that one pauses, the first share still gets the
+ * request that would have begun before. */
 static scl_status run_shares(const lockstep *l, double until) {
-  bool flies = false, last = false;
+  bool flies = false, late = false, pause = false;
   for (int k = 0; k < l->count; k++) l->stop[k] = SCL_CHAIN_RUNS;
   scl_status status = begin_share(l, 0, &flies);
   for (int i = 0; flies; i++) {
     const int first = first_of(l, i);
+    const bool goes_on = !pause && status == SCL_OK;
     flies = false;
-    if (!last && status == SCL_OK) status = begin_share(l, i + 1, &flies);
+    if (goes_on && !late) status = begin_share(l, i + 1, &flies);
     const scl_status ended = end_share(l, i);
     if (status == SCL_OK) status = ended;
-    last = last || pauses(l, first, end_of(l, first));
-    if (i % SCL_LOOK_AT_CLOCK == 0 && seconds_now() > until) last = true;
+    pause = pause || pauses(l, first, end_of(l, first));
+    if (goes_on && late && pause && status == SCL_OK) status = begin_share(l, i + 1, &flies);
+    late = late || ((i + 2) % count_shares(l) == 0 && seconds_now() > until);
   }
   return status;
 }

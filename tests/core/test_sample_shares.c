@@ -4,9 +4,11 @@
 
 enum { CHAINS = 20, ITERATIONS = 60 };
 
-/* A normal density whose evaluations begin and end; some fail. */
+/* A normal density whose evaluations begin and end; some fail. `nudge`: values depend on the number
+ * of vectors, as rounding does. */
 typedef struct {
   gauss g;
+  double nudge;
   bool flies[2];
   double points[2][CHAINS * D];
   long begun, ended, both, most;     /* both: while another one runs; most: vectors */
@@ -18,6 +20,7 @@ static scl_status run_twice(void *self, const double *x, size_t vectors, double 
   CHECK(!t->flies[0] && !t->flies[1]);
   for (size_t k = 0; k < vectors; k++) {
     SCL_TRY(run_gauss(&t->g, x + k * D, 1, to + k * (D + 1)));
+    to[k * (D + 1)] += t->nudge * (double)vectors;
   }
   return SCL_OK;
 }
@@ -40,8 +43,18 @@ static scl_status end_twice(void *self, int slot, const double *x, size_t vector
   if (++t->ended == t->interrupted) return scl_fail(SCL_E_INTERRUPT, "interrupted");
   if (t->ended == t->failed) return scl_fail(SCL_E_NONFINITE, "a test");
   for (size_t k = 0; k < vectors; k++)
-    to[k * (D + 1)] = density(&t->g, x + k * D, to + k * (D + 1) + 1);
+    to[k * (D + 1)] = density(&t->g, x + k * D, to + k * (D + 1) + 1) + t->nudge * (double)vectors;
   return SCL_OK;
+}
+
+static scl_target target_of(twice *t) {
+  return (scl_target){.dimension = D,
+                      .run = run_twice,
+                      .self = t,
+                      .any_vectors = true,
+                      .begin = begin_twice,
+                      .end = end_twice,
+                      .overlaps_from = 12};
 }
 
 static void make_chains(scl_chain **chain) {
@@ -54,8 +67,8 @@ static void make_chains(scl_chain **chain) {
 }
 
 /* As the caller does: chains that have ended leave, and points that failed are computed here. */
-static long run_all(scl_chain *const *all, const twice *t, const scl_target *target,
-                    size_t vectors) {
+static long run_all(scl_chain *const *all, const twice *t, const scl_target *target, size_t vectors,
+                    double seconds) {
   scl_chain *chain[CHAINS];
   scl_chain_stop stop[CHAINS];
   int goal[CHAINS], count = CHAINS;
@@ -64,9 +77,12 @@ static long run_all(scl_chain *const *all, const twice *t, const scl_target *tar
   while (count > 0 && ++rounds < 10000) {
     for (int k = 0; k < count; k++) goal[k] = ITERATIONS;
     const size_t together = vectors < (size_t)count ? vectors : (size_t)count;
+    const long begun = t->begun;
     const scl_status status =
-        scl_chains_run(chain, count, target, NULL, together, goal, 0.001, stop);
+        scl_chains_run(chain, count, target, NULL, together, goal, seconds, stop);
     CHECK(!t->flies[0] && !t->flies[1]);
+    CHECK(seconds > 0.0 ||
+          t->begun - begun <= 4); /* once each share, and perhaps the first again */
     if (status == SCL_E_INTERRUPT) {
       interrupts++;
       continue;
@@ -85,6 +101,21 @@ static long run_all(scl_chain *const *all, const twice *t, const scl_target *tar
   }
   CHECK(count == 0);
   return interrupts;
+}
+
+/* However often the time is over, the same draws, as all shares are evaluated equally often. */
+static void check_clock(size_t vectors) {
+  scl_chain *chain[2][CHAINS];
+  for (int k = 0; k < 2; k++) {
+    twice t = {.g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY}, .nudge = 1e-3};
+    const scl_target target = target_of(&t);
+    make_chains(chain[k]);
+    run_all(chain[k], &t, &target, vectors, k == 0 ? INFINITY : 0.0);
+  }
+  for (int k = 0; k < CHAINS; k++) {
+    CHECK(equal_draws(chain[0][k], chain[1][k]));
+    for (int i = 0; i < 2; i++) scl_chain_free(chain[i][k]);
+  }
 }
 
 /* The draws of each chain alone: with two shares, with three, and with calls that fail. */
@@ -107,14 +138,9 @@ void test_sample_shares(scl_context *ctx) {
                .refused = ways[i].refused,
                .failed = ways[i].failed,
                .interrupted = ways[i].interrupted};
-    const scl_target target = {.dimension = D,
-                               .run = run_twice,
-                               .self = &t,
-                               .begin = begin_twice,
-                               .end = end_twice,
-                               .overlaps_from = 12};
+    const scl_target target = target_of(&t);
     make_chains(chain);
-    const long interrupts = run_all(chain, &t, &target, ways[i].vectors);
+    const long interrupts = run_all(chain, &t, &target, ways[i].vectors, 0.001);
     CHECK(interrupts == (ways[i].interrupted > 0));
     CHECK(t.most == ways[i].most && t.both > t.begun / 2);
     CHECK(t.begun == t.ended + (ways[i].refused > 0));
@@ -124,4 +150,6 @@ void test_sample_shares(scl_context *ctx) {
     }
   }
   for (int k = 0; k < CHAINS; k++) scl_chain_free(alone[k]);
+  check_clock(CHAINS);
+  check_clock(8);
 }
