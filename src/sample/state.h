@@ -43,6 +43,7 @@ struct scl_chain {
   double metropolis;
   bool divergent, failed; /* at a point that could not be evaluated */
   int doubling;           /* search: -1 not known yet, 1 doubling, 0 halving */
+  bool off;               /* the device rounds otherwise: no points in advance */
 
   scl_phase_point end[2]; /* of the trajectory */
   double *rho;            /* sum of its momenta */

@@ -27,7 +27,6 @@ typedef struct {
   side side[2]; /* of direction -1 and 1 */
   size_t wanted;
   int iteration; /* when they were evaluated */
-  bool off;      /* the device rounds otherwise */
 } lane;
 
 struct scl_ahead {
@@ -211,7 +210,7 @@ scl_status scl_ahead_ask(scl_ahead *a, int slot, scl_chain *const *chain, size_t
   a->filled = false;
   for (size_t k = 0; k < count; k++) {
     a->lane[k].wanted = points_wanted(chain[k]);
-    off = off || a->lane[k].off;
+    off = off || chain[k]->off;
   }
   if (off || !write_metrics(a, chain, count, &diagonal)) return SCL_OK;
   const size_t points = points_together(a, count);
@@ -272,8 +271,7 @@ bool scl_ahead_take(scl_ahead *a, size_t lane, scl_chain *c) {
   const double *position = position_of(a, lane, s);
   if (memcmp(position, c->at, a->d * sizeof *position) != 0) {
     const bool along = c->stage == SCL_STAGE_LEAF || c->stage == SCL_STAGE_STATIC;
-    if (along && s->next > s->begin && a->lane[lane].iteration == c->iteration)
-      a->lane[lane].off = true;
+    if (along && s->next > s->begin && a->lane[lane].iteration == c->iteration) c->off = true;
     return false;
   }
   memcpy(c->answer, record_of(a, lane, s->next), (a->d + 1) * sizeof *c->answer);

@@ -4,19 +4,26 @@
 
 enum { CHAINS = 11, ITERATIONS = 150 }; /* shares of 8 and 3 */
 
-/* A normal density whose points a device computes, which may round otherwise, or fail at some. */
+/* A normal density whose points a device computes, which may round otherwise, or fail at some.
+ * `by_vectors`: values depend on the number of vectors, as rounding does. */
 typedef struct {
   gauss g;
   long walks, points; /* points: of all chains */
-  double nudge;
+  double nudge, by_vectors;
   size_t valid;
-  const void *flies[2]; /* a walk or points, by slot */
-  long both;            /* requests while another one flies */
+  const void *flies[2];              /* a walk or points, by slot */
+  long both;                         /* requests while another one flies */
+  long begun, ended;                 /* requests */
+  long refused, failed, interrupted; /* the number of one, or 0 */
+  long judged;                       /* points that the caller computes */
 } device;
 
 static scl_status run_device(void *self, const double *x, size_t vectors, double *to) {
-  for (size_t v = 0; v < vectors; v++)
-    SCL_TRY(run_gauss(&((device *)self)->g, x + v * D, 1, to + v * (D + 1)));
+  device *d = self;
+  for (size_t v = 0; v < vectors; v++) {
+    SCL_TRY(run_gauss(&d->g, x + v * D, 1, to + v * (D + 1)));
+    to[v * (D + 1)] += d->by_vectors * (double)vectors;
+  }
   return SCL_OK;
 }
 
@@ -56,45 +63,48 @@ static void walk_chain(device *d, const scl_walk *w, size_t v) {
       multiply(metric, true, row - w->vectors * (2 * D + 1) + 1, way);
       for (size_t i = 0; i < 2 * D; i++) p[i % D] += 0.5 * step[i % D] * way[i % D];
       multiply(metric, false, p, way);
-      for (size_t i = 0; i < D; i++) q[i] = (q[i] + step[i] * way[i]) * (1.0 + d->nudge);
+      for (size_t i = 0; i < D; i++) q[i] = q[i] + step[i] * way[i];
+      for (size_t i = 0; i < D && q[0] > 0.0; i++) q[i] *= 1.0 + d->nudge;
     }
     if (k > 0) memcpy(row - w->vectors * (2 * D + 1) + 1 + D, q, sizeof q);
-    row[0] = density(&d->g, q, row + 1);
+    row[0] = density(&d->g, q, row + 1) + d->by_vectors * (double)w->vectors;
     d->points++;
   }
 }
 
-static void begin(device *d, int slot, const void *request) {
+static scl_status begin(device *d, int slot, const void *request) {
   CHECK(d->flies[slot] == NULL);
+  if (++d->begun == d->refused) return scl_fail_memory(1, 0, "a test");
   d->flies[slot] = request;
   d->both += d->flies[!slot] != NULL;
+  return SCL_OK;
 }
 
-static void end(device *d, int slot, const void *request) {
+static scl_status end(device *d, int slot, const void *request) {
   CHECK(d->flies[slot] == request);
   d->flies[slot] = NULL;
+  if (++d->ended == d->interrupted) return scl_fail(SCL_E_INTERRUPT, "interrupted");
+  return d->ended == d->failed ? scl_fail_memory(1, 0, "a test") : SCL_OK;
 }
 
 static scl_status begin_points(void *self, int slot, const double *x, size_t vectors) {
   (void)vectors;
-  begin(self, slot, x);
-  return SCL_OK;
+  return begin(self, slot, x);
 }
 
 static scl_status end_points(void *self, int slot, const double *x, size_t vectors, double *to) {
-  end(self, slot, x);
+  SCL_TRY(end(self, slot, x));
   return run_device(self, x, vectors, to);
 }
 
 static scl_status begin_walk(void *self, int slot, const scl_walk *w) {
-  begin(self, slot, w);
   ((device *)self)->walks++;
-  return SCL_OK;
+  return begin(self, slot, w);
 }
 
 static scl_status end_walk(void *self, int slot, const scl_walk *w, size_t *valid) {
   device *d = self;
-  end(d, slot, w);
+  SCL_TRY(end(d, slot, w));
   for (size_t v = 0; v < w->vectors; v++) {
     CHECK(w->turn[v] >= 1 && w->turn[v] <= w->points);
     walk_chain(d, w, v);
@@ -161,7 +171,7 @@ static void check_alone(kind metric, bool static_steps) {
     CHECK(stop == SCL_CHAIN_ENDED && equal_draws(a, b));
     if (i == 0) CHECK(d.walks + d.g.calls < calls / 3);      /* requests */
     if (i == 0) CHECK(d.points + d.g.calls < calls * 5 / 4); /* in vain */
-    if (i == 1) CHECK(d.walks <= 2);                         /* one difference is enough */
+    if (i == 1) CHECK(d.walks < 20);                         /* one difference is enough */
     if (i == 3) CHECK(d.g.calls == calls);
     scl_chain_free(b);
   }
@@ -180,28 +190,54 @@ static void free_chains(scl_chain **chain) {
   for (int k = 0; k < CHAINS; k++) scl_chain_free(chain[k]);
 }
 
-/* As the caller does, with goals `step` iterations apart: chains that have ended leave. */
-static void run_together(scl_chain *const *all, const scl_target *target, size_t vectors,
-                         int step) {
+/* Whether the caller is to look at the chain before others go on. */
+static bool is_due(const scl_chain *c, scl_chain_stop stop, int goal) {
+  return stop == SCL_CHAIN_ASKS || (stop == SCL_CHAIN_RUNS && scl_chain_view_of(c).done >= goal);
+}
+
+/* As the caller does, with goals `step` iterations apart: chains that have ended leave, those that
+ * wait do so until all wait, points that failed are computed here. Returns the interrupts. */
+static long run_together(scl_chain *const *all, const scl_target *target, size_t vectors, int step,
+                         double seconds) {
+  device *d = target->self;
   scl_chain *chain[CHAINS];
   scl_chain_stop stop[CHAINS];
   int goal[CHAINS], count = CHAINS;
+  long interrupts = 0;
   memcpy(chain, all, sizeof chain);
   for (long round = 0; count > 0 && round < 100000; round++) {
     for (int k = 0; k < count; k++) {
       goal[k] = scl_chain_view_of(chain[k]).done / step * step + step;
       if (goal[k] > 2 * ITERATIONS) goal[k] = 2 * ITERATIONS;
     }
-    CHECK_OK(scl_chains_run(chain, count, target, NULL, vectors, goal, INFINITY, stop));
+    const scl_status status =
+        scl_chains_run(chain, count, target, NULL, vectors, goal, seconds, stop);
+    CHECK(d->flies[0] == NULL && d->flies[1] == NULL);
+    interrupts += status == SCL_E_INTERRUPT;
+    if (status == SCL_E_INTERRUPT) continue;
+    CHECK_OK(status);
+    bool due = !target->any_vectors || seconds < INFINITY;
     int left = 0;
     for (int k = 0; k < count; k++) {
-      CHECK(stop[k] == SCL_CHAIN_RUNS || stop[k] == SCL_CHAIN_ENDED);
-      if (stop[k] != SCL_CHAIN_ENDED) chain[left++] = chain[k];
+      due = due || is_due(chain[k], stop[k], goal[k]);
+      CHECK(scl_chain_view_of(chain[k]).done <= goal[k]);
+      if (stop[k] == SCL_CHAIN_ASKS) {
+        double slope[D], value = density(&d->g, scl_chain_view_of(chain[k]).point, slope);
+        CHECK_OK(scl_chain_answer(chain[k], value, slope, &stop[k]));
+        d->judged++;
+      }
+      CHECK(stop[k] <= SCL_CHAIN_ENDED || stop[k] == SCL_CHAIN_WAITS);
+      if (stop[k] == SCL_CHAIN_RUNS) chain[left++] = chain[k];
     }
-    CHECK(step < 2 * ITERATIONS || left == 0); /* all end in one call */
+    CHECK(due || left == 0); /* the others have gone on */
     count = left;
+    for (int k = 0; k < CHAINS && left == 0; k++) {
+      if (scl_chain_view_of(all[k]).waits) chain[count++] = all[k];
+    }
+    if (left == 0 && count > 0) CHECK_OK(scl_chains_pool(chain, count));
   }
   CHECK(count == 0);
+  return interrupts;
 }
 
 /* In lockstep, all at once, in parts, or in shares while the device computes another one, each
@@ -221,7 +257,7 @@ static void check_together(kind metric, size_t vectors, bool shares) {
     d = make_device(ways[i].nudge, ways[i].valid);
     const scl_target ahead = target_of(&d, true), target = shares ? in_shares(ahead) : ahead;
     make_chains(&o, chain);
-    run_together(chain, &target, vectors, i % 2 == 0 ? 2 * ITERATIONS : 40);
+    run_together(chain, &target, vectors, i % 2 == 0 ? 2 * ITERATIONS : 40, INFINITY);
     for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], chain[k]));
     if (i == 0) CHECK(d.walks < calls / (long)vectors);
     if (i == 0) CHECK(d.points < 2 * calls);
@@ -241,12 +277,47 @@ static void check_large(size_t vectors, bool walks) {
   ahead.any_vectors = false;
   make_chains(&o, alone);
   make_chains(&o, chain);
-  run_together(alone, &plain, CHAINS, 40);
-  run_together(chain, &ahead, vectors, 40);
+  run_together(alone, &plain, CHAINS, 40, INFINITY);
+  run_together(chain, &ahead, vectors, 40, INFINITY);
   CHECK((d.walks > 0) == walks);
   for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], chain[k]));
   free_chains(alone);
   free_chains(chain);
+}
+
+/* In two shares and in three, of chains that may wait for each other, with requests that fail and
+ * with time that is always over: the same draws. */
+static void check_faults(kind metric, bool pools) {
+  const struct {
+    size_t vectors;
+    double nudge, seconds;
+    long refused, failed, interrupted;
+  } cases[] = {{CHAINS, 0.0, 0.0, 0, 0, 0},         {4, 0.0, 0.0, 0, 0, 0},
+               {CHAINS, 1e-15, 0.0, 0, 0, 0},       {4, 0.0, INFINITY, 1, 7, 9},
+               {CHAINS, 0.0, INFINITY, 12, 13, 14}, {4, 1e-15, INFINITY, 6, 3, 10}};
+  scl_chain *want[CHAINS], *chain[CHAINS];
+  scl_chain_options o = options_of(metric);
+  o.pools = pools;
+  for (size_t i = 0; i < LENGTH(cases); i++) {
+    const bool faults = cases[i].refused > 0;
+    device d = make_device(cases[i].nudge, 99), plain = d;
+    d.refused = cases[i].refused;
+    d.failed = cases[i].failed;
+    d.interrupted = cases[i].interrupted;
+    d.by_vectors = plain.by_vectors = faults ? 0.0 : 1e-3;
+    const scl_target target = in_shares(target_of(&d, true));
+    const scl_target other = in_shares(target_of(&plain, !faults));
+    make_chains(&o, want);
+    make_chains(&o, chain);
+    run_together(want, &other, cases[i].vectors, 2 * ITERATIONS, INFINITY);
+    const long interrupts =
+        run_together(chain, &target, cases[i].vectors, 2 * ITERATIONS, cases[i].seconds);
+    CHECK(interrupts == faults && d.begun == d.ended + faults);
+    CHECK(faults ? d.judged >= 3 : d.judged == 0); /* of a share */
+    for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(want[k], chain[k]));
+    free_chains(want);
+    free_chains(chain);
+  }
 }
 
 void test_sample_walk(scl_context *ctx) {
@@ -260,5 +331,6 @@ void test_sample_walk(scl_context *ctx) {
     check_together(metric, CHAINS, false);
     check_together(metric, 2, false);
     check_together(metric, CHAINS, true);
+    check_faults(metric, metric % 2 == 0);
   }
 }
