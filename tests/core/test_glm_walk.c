@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/glm.h"
+#include "ops/glm_private.h"
 #include "engine/cl/runtime/cl.h"
+#include "sample/target.h"
+#include "alloc.h"
 #include "matrices.h"
 
 enum { N = 300, MOST = 31, VECTORS = 5, POINTS = 4 };
@@ -236,6 +238,44 @@ static void check_walks(scl_context *ctx, size_t p) {
   scl_glm_release(glm);
 }
 
+#ifdef SCL_TEST_ALLOC
+/* Two walks of a sampler at once, each allocation of which fails in turn: none is left behind. */
+static void check_memory(scl_context *ctx) {
+  enum { P = 3, D = 1 + P };
+  const size_t turn[] = {POINTS, 2};
+  double start[6 * 2 * D], record[3][POINTS * 2 * (2 * D + 1)] = {{0.0}};
+  size_t valid[2];
+  long failures = 0;
+  bool fails = true;
+  scl_likelihood_target l = {.glm = make_glm(ctx, P), .dimension = D};
+  if (l.glm == NULL) return;
+  l.at[SCL_TARGET_BETA] = l.count[SCL_TARGET_ALPHA] = 1;
+  l.count[SCL_TARGET_BETA] = P;
+  const scl_target t = scl_target_likelihood(&l);
+  fill_starts(&(walk){P, 2, false, -1, 0}, start);
+  for (long n = 0; fails; n++) {
+    scl_status status[2];
+    scl_walk w[2];
+    alloc_fail(n); /* first none */
+    for (int k = 0; k < 2; k++) {
+      w[k] = (scl_walk){POINTS, 2, start, turn, NULL, record[n == 0 ? 0 : 1 + k]};
+      status[k] = t.begin_walk(t.self, k, &w[k]);
+    }
+    for (int k = 0; k < 2; k++) {
+      if (status[k] == SCL_OK) status[k] = t.end_walk(t.self, k, &w[k], valid);
+      CHECK(l.glm->slot[k].state.pending.count == 0);
+      CHECK(status[k] == SCL_OK || (status[k] == SCL_E_MEMORY && alloc_failed()));
+      if (status[k] == SCL_OK) CHECK(memcmp(w[k].record, record[0], sizeof *record) == 0);
+    }
+    fails = n == 0 || alloc_failed();
+    failures += alloc_failed();
+    alloc_fail(0);
+  }
+  CHECK(failures >= 4);
+  scl_glm_release(l.glm);
+}
+#endif
+
 /* Two evaluations that have begun before the first ends: the bits of one after the other. */
 static void check_slots(scl_context *ctx, size_t p) {
   enum { NUMBERS = VECTORS * (2 + MOST) };
@@ -295,6 +335,10 @@ void test_glm_walk(scl_context *ctx) {
   scl_cl_glm_force(NULL);
   check_slots(ctx, 3);
   check_slots(ctx, 30);
-  if (!scl_context_is_host(ctx)) check_walks(ctx, 3);
-  if (!scl_context_is_host(ctx)) check_walks(ctx, 30);
+  if (scl_context_is_host(ctx)) return;
+  check_walks(ctx, 3);
+  check_walks(ctx, 30);
+#ifdef SCL_TEST_ALLOC
+  check_memory(ctx);
+#endif
 }

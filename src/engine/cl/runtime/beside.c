@@ -164,7 +164,7 @@ bool scl_device_beside_lacks(void) {
   return lacks;
 }
 
-/* The host computes on the same cores, and nobody waits for the build. */
+/* The host computes on the same cores, and few calls wait for such a build. */
 static void build_some(void *list, int part, int parts) {
   scl_thread_give_way();
   scl_cl_build_some(list, part, parts);
