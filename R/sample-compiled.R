@@ -361,7 +361,7 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
     if (lockstep) {
       vectors <- mapply(mapped_vectors, targets, lengths(shares), most[as.integer(names(shares))])
     }
-    # In lockstep a device that has one chain fewer waits for the others.
+    # In lockstep a device whose program has one chain fewer waits for the others.
     seconds <- if (length(shares) > 1L) 0.05 else report_seconds
     stops <- .Call(r_chains_run, lapply(running, `[[`, "native"), unname(targets),
                    lengths(shares, FALSE), as.integer(vectors),
