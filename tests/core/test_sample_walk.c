@@ -1,4 +1,5 @@
 /* Points of trajectories evaluated in advance: chains draw as without them. */
+#include "alloc.h"
 #include "sample_chains.h"
 #include "test.h"
 
@@ -16,6 +17,7 @@ typedef struct {
   long begun, ended;                 /* requests */
   long refused, failed, interrupted; /* the number of one, or 0 */
   long judged;                       /* points that the caller computes */
+  bool starves;                      /* an allocation of each call fails */
 } device;
 
 static scl_status run_device(void *self, const double *x, size_t vectors, double *to) {
@@ -210,11 +212,14 @@ static long run_together(scl_chain *const *all, const scl_target *target, size_t
       goal[k] = scl_chain_view_of(chain[k]).done / step * step + step;
       if (goal[k] > 2 * ITERATIONS) goal[k] = 2 * ITERATIONS;
     }
+    alloc_fail(d->starves ? 1 + round % 16 : 0);
     const scl_status status =
         scl_chains_run(chain, count, target, NULL, vectors, goal, seconds, stop);
+    const bool failed = alloc_failed();
+    alloc_fail(0);
     CHECK(d->flies[0] == NULL && d->flies[1] == NULL);
     interrupts += status == SCL_E_INTERRUPT;
-    if (status == SCL_E_INTERRUPT) continue;
+    if (status == SCL_E_INTERRUPT || (status == SCL_E_MEMORY && failed)) continue;
     CHECK_OK(status);
     bool due = !target->any_vectors || seconds < INFINITY;
     int left = 0;
@@ -285,16 +290,16 @@ static void check_large(size_t vectors, bool walks) {
   free_chains(chain);
 }
 
-/* In two shares and in three, of chains that may wait for each other, with requests that fail and
- * with time that is always over: the same draws. */
+/* In two shares and in three, of chains that may wait for each other, with requests and allocations
+ * that fail and with time that is always over: the same draws. */
 static void check_faults(kind metric, bool pools) {
   const struct {
     size_t vectors;
     double nudge, seconds;
     long refused, failed, interrupted;
-  } cases[] = {{CHAINS, 0.0, 0.0, 0, 0, 0},         {4, 0.0, 0.0, 0, 0, 0},
-               {CHAINS, 1e-15, 0.0, 0, 0, 0},       {4, 0.0, INFINITY, 1, 7, 9},
-               {CHAINS, 0.0, INFINITY, 12, 13, 14}, {4, 1e-15, INFINITY, 6, 3, 10}};
+  } cases[] = {{CHAINS, 0.0, 0.0, 0, 0, 0},           {4, 0.0, 0.0, 0, 0, 0},
+               {CHAINS, 1e-15, 0.0, 0, 0, 0},         {4, 0.0, INFINITY, 1, 7, 9},
+               {CHAINS, 1e-15, INFINITY, 12, 13, 14}, {4, 0.0, 0.0, 6, 3, 10}};
   scl_chain *want[CHAINS], *chain[CHAINS];
   scl_chain_options o = options_of(metric);
   o.pools = pools;
@@ -304,6 +309,7 @@ static void check_faults(kind metric, bool pools) {
     d.refused = cases[i].refused;
     d.failed = cases[i].failed;
     d.interrupted = cases[i].interrupted;
+    d.starves = faults && cases[i].seconds == 0.0;
     d.by_vectors = plain.by_vectors = faults ? 0.0 : 1e-3;
     const scl_target target = in_shares(target_of(&d, true));
     const scl_target other = in_shares(target_of(&plain, !faults));
