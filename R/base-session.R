@@ -182,13 +182,13 @@ find_device <- function(spec) {
 #' "auto"` threads build the kernels in the background, once the host has spent a fifth of the time
 #' of a build on such calls, and only those that a call needs: the host computes until they stand,
 #' then the device takes over, with the same results up to rounding. These threads have a low
-#' priority (on Linux and Windows), and R's BLAS leaves them an eighth of the cores. Objects take
-#' the data along: an optimiser of a [cl_gp_likelihood()] or a compiled function moves between two
-#' evaluations, a fit or a sampler stays where it began. A call waits for kernels only if the host
-#' is estimated to take at least twice as long as the build. What does not compile stays on the host
-#' ([cl_sitrep()] says so). A process that ends waits for the program that is being built. (POCL, an
-#' OpenCL for CPUs, compiles a part of each kernel when it is first run, which no thread can do
-#' before.)
+#' priority (on Linux and Windows) and an eighth of the cores, at least one, which OpenBLAS leaves
+#' them. Objects take the data along: an optimiser of a [cl_gp_likelihood()] or a compiled function
+#' moves between two evaluations, a fit or a sampler stays where it began. A call waits for kernels
+#' only if the host is estimated to take at least twice as long as the build. What does not compile
+#' stays on the host ([cl_sitrep()] says so). A process that ends waits for the program that is
+#' being built. (POCL, an OpenCL for CPUs, compiles a part of each kernel when it is first run,
+#' which no thread can do before.)
 #'
 #' `print()` and `summary()` of fits and `print()` of compiled functions say in a line which engine
 #' did the work, and why; [cl_sitrep()] says it for operations.

@@ -95,8 +95,9 @@ bool scl_device_beside_end(bool before);
 void scl_device_beside_whole(bool read);
 bool scl_device_beside_lacks(void);
 bool scl_device_beside_asked(void);
-/* The number of programs that threads build now. */
+/* The number of programs that threads build now, and of these threads. */
 int scl_device_beside_count(void);
+int scl_device_beside_threads(void);
 /* Begins no further build and waits for those in progress: for the end of the process, before
  * drivers release what they use. */
 void scl_device_beside_stop(void);

@@ -73,6 +73,8 @@ size_t scl_chain_vectors(const scl_chain_options *o) {
   return (21 + 3 * ((size_t)o->max_depth + 1)) * d + 1 + matrix + lowrank + sparse_vectors(o);
 }
 
+enum { MOST_RESERVED = 10 }; /* doublings, of which no chain makes more by default */
+
 static scl_status allocate(scl_chain *c) {
   const scl_chain_options *o = &c->options;
   const size_t d = o->dimension, levels = (size_t)o->max_depth + 1;
@@ -91,7 +93,11 @@ static scl_status allocate(scl_chain *c) {
                            0, "a chain");
   }
   scl_chain_divide(c);
-  return SCL_OK;
+  /* The numbers of a doubling, which is half done when it draws them. */
+  const int depth = o->static_steps                ? 0
+                    : o->max_depth < MOST_RESERVED ? o->max_depth
+                                                   : MOST_RESERVED;
+  return scl_random_grow(&c->stream, ((size_t)1 << depth) + 2);
 }
 
 scl_status scl_chain_make(const scl_chain_options *options, const double *start, scl_random *stream,

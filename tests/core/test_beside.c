@@ -60,7 +60,9 @@ static void check_requests(scl_context *ctx) {
   const int builds = count_builds();
   CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 1));
   CHECK(scl_device_beside_count() <= 1);
+  CHECK(scl_device_beside_threads() <= 1 || scl_device_beside_threads() <= scl_cores() / 8);
   wait_for_threads();
+  CHECK(scl_device_beside_threads() == 0);
   CHECK_OK(ask(ctx, 1)); /* it is taken */
   CHECK(count_builds() == builds + 1);
   CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 2));

@@ -23,6 +23,7 @@ static struct {
   scl_cl_context *cl; /* of the list */
   scl_cl_build_list list;
   scl_team *team; /* works on the list, or NULL */
+  int threads;    /* of the team */
   scl_cl_build asked[MOST_ASKED];
   char label[MOST_ASKED][LABEL];
   int count; /* asked for */
@@ -170,10 +171,16 @@ static void build_some(void *list, int part, int parts) {
   scl_cl_build_some(list, part, parts);
 }
 
+/* An eighth of the cores, and one at least: the host's BLAS does without them. */
+static int thread_count(void) {
+  const int most = scl_cl_build_threads(beside.cl, beside.count), share = (int)(scl_cores() / 8);
+  return share < 1 ? 1 : share < most ? share : most;
+}
+
 static void launch(void) {
   scl_cl_build_list_begin(&beside.list, beside.cl, beside.asked, beside.count);
-  const int threads = scl_cl_build_threads(beside.cl, beside.count);
-  beside.team = scl_team_launch(1 + threads, build_some, &beside.list);
+  beside.threads = thread_count();
+  beside.team = scl_team_launch(1 + beside.threads, build_some, &beside.list);
   if (beside.team != NULL) return;
   scl_cl_build_some(&beside.list, 0, 1); /* no threads here */
   collect();
@@ -190,6 +197,10 @@ bool scl_device_beside_end(bool before) {
 
 int scl_device_beside_count(void) {
   return is_building() ? beside.count : 0;
+}
+
+int scl_device_beside_threads(void) {
+  return is_building() ? beside.threads : 0;
 }
 
 void scl_device_beside_stop(void) {
