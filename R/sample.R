@@ -311,7 +311,8 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
     abort_argument("pooled", "pooled = TRUE needs workers = 1")
   }
   job$devices <- check_shared_devices(devices, workers)
-  job$evaluations <- evaluations
+  # the chains of a program run side by side on the host
+  job$evaluations <- evaluations / min(chains, parallel::detectCores(), na.rm = TRUE)
   job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed)
   if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
                                                                envir = job$checkpoint)
@@ -438,8 +439,8 @@ batch_pays <- function(f, chains, job = NULL) {
 }
 
 # About how many points a draw visits, for the choice of an engine: the trees of the sampler have
-# one less than a power of 2, in most models 7 or 15.
-points_per_draw <- 15
+# one less than a power of 2, in most models 7 or 15. A call may wait for kernels if there are many.
+points_per_draw <- 7
 
 # Takes likelihoods to the device if that pays for all evaluations of a sampler: chains stay where
 # they begin.
