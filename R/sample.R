@@ -439,7 +439,7 @@ batch_pays <- function(f, chains, job = NULL) {
 }
 
 # About how many points a draw visits, for the choice of an engine: the trees of the sampler have
-# one less than a power of 2, in most models 7 or 15. A call may wait for kernels if there are many.
+# one less than a power of 2, at least 7 in most models.
 points_per_draw <- 7
 
 # Takes likelihoods to the device if that pays for all evaluations of a sampler: chains stay where
