@@ -175,19 +175,25 @@ times_key <- function(op, size, where, times = 1) paste(where, op, round(2 * log
 # engine decide, once calls on the device have lost a tenth of a second. The first three do not
 # count: drivers prepare much in them.
 is_slower <- function(op, size, where, times = 1) {
-  host <- session$times[[times_key(op, size, -1L, times)]]
+  key <- times_key(op, size, -1L, times)
+  host <- if (is.null(session$times[[key]])) session$crowded[[key]] else session$times[[key]]
   device <- session$times[[times_key(op, size, where, times)]]
   !is.null(host) && !is.null(device) && device[["least"]] > 1.1 * host[["least"]] &&
     device[["all"]] - max(device[["calls"]] - 3, 0) * host[["least"]] > 0.1
 }
 
-# The value of `run(where)`, whose time is noted. `choice`: of where_for().
+# The value of `run(where)`, whose time is noted. `choice`: of where_for(). A host whose BLAS leaves
+# cores to other threads is slow: half of its time stands for that of the host until it has them.
 timed <- function(choice, run, where) {
   start <- as.numeric(Sys.time()) # finer than proc.time()
   value <- run(where)
   seconds <- as.numeric(Sys.time()) - start
   of <- attributes(choice)
   key <- times_key(of$op, of$size, where, of$times)
+  if (where < 0L && session$leaves) {
+    session$crowded[[key]] <- c(least = seconds / 2)
+    return(list(value = value, seconds = seconds))
+  }
   known <- session$times[[key]]
   if (is.null(known)) known <- c(least = Inf, calls = 0, all = 0) # of the calls after the third
   calls <- known[["calls"]] + 1
@@ -292,7 +298,12 @@ fit_on_engine <- function(op, size, run, times = 1, where = where_for(op, size, 
 # The value, computed while BLAS leaves cores to threads that build kernels.
 leaving_cores <- function(value) {
   before <- .Call(r_blas_leave, 0L)
-  if (before > 0L) on.exit(.Call(r_blas_leave, before))
+  if (before == 0L) return(value)
+  session$leaves <- TRUE
+  on.exit({
+    session$leaves <- FALSE
+    .Call(r_blas_leave, before)
+  })
   value
 }
 

@@ -311,8 +311,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
     abort_argument("pooled", "pooled = TRUE needs workers = 1")
   }
   job$devices <- check_shared_devices(devices, workers)
-  # the chains of a program run side by side on the host
-  job$evaluations <- evaluations / min(chains, parallel::detectCores(), na.rm = TRUE)
+  job$evaluations <- evaluations / min(chains, parallel::detectCores(), na.rm = TRUE) # at once
   job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed)
   if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
                                                                envir = job$checkpoint)

@@ -95,13 +95,13 @@ with_thresholds <- function(thresholds, code) {
   require_device()
   own <- asNamespace("statcl")$session
   id <- test_device_id()
-  kept <- mget(c("tuned", "settled", "built", "owed", "lost", "asked", "waits", "refused", "times"),
-               envir = own)
+  kept <- mget(c("tuned", "settled", "built", "owed", "lost", "asked", "waits", "refused", "times",
+                 "crowded"), envir = own)
   on.exit(list2env(kept, envir = own))
   own$tuned[[id]] <- thresholds
   own$settled <- list()
   own$built <- own$waits <- character()
-  own$owed <- own$lost <- own$asked <- own$refused <- own$times <- list()
+  own$owed <- own$lost <- own$asked <- own$refused <- own$times <- own$crowded <- list()
   .Call(r_sync, test_device()) # is open
   with_cl(code, device = id, engine = "auto")
 }

@@ -251,6 +251,25 @@ test_that("a device is not judged by its first calls", {
   })
 })
 
+test_that("a host that lacks cores does not make a device look fast", {
+  with_thresholds(c(chol = 100), {
+    choice <- structure(test_device(), op = "chol", size = 200, times = 1)
+    run <- function(where) Sys.sleep(0.05)
+    session$leaves <- TRUE
+    timed(choice, run, -1L)
+    session$leaves <- FALSE
+    key <- times_key("chol", 200, test_device())
+    device <- function(seconds) session$times[[key]] <- c(least = seconds, calls = 9, all = 9)
+    device(0.04)
+    expect_true(is_slower("chol", 200, test_device())) # the host takes 0.025 perhaps
+    device(0.02)
+    expect_false(is_slower("chol", 200, test_device()))
+    device(0.04)
+    timed(choice, run, -1L) # and with all cores 0.05
+    expect_false(is_slower("chol", 200, test_device()))
+  })
+})
+
 test_that("attempts that find kernels missing cost a tenth of the host's time at most", {
   with_thresholds(c(chol = 100), {
     session$multiplication <- 1e-10
