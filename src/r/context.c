@@ -315,9 +315,9 @@ SEXP r_beside_count(void) {
 
 /* BLAS leaves a core to each thread that builds kernels or opens a device. Otherwise its own
  * threads would share cores with these, and as they yield theirs while they wait, they are late
- * whatever the priorities: on two cores a fit of 1,000 points took three times as long, but not
- * with one thread of BLAS. With 0: fewer threads of BLAS, if need be; gives their number before, or
- * 0. With such a number: as many again. */
+ * whatever the priorities: on two cores a fit of 1,000 points takes several times as long, but not
+ * with one thread of BLAS (bench/beside.R). With 0: fewer threads of BLAS, if need be; gives their
+ * number before, or 0. With such a number: as many again. */
 SEXP r_blas_leave(SEXP before) {
   const int asked = Rf_asInteger(before);
   if (asked > 0) {

@@ -24,7 +24,7 @@ typedef struct {
    * Jacobian, and its gradient behind it. */
   scl_status (*run)(void *self, const double *x, size_t vectors, double *to);
   void *self;       /* borrowed */
-  bool any_vectors; /* run() is fastest with as many as there are; else always with one number */
+  bool any_vectors; /* run() takes any number of vectors; false: always the same number */
   /* NULL; or `run` in two calls, of which end() waits and gets the same points: requests of two
    * slots may run at once. Faster from this number of vectors on. */
   scl_status (*begin)(void *self, int slot, const double *x, size_t vectors);
