@@ -1,10 +1,12 @@
-# What a low-priority process on each of some cores costs the host engine, by threads of BLAS: why
-# BLAS leaves cores to threads that build kernels (r_blas_leave() in src/r/context.c). Seconds of
-# the host's calls, medians of four, in processes with that many threads.
+# What other processes that compute on some cores cost the host engine, by their priority and by
+# threads of BLAS: why threads that build kernels get what others leave (scl_thread_give_way() in
+# src/base/threads.c), and why BLAS leaves cores to those that get more (r_blas_leave() in
+# src/r/context.c). Seconds of the host's calls, medians of four, in processes with that many
+# threads; then the part of a core that the others have had meanwhile.
 #
 #   Rscript bench/beside.R [most threads, by default all cores]
 #
-# Needs a shell with nice; OpenBLAS.
+# Needs Linux, a shell with nice and chrt; OpenBLAS.
 
 given <- commandArgs(TRUE)
 self <- sub("--file=", "", grep("--file=", commandArgs(FALSE), value = TRUE))
@@ -28,14 +30,20 @@ if (identical(given[1L], "one")) {
 
 most <- as.integer(c(given, parallel::detectCores())[1L])
 cat("| others | threads of BLAS | cl_gp(), 1000 points | cl_chol(), 4000 | cl_matmul(), 3000 |",
-    "cl_gp_likelihood(), 4000 |\n|---:|---:|---:|---:|---:|---:|\n")
-for (others in c(0L, max(1L, most %/% 8L))) {
+    "cl_gp_likelihood(), 4000 | others' part |\n|---|---:|---:|---:|---:|---:|---:|\n")
+others <- max(1L, most %/% 8L)
+for (kind in c("none", "nice -n 0", "nice -n 10", "nice -n 19", "chrt -i 0")) {
   for (threads in unique(c(most, most - others, 1L))) {
-    burn <- strrep("nice -n 10 sh -c 'while :; do :; done' & p=\"$p $!\"; ", others)
-    run <- sprintf("OPENBLAS_NUM_THREADS=%d %s/bin/Rscript %s one; [ -z \"$p\" ] || kill $p",
-                   threads, R.home(), shQuote(self))
-    times <- strsplit(system2("sh", c("-c", shQuote(paste0(burn, run))), stdout = TRUE), " ")[[1L]]
-    cat(sprintf("| %d | %d | %s |\n", others, threads,
-                paste(sprintf("%.2f", as.numeric(times)), collapse = " | ")))
+    burn <- sprintf("%s sh -c 'while :; do :; done' & p=\"$p $!\"; ", kind)
+    # the processor time of the others, in hundredths of a second
+    used <- "for i in $p; do awk '{print $14 + $15}' /proc/$i/stat; done; [ -z \"$p\" ] || kill $p"
+    run <- sprintf("OPENBLAS_NUM_THREADS=%d %s/bin/Rscript %s one; echo; %s", threads, R.home(),
+                   shQuote(self), used)
+    if (kind != "none") run <- paste0(strrep(burn, others), run)
+    seconds <- system.time(out <- system2("sh", c("-c", shQuote(run)), stdout = TRUE))[[3L]]
+    part <- sum(as.numeric(out[-1L])) / 100 / seconds
+    cat(sprintf("| %s | %d | %s | %.2f |\n", if (kind == "none") kind else paste(others, kind),
+                threads, paste(sprintf("%.2f", as.numeric(strsplit(out[1L], " ")[[1L]])),
+                               collapse = " | "), part))
   }
 }

@@ -2,6 +2,8 @@
 #ifndef SCL_BASE_DEVICE_H
 #define SCL_BASE_DEVICE_H
 
+#include <stdatomic.h>
+
 #include "base/context.h"
 
 typedef enum {
@@ -54,6 +56,9 @@ const char *scl_device_reason(void); /* why the list is empty, or "" */
 /* A new context on device `index` of the list, whose arithmetic is tried at the first one.
  * SCL_E_NO_FP64, SCL_E_NO_DEVICE, SCL_E_REFUSED, SCL_E_FORK, SCL_E_OPENCL. */
 scl_status scl_device_open(size_t index, scl_context **out);
+/* The same, in a thread that nobody waits for: once the driver has made its own threads, this one
+ * gets only what others leave, as those of scl_device_beside_begin() do, and is not `greedy`. */
+scl_status scl_device_open_beside(size_t index, atomic_bool *greedy, scl_context **out);
 /* Its index in the list; info of a device context, NULL for the host. */
 const scl_device_info *scl_device_of(const scl_context *ctx);
 
@@ -95,9 +100,12 @@ bool scl_device_beside_end(bool before);
 void scl_device_beside_whole(bool read);
 bool scl_device_beside_lacks(void);
 bool scl_device_beside_asked(void);
-/* The number of programs that threads build now, and of these threads. */
+/* The number of programs that threads build now, and of those of these threads that take cores from
+ * the host. */
 int scl_device_beside_count(void);
 int scl_device_beside_threads(void);
+/* After how long others of them begin, if the first ones only get what the host leaves. */
+void scl_device_beside_patience(uint64_t us);
 /* Begins no further build and waits for those in progress: for the end of the process, before
  * drivers release what they use. */
 void scl_device_beside_stop(void);

@@ -17,6 +17,7 @@
 #include <process.h>
 #include <windows.h>
 #else
+#include <dirent.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -64,8 +65,14 @@ long scl_count_cores(void) {
   return (long)info.dwNumberOfProcessors;
 }
 
-void scl_thread_give_way(void) {
+bool scl_thread_give_way(bool idle) {
+  (void)idle;
   SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_LOWEST);
+  return false;
+}
+
+bool scl_cores_are_busy(void) {
+  return true;
 }
 
 void scl_signals_hold(void) {}
@@ -131,11 +138,44 @@ long scl_count_cores(void) {
   return quota > 0 && quota < usable ? quota : usable;
 }
 
-void scl_thread_give_way(void) {
+bool scl_thread_give_way(bool idle) {
 #ifdef __linux__ /* where 0 is this thread, elsewhere it is the process */
   enum { LOW = 10 };
+  const struct sched_param none = {0};
+  if (idle && sched_setscheduler(0, SCHED_IDLE, &none) == 0) return true;
   if (getpriority(PRIO_PROCESS, 0) < LOW) setpriority(PRIO_PROCESS, 0, LOW);
+#else
+  (void)idle;
 #endif
+  return false;
+}
+
+/* The threads of this process that run or wait for a core. */
+static long count_own_running(void) {
+  long running = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  if (tasks == NULL) return 0;
+  for (const struct dirent *task = readdir(tasks); task != NULL; task = readdir(tasks)) {
+    char name[64], text[128];
+    snprintf(name, sizeof name, "/proc/self/task/%.20s/stat", task->d_name);
+    FILE *in = task->d_name[0] == '.' ? NULL : fopen(name, "r");
+    if (in == NULL) continue;
+    text[fread(text, 1, sizeof text - 1, in)] = '\0';
+    fclose(in);
+    const char *state = strrchr(text, ')'); /* after the name, which may contain one */
+    running += state != NULL && strncmp(state, ") R", 3) == 0;
+  }
+  closedir(tasks);
+  return running;
+}
+
+bool scl_cores_are_busy(void) {
+  long running = 0; /* of all processes, on Linux */
+  FILE *in = fopen("/proc/loadavg", "r");
+  if (in == NULL) return true;
+  const int read = fscanf(in, "%*f %*f %*f %ld/", &running);
+  fclose(in);
+  return read != 1 || running - count_own_running() >= sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static _Thread_local sigset_t taken; /* before scl_signals_hold() */

@@ -48,8 +48,11 @@ void scl_touch_pages(double *memory, size_t n);
 bool scl_is_touched(const void *memory, size_t bytes);
 
 /* Gives this thread, for the rest of its life, a low priority: on a busy core others get most of
- * the time. On Linux and Windows; elsewhere it does nothing. */
-void scl_thread_give_way(void);
+ * the time. On Linux and Windows; elsewhere it does nothing. `idle`: it gets only what others
+ * leave, which on busy cores is next to nothing; returns whether this could be had (on Linux). */
+bool scl_thread_give_way(bool idle);
+/* Whether threads of other processes want all cores of the machine; true if that is not known. */
+bool scl_cores_are_busy(void);
 
 /* A short wait of a thread that has found no work `times` times in a row. */
 void scl_pause(unsigned times);

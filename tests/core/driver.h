@@ -31,7 +31,11 @@ void driver_fail(long n, int code, bool persistent);
 void driver_rewrite(const char *from, const char *to);
 long driver_rewritten(void);
 
-/* The nice values of the thread that built a program last, and of this one; 0 if not on Linux. */
+/* Each build of a program takes so much longer. */
+void driver_build_slowly(unsigned us);
+
+/* The nice values of the thread that built a program last, and of this one: 20 if it gets only what
+ * others leave; 0 if not on Linux. */
 int driver_build_nice(void);
 int driver_own_nice(void);
 

@@ -83,19 +83,105 @@ static void check_requests(scl_context *ctx) {
   for (int k = 3; k < 6; k++) CHECK_OK(ask(ctx, k));
 }
 
+static void give_way(void *nice, int part, int parts) {
+  (void)parts;
+  if (part == 0) return;
+  const bool idle = scl_thread_give_way(part == 1);
+  ((int *)nice)[part] = idle == (part == 1 && driver_own_nice() == 20) ? driver_own_nice() : -100;
+}
+
 /* Threads that nobody waits for give way. */
 static void check_priority(scl_context *ctx) {
   const int own = driver_own_nice();
+  int nice[3] = {0, 0, 0};
   scl_kernel *kernel = NULL;
-  CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 30));
-  wait_for_threads();
+  scl_team *team = scl_team_launch(3, give_way, nice);
+  CHECK(team != NULL);
+  while (!scl_team_is_done(team)) scl_sleep_us(1000);
+  scl_team_stop(team);
+  for (int tries = 0; tries < 20; tries++) {
+    const bool busy = scl_cores_are_busy();
+    CHECK_STATUS(SCL_E_BUILDING, ask(ctx, 30 + tries));
+    wait_for_threads();
+    CHECK_OK(ask(ctx, 30 + tries)); /* it is taken */
 #ifdef __linux__
-  CHECK(driver_build_nice() == (own < 10 ? 10 : own));
+    CHECK(nice[1] == 20 || nice[1] == nice[2]); /* not allowed here */
+    CHECK(nice[2] == (own < 10 ? 10 : own));
+    CHECK(driver_build_nice() == nice[1] || driver_build_nice() == nice[2]);
+    /* but for a moment in between */
+    if (busy != (driver_build_nice() == nice[2]) && tries < 19 && nice[1] != nice[2]) continue;
+    CHECK(driver_build_nice() == nice[busy ? 2 : 1]);
+#else
+    (void)busy;
 #endif
-  CHECK_OK(make(ctx, 31, &kernel));
+    break;
+  }
+  CHECK_OK(make(ctx, 29, &kernel));
   CHECK(driver_build_nice() == own && driver_own_nice() == own);
   scl_kernel_release(kernel);
-  CHECK_OK(ask(ctx, 30)); /* it is taken */
+}
+
+/* Threads that get little have others join them, which take cores from the host. */
+static void check_patience(scl_context *ctx) {
+  enum { KERNELS = 12 };
+  scl_kernel *kernel = NULL;
+  int greedy = 0;
+  driver_build_slowly(20000);
+  scl_device_beside_patience(1000);
+  const bool before = scl_device_beside_begin(true);
+  for (int k = 0; k < KERNELS; k++) CHECK_STATUS(SCL_E_BUILDING, make(ctx, 60 + k, &kernel));
+  CHECK(scl_device_beside_end(before));
+  for (; scl_device_beside_count() > 0; scl_sleep_us(1000)) {
+    const int threads = scl_device_beside_threads();
+    if (threads > greedy) greedy = threads;
+  }
+  CHECK(greedy > 0 && scl_device_beside_threads() == 0);
+  driver_build_slowly(0);
+  scl_device_beside_patience(1500000);
+  for (int k = 0; k < KERNELS; k++) CHECK_OK(ask(ctx, 60 + k));
+}
+
+typedef struct {
+  size_t index;
+  atomic_bool greedy;
+  scl_status status;
+  int nice;
+  scl_context *ctx;
+} opened;
+
+static void open_one(void *arg, int part, int parts) {
+  opened *o = arg;
+  (void)part, (void)parts;
+  o->status = scl_device_open_beside(o->index, &o->greedy, &o->ctx);
+  o->nice = driver_own_nice();
+}
+
+/* The driver's threads are not slow for good: a thread that opens a device gives way after that. */
+static void check_opening(size_t index) {
+  const int own = driver_own_nice();
+  for (int tries = 0; tries < 20; tries++) {
+    const bool busy = scl_cores_are_busy();
+    opened o = {.index = index, .greedy = true};
+    scl_team *team = scl_team_launch(2, open_one, &o);
+    CHECK(team != NULL);
+    if (team == NULL) return;
+    while (!scl_team_is_done(team)) scl_sleep_us(1000);
+    scl_team_stop(team);
+    CHECK_OK(o.status);
+    CHECK(o.nice == 20 || o.nice == own || o.nice == 10);
+    CHECK(o.greedy == (o.nice != 20));
+    scl_kernel *kernel = NULL;
+    CHECK_OK(make(o.ctx, 28, &kernel));
+    scl_kernel_release(kernel);
+    scl_context_release(o.ctx);
+#ifdef __linux__
+    if (busy == (o.nice == 20) && tries < 19) continue; /* but for a moment in between */
+    CHECK(o.nice == (busy ? own : 20) || o.nice == 10); /* not allowed here */
+#else
+    (void)busy;
+#endif
+    break;
+  }
 }
 
 static void check_failures(scl_context *ctx) {
@@ -231,6 +317,8 @@ void test_beside(scl_context *host_or_device) {
   REQUIRE_OK(scl_device_open(index, &ctx));
   check_requests(ctx);
   check_priority(ctx);
+  check_patience(ctx);
+  check_opening(index);
   check_failures(ctx);
   check_operation(ctx);
   scl_context_release(ctx);

@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <stdatomic.h>
+
 #include "base/threads.h"
 #include "engine/cl/runtime/private.h"
 
 enum { MOST_ASKED = 48, MOST_READY = 96, LOOK_EVERY_US = 2000, LABEL = 40, MOST_READ = 4096 };
 
 static _Thread_local bool asks, whole, unread, lacks, asked;
+static uint64_t patience_us = 1500000;
 
 typedef struct {
   scl_cl_context *cl;
@@ -22,8 +25,9 @@ static struct {
   long process;       /* that asks: a forked child has no threads */
   scl_cl_context *cl; /* of the list */
   scl_cl_build_list list;
-  scl_team *team; /* works on the list, or NULL */
-  int threads;    /* of the team */
+  scl_team *team, *more; /* that work on the list, or NULL */
+  uint64_t hurries;      /* when more are to begin; 0: no more */
+  atomic_int greedy;     /* threads that get more than what others leave of the cores */
   scl_cl_build asked[MOST_ASKED];
   char label[MOST_ASKED][LABEL];
   int count; /* asked for */
@@ -68,7 +72,8 @@ void scl_cl_beside_put(scl_cl_context *cl, const scl_cl_build *build) {
 /* Ends the threads, once they are done, and takes what they have built. */
 static void collect(void) {
   scl_team_stop(beside.team);
-  beside.team = NULL;
+  scl_team_stop(beside.more);
+  beside.team = beside.more = NULL;
   for (int i = 0; i < beside.count; i++) {
     scl_cl_build *build = &beside.asked[i];
     scl_cl_build_count(beside.cl, build);
@@ -81,14 +86,62 @@ static void collect(void) {
   beside.count = 0;
 }
 
+/* ---- the threads ----------------------------------------------------------------------------- */
+/* The host computes on the same cores, and few calls wait for such a build: on Linux it gets what
+ * others leave. */
+static void build_patiently(void *list, int part, int parts) {
+  const bool greedy = !scl_thread_give_way(true);
+  atomic_fetch_add(&beside.greedy, greedy);
+  scl_cl_build_some(list, part, parts);
+  atomic_fetch_sub(&beside.greedy, greedy);
+}
+
+/* It gets less than others, and takes a core from the host's BLAS. */
+static void build_steadily(void *list, int part, int parts) {
+  scl_thread_give_way(false);
+  atomic_fetch_add(&beside.greedy, 1);
+  scl_cl_build_some(list, part, parts);
+  atomic_fetch_sub(&beside.greedy, 1);
+}
+
+/* Threads on an eighth of the cores, or one. More, even of the first kind, make BLAS later: where
+ * it yields a core to one, it has to wait for that core. */
+static scl_team *launch_some(scl_team_work build) {
+  const int most = scl_cl_build_threads(beside.cl, beside.count), share = (int)(scl_cores() / 8);
+  const int threads = share < 1 ? 1 : share < most ? share : most;
+  return scl_team_launch(1 + threads, build, &beside.list);
+}
+
+static void launch(void) {
+  const bool patient = !scl_cores_are_busy(); /* else it might never end */
+  scl_cl_build_list_begin(&beside.list, beside.cl, beside.asked, beside.count);
+  beside.hurries = patient ? scl_clock_us() + patience_us : 0;
+  beside.team = launch_some(patient ? build_patiently : build_steadily);
+  if (beside.team != NULL) return;
+  scl_cl_build_some(&beside.list, 0, 1); /* no threads here */
+  collect();
+}
+
+/* A host that computes all the time leaves little. */
+static void hurry(void) {
+  if (beside.hurries == 0 || scl_clock_us() < beside.hurries) return;
+  beside.hurries = 0;
+  if (atomic_load(&beside.list.next) < beside.count) beside.more = launch_some(build_steadily);
+}
+
+static bool is_at_work(scl_team *team) {
+  return team != NULL && !scl_team_is_done(team);
+}
+
 /* Whether threads build. In a forked child their team is not there. */
 static bool is_building(void) {
   if (beside.count > 0 && beside.process != scl_process_id()) {
-    beside.team = NULL;
+    beside.team = beside.more = NULL;
     beside.count = beside.done = 0;
   }
   if (beside.team == NULL) return false;
-  if (!scl_team_is_done(beside.team)) return true;
+  hurry();
+  if (is_at_work(beside.team) || is_at_work(beside.more)) return true;
   collect();
   return false;
 }
@@ -144,7 +197,7 @@ scl_status scl_cl_beside_ask(scl_cl_context *cl, scl_cl_build *build, int count)
   return scl_cl_building();
 }
 
-/* ---- the mode and the threads ---------------------------------------------------------------- */
+/* ---- the mode -------------------------------------------------------------------------------- */
 bool scl_device_beside_begin(bool on) {
   const bool before = asks;
   asks = on && !scl_thread_shares();
@@ -165,27 +218,6 @@ bool scl_device_beside_lacks(void) {
   return lacks;
 }
 
-/* The host computes on the same cores, and few calls wait for such a build. */
-static void build_some(void *list, int part, int parts) {
-  scl_thread_give_way();
-  scl_cl_build_some(list, part, parts);
-}
-
-/* An eighth of the cores, and one at least: the host's BLAS does without them. */
-static int thread_count(void) {
-  const int most = scl_cl_build_threads(beside.cl, beside.count), share = (int)(scl_cores() / 8);
-  return share < 1 ? 1 : share < most ? share : most;
-}
-
-static void launch(void) {
-  scl_cl_build_list_begin(&beside.list, beside.cl, beside.asked, beside.count);
-  beside.threads = thread_count();
-  beside.team = scl_team_launch(1 + beside.threads, build_some, &beside.list);
-  if (beside.team != NULL) return;
-  scl_cl_build_some(&beside.list, 0, 1); /* no threads here */
-  collect();
-}
-
 bool scl_device_beside_end(bool before) {
   asks = before;
   if (asks) return false;
@@ -200,7 +232,11 @@ int scl_device_beside_count(void) {
 }
 
 int scl_device_beside_threads(void) {
-  return is_building() ? beside.threads : 0;
+  return beside.process == scl_process_id() ? atomic_load(&beside.greedy) : 0;
+}
+
+void scl_device_beside_patience(uint64_t us) {
+  patience_us = us;
 }
 
 void scl_device_beside_stop(void) {
