@@ -1,8 +1,8 @@
 # The engine by cost, and what is done in the background for a device.
 #
 # Drivers take tenths of a second to list devices and to open one. A thread does both
-# (src/r/context.c), once the host has spent a tenth of a second on what any device would do, and
-# the host computes.
+# (src/r/context.c), once the host has spent a second on what any device would do, and the host
+# computes.
 #
 # Above its threshold (R/base-thresholds.R) an operation on base R input would be faster on the
 # device, if its kernels stood. Until then the host computes, and its seconds are counted. When they
@@ -58,9 +58,9 @@ multiplication_seconds <- function() {
 # About the seconds that drivers take to list devices and open one.
 opening_seconds <- 0.5
 
-# The host's seconds above least thresholds from which devices are listed: that costs the caller
-# some milliseconds.
-listing_begins <- 0.1
+# The host's seconds above least thresholds from which a thread lists devices and opens one. That
+# takes a core from the host meanwhile, so that who has less to do loses nothing.
+opening_begins <- 1
 
 # The size from which the device is used: 0 if it is forced, Inf for never, NA while a thread lists
 # the devices. `size`: below the least threshold of all devices nobody asks for the list; NA: asks
@@ -114,13 +114,14 @@ where_for <- function(op, size, times = 1) {
 }
 
 choose_where <- function(op, size, times) {
-  limit <- host_limit(op, size, worth = is_worth_listing(op, size, times))
+  opens <- is_worth_opening(op, size, times)
+  limit <- host_limit(op, size, worth = opens)
   if (!is.na(limit) && size < limit) return(-1L)
   if (identical(limit, 0) || is.null(host_seconds[[op]]) || is_asked_for(op))
     return(mark_opened(current_device()))
   waits <- host_takes(op, size, times, build_waits)
   if (waits && is.na(limit) && size < host_limit(op, wait = TRUE)) return(-1L)
-  ready <- waits || (!is.na(limit) && begin_beside(current_device()))
+  ready <- waits || (!is.na(limit) && opens && begin_beside(current_device()))
   where <- if (ready) mark_opened(current_device()) else -1L
   worth <- ready && !is_slower(op, size, where, times) && is_worth_building(op, size, times)
   structure(if (worth) where else -1L, op = op, size = size, times = times, waits = waits)
@@ -190,7 +191,7 @@ timed <- function(choice, run, where) {
   seconds <- as.numeric(Sys.time()) - start
   of <- attributes(choice)
   key <- times_key(of$op, of$size, where, of$times)
-  if (where < 0L && session$leaves) {
+  if (where < 0L && lacked_cores()) {
     session$crowded[[key]] <- c(least = seconds / 2)
     return(list(value = value, seconds = seconds))
   }
@@ -202,11 +203,28 @@ timed <- function(choice, run, where) {
   list(value = value, seconds = seconds)
 }
 
-# For a call whose host is fast.
-is_worth_listing <- function(op, size, times) {
-  seconds <- host_seconds[[op]]
-  is.null(seconds) || !is.null(session$listed_by) ||
-    sum(unlist(session$owed), times * seconds(size, 1e-10)) >= listing_begins
+# The paces of samplers: the least seconds of an evaluation by engine and number of chains. On a
+# device the first one does not count, as kernels are built in it.
+pace_name <- function(where, chains) paste(if (where < 0L) "host" else "device", chains)
+
+add_pace <- function(paces, where, chains, seconds) {
+  name <- pace_name(where, chains)
+  paces[[name]] <- if (where >= 0L && is.null(paces[[name]])) Inf else min(paces[[name]], seconds)
+  paces
+}
+
+# Whether a device took longer than the host, by more than samplers differ from each other.
+is_paced_slower <- function(paces, chains) {
+  host <- paces[[pace_name(-1L, chains)]]
+  device <- paces[[pace_name(0L, chains)]]
+  !is.null(host) && !is.null(device) && is.finite(device) && device > 1.25 * host
+}
+
+# Whether a device is worth opening for this call and those before it.
+is_worth_opening <- function(op, size, times) {
+  if (is.null(host_seconds[[op]]) || !is.null(session$opened_by)) return(TRUE)
+  lack <- opening_begins - sum(unlist(session$owed))
+  lack <= 0 || lasts(op, size, times, lack, slow = 1e-10)
 }
 
 is_worth_building <- function(op, size, times) {
@@ -218,19 +236,31 @@ is_worth_building <- function(op, size, times) {
 # Whether the host takes `share` times the seconds of the build and, if no device has been used yet,
 # of opening it.
 host_takes <- function(op, size, times, share) {
-  least <- share * (build_cost(op) + if (is.null(session$opened_by)) opening_seconds else 0)
-  if (least <= 0) return(TRUE)
+  least <- function(factor) {
+    share * (factor * build_seconds[[op]] +
+               if (is.null(session$opened_by)) opening_seconds else 0)
+  }
+  if (least(1) <= 0) return(TRUE)
   known <- session$times[[times_key(op, size, -1L, times)]]
-  if (!is.null(known)) return(known[["least"]] >= least) # as measuring takes milliseconds
-  seconds <- function(m) times * host_seconds[[op]](size, m)
-  # the slowest of processors first, so that speed is rarely measured
-  seconds(1e-9) >= least && seconds(multiplication_seconds()) >= least
+  takes <- function(seconds) {
+    if (is.null(known)) lasts(op, size, times, seconds, slow = 1e-9)
+    else known[["least"]] >= seconds # as measuring takes milliseconds
+  }
+  takes(least(kept_factor)) && takes(least(build_factor())) # looks for files
+}
+
+# Whether the host is estimated to take so many seconds; first at `slow` seconds a multiplication,
+# so that speed is rarely measured.
+lasts <- function(op, size, times, seconds, slow) {
+  estimate <- function(m) times * host_seconds[[op]](size, m)
+  estimate(slow) >= seconds && estimate(multiplication_seconds()) >= seconds
 }
 
 build_cost <- function(op) build_factor() * build_seconds[[op]]
 
 # Kept programs are loaded, which takes a tenth of a build.
-build_factor <- function() if (cache_wanted() && length(cache_files()) > 0L) 0.1 else 1
+kept_factor <- 0.1
+build_factor <- function() if (cache_wanted() && length(cache_files()) > 0L) kept_factor else 1
 
 # Operations whose kernels stand, on the device in use.
 is_built <- function(op) {
@@ -295,16 +325,16 @@ fit_on_engine <- function(op, size, run, times = 1, where = where_for(op, size, 
   }, whole)
 }
 
-# The value, computed while BLAS leaves cores to threads that build kernels.
+# The value, computed while BLAS leaves cores to threads that open a device or build kernels.
 leaving_cores <- function(value) {
-  before <- .Call(r_blas_leave, 0L)
-  if (before == 0L) return(value)
-  session$leaves <- TRUE
-  on.exit({
-    session$leaves <- FALSE
-    .Call(r_blas_leave, before)
-  })
+  if (.Call(r_blas_leave, TRUE)) on.exit(.Call(r_blas_leave, FALSE))
   value
+}
+
+# Whether it has left some in the present call.
+lacked_cores <- function() {
+  threads <- .Call(r_blas_count)
+  threads[[3L]] < threads[[2L]]
 }
 
 # An object with its data on an engine: `make(where)` gives a handle of them there, and
@@ -314,6 +344,7 @@ leaving_cores <- function(value) {
 # too.
 movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL) {
   at <- held <- NULL
+  paces <- list() # of samplers
   moves <- FALSE
   ahead <- 0 # chains of the latest sampler
   spare <- 0 # seconds of the host in which evaluations do not ask again
@@ -362,8 +393,11 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     spare <<- if (at < 0L && !is.null(op)) 0.05 * build_begins * build_cost(op) else 0
     value
   }
+  pace <- function(seconds, chains) paces <<- add_pace(paces, at, chains, seconds)
   # before `times` evaluations that do not go through run(), of `chains` at once
   settle <- function(times, chains) {
+    if (at >= 0L && is_paced_slower(paces, chains) && !is.null(attr(place(times), "op")))
+      hold(make(-1L), -1L)
     if (!moves) return()
     ahead <<- chains
     where <- place(times)

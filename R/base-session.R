@@ -23,7 +23,6 @@ session$lost <- list()        # seconds of attempts on a device that lacked kern
 session$asked <- list()       # those of the last one, if threads then began to build
 session$times <- list()       # of calls by engine, operation and size, see is_slower()
 session$crowded <- list()     # of the host without all cores, see timed()
-session$leaves <- FALSE       # whether BLAS leaves cores now
 session$begins <- FALSE       # whether threads began to build after the last one of all
 session$waits <- character()  # operations whose kernels are being built in the background
 session$refused <- list()     # messages of kernels that do not compile, by operation
@@ -174,17 +173,19 @@ find_device <- function(spec) {
 #' Empty environment variables count as unset.
 #'
 #' With `engine = "auto"` a thread lists the devices and opens the one in use, once the host has
-#' spent a tenth of a second on calls for which any device would do, and the host computes until it
-#' is open. Only a call that would take the host at least twice as long as that waits, and so do
-#' functions that ask for a device: `cl_devices()`, `cl_use()` of one, [as_cl()].
+#' spent a second on calls for which any device would do, and the host computes until it is open.
+#' Only a call that would take the host at least twice as long as that waits, and so do functions
+#' that ask for a device: `cl_devices()`, `cl_use()` of one, [as_cl()].
 #'
 #' Drivers compile kernels at their first use, which takes seconds. With `engine = "device"`, and
 #' for operands on a device, the first calls wait; a message reports this once per session if it
 #' takes more than a second, and `options(statcl.quiet = TRUE)` suppresses it. With `engine =
 #' "auto"` threads build the kernels in the background, once the host has spent a fifth of the time
 #' of a build on such calls, and only those that a call needs: the host computes until they stand,
-#' then the device takes over, with the same results up to rounding. These threads have a low
-#' priority (on Linux and Windows) and an eighth of the cores, at least one, which OpenBLAS leaves
+#' then the device takes over, with the same results up to rounding. On Linux these threads get
+#' only the time that the host leaves, for a second and a half and unless other processes want all
+#' cores; after that, and on other systems, they have a low priority and an eighth of the cores, at
+#' least one, which OpenBLAS leaves
 #' them. Objects take the data along: an optimiser of a [cl_gp_likelihood()] or a compiled function
 #' moves between two evaluations, a fit or a sampler stays where it began. A call waits for kernels
 #' only if the host is estimated to take at least twice as long as the build. What does not compile

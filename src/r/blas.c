@@ -13,34 +13,93 @@
 #define FCONE
 #endif
 
+#include "r/entries.h"
 #include "r/glue.h"
+
+#include <stdatomic.h>
+
+#include "base/device.h"
+#include "base/threads.h"
 #include "engine/host/fortran.h"
 #include "ops/sparse.h"
+
+/* OpenBLAS's functions of the number of threads, NULL with another BLAS. They are looked up at
+ * once: later a look-up might wait for a thread that loads a driver. */
+static int (*get_threads)(void);
+static void (*set_threads)(int);
+
+static void find_openblas(void) {
+#ifndef _WIN32
+  *(void **)&get_threads = dlsym(RTLD_DEFAULT, "openblas_get_num_threads");
+  *(void **)&set_threads = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
+#endif
+}
 
 void r_blas_set(void) {
   scl_host_set_blas(&fortran_blas);
   scl_sparse_set_blas(&(scl_sparse_blas){gemm, syrk, trsm, potrf, lauum, trtri});
   scl_context_set_complete(scl_context_host());
+  find_openblas();
 }
 
-/* A function of the BLAS in use that takes or gives a number of threads, if it is OpenBLAS. */
-static void *openblas(const char *name) {
-#ifdef _WIN32
-  (void)name;
-  return NULL;
-#else
-  return dlsym(RTLD_DEFAULT, name);
-#endif
+static int count_threads(void) {
+  return get_threads == NULL ? 0 : get_threads();
 }
 
-int r_blas_threads(void) {
-  int (*get)(void);
-  *(void **)&get = openblas("openblas_get_num_threads");
-  return get == NULL ? 0 : get();
+static void use_threads(int threads) {
+  if (set_threads != NULL) set_threads(threads);
 }
 
-void r_blas_set_threads(int threads) {
-  void (*set)(int);
-  *(void **)&set = openblas("openblas_set_num_threads");
-  if (set != NULL) set(threads);
+/* ---- cores that OpenBLAS leaves -------------------------------------------------------------- */
+
+static atomic_bool rival; /* a thread that opens a device takes a core from the host */
+static long process;      /* that has this thread: a forked child does not */
+
+atomic_bool *r_blas_rival(void) {
+  process = scl_process_id();
+  return &rival;
+}
+
+/* Such threads, and those that build kernels and get more than what others leave. */
+static int count_rivals(void) {
+  const bool opens = atomic_load(&rival) && process == scl_process_id();
+  return scl_device_beside_threads() + opens;
+}
+
+/* Threads of OpenBLAS while it leaves cores: of all cores (0: it does not), now, and the fewest. */
+static struct { int all, now, least; } blas;
+
+void r_blas_adjust(void) {
+  if (blas.all == 0) return;
+  const int others = count_rivals(), left = (int)scl_cores() - others;
+  int threads = others > 0 && left < blas.all ? left : blas.all;
+  if (threads < 1) threads = 1;
+  if (threads != blas.now) use_threads(threads);
+  blas.now = threads;
+  if (threads < blas.least) blas.least = threads;
+}
+
+/* From TRUE to FALSE BLAS leaves a core to each such thread, and takes it when that has ended.
+ * Otherwise its own threads would share cores with these, and as they yield theirs while they wait,
+ * they are late: on two cores a fit of 1,000 points takes several times as long, but not with one
+ * thread of BLAS (bench/beside.R). Gives whether it begins, or has ended, here. */
+SEXP r_blas_leave(SEXP on) {
+  const bool leaves = blas.all > 0;
+  if (Rf_asLogical(on) && !leaves) {
+    blas.all = blas.now = blas.least = count_threads();
+    r_blas_adjust();
+  } else if (!Rf_asLogical(on) && leaves) {
+    if (blas.now != blas.all) use_threads(blas.all);
+    blas.all = 0;
+  }
+  return Rf_ScalarLogical(leaves != (blas.all > 0));
+}
+
+/* Threads of BLAS now; of all cores and the fewest, since it leaves cores or did so last. */
+SEXP r_blas_count(void) {
+  SEXP result = Rf_allocVector(INTSXP, 3);
+  INTEGER(result)[0] = count_threads();
+  INTEGER(result)[1] = blas.all;
+  INTEGER(result)[2] = blas.least;
+  return result;
 }

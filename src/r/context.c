@@ -2,6 +2,8 @@
 #include "r/entries.h"
 #include "r/glue.h"
 
+#include <stdatomic.h>
+
 #include "base/device.h"
 #include "base/digest.h"
 #include "base/engine.h"
@@ -24,17 +26,21 @@ static struct {
   int where;    /* -1: the list */
   scl_context *ctx;
   bool listed, tried[MAX_DEVICES]; /* done once, with or without success */
+  atomic_bool *rival;              /* of BLAS, for a core */
 } opening;
 
 static void open_beside(void *arg, int part, int parts) {
   const scl_device_info *list;
   size_t count;
-  (void)arg, (void)part, (void)parts;
+  (void)arg, (void)parts;
   scl_thread_share(1); /* R is not asked */
   if (opening.where < 0)
     scl_device_list(&list, &count);
-  else
+  else if (part == 0)
     scl_device_open((size_t)opening.where, &opening.ctx);
+  else
+    scl_device_open_beside((size_t)opening.where, opening.rival, &opening.ctx);
+  atomic_store(opening.rival, false);
   scl_thread_share(0);
 }
 
@@ -61,7 +67,10 @@ static void end_opening(void) {
 static void begin_opening(int where) {
   opening.where = where;
   opening.process = scl_process_id();
+  opening.rival = r_blas_rival();
+  atomic_store(opening.rival, true);
   opening.team = scl_team_launch(2, open_beside, NULL);
+  r_blas_adjust();
   if (opening.team != NULL) return;
   open_beside(NULL, 0, 1); /* no threads here */
   take_opened();
@@ -298,7 +307,9 @@ SEXP r_beside_begin(SEXP on) {
 }
 
 SEXP r_beside_end(SEXP before) {
-  return Rf_ScalarLogical(scl_device_beside_end(Rf_asLogical(before) == TRUE));
+  const bool begins = scl_device_beside_end(Rf_asLogical(before) == TRUE);
+  r_blas_adjust();
+  return Rf_ScalarLogical(begins);
 }
 
 SEXP r_beside_lacks(void) {
@@ -311,25 +322,6 @@ SEXP r_beside_asked(void) {
 
 SEXP r_beside_count(void) {
   return Rf_ScalarInteger(scl_device_beside_count());
-}
-
-/* BLAS leaves a core to each thread that builds kernels or opens a device. Otherwise its own
- * threads would share cores with these, and as they yield theirs while they wait, they are late
- * whatever the priorities: on two cores a fit of 1,000 points takes several times as long, but not
- * with one thread of BLAS (bench/beside.R). With 0: fewer threads of BLAS, if need be; gives their
- * number before, or 0. With such a number: as many again. */
-SEXP r_blas_leave(SEXP before) {
-  const int asked = Rf_asInteger(before);
-  if (asked > 0) {
-    r_blas_set_threads(asked);
-    return R_NilValue;
-  }
-  const bool opens = opening.team != NULL && !scl_team_is_done(opening.team);
-  const int others = scl_device_beside_threads() + opens, left = (int)scl_cores() - others;
-  const int threads = r_blas_threads();
-  if (others == 0 || threads <= left || threads == 1) return Rf_ScalarInteger(0);
-  r_blas_set_threads(left > 1 ? left : 1);
-  return Rf_ScalarInteger(threads);
 }
 
 /* Threads end before the process does. */

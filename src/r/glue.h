@@ -11,6 +11,8 @@
 #ifndef R_GLUE_H
 #define R_GLUE_H
 
+#include <stdatomic.h>
+
 #include "engine/plan/elementwise.h"
 #include "r/api.h"
 
@@ -18,10 +20,10 @@
 /* The context of `where`; a device context is opened at its first use and kept. Borrowed. */
 scl_status r_context(int where, scl_context **out);
 void r_contexts_release(void); /* at unload */
-/* OpenBLAS's threads (r/blas.c); 0: it is another BLAS. */
-int r_blas_threads(void);
-void r_blas_set_threads(int threads);
-bool r_is_opening(void); /* a thread that lists or opens devices has not been awaited */
+/* OpenBLAS adjusts to threads that need cores, while it leaves some (r/blas.c). */
+void r_blas_adjust(void);
+atomic_bool *r_blas_rival(void); /* whether a thread that opens a device needs one */
+bool r_is_opening(void);         /* a thread that lists or opens devices has not been awaited */
 
 /* ---- matrix handles (r/handle.c) ------------------------------------------------------------ */
 void r_handle_init(void);

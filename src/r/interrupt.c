@@ -163,6 +163,7 @@ bool r_interrupted(void) {
   }
   if (seconds - last < 0.02 && seconds >= last) return false;
   last = seconds;
+  r_blas_adjust();
   return announce() || is_stopped(check_user_interrupt);
 }
 

@@ -70,48 +70,6 @@ test_that("the number of evaluations to come decides on a build", {
   })
 })
 
-test_that("a sampler's evaluations of a likelihood count", {
-  with_thresholds(c(likelihood = 10), {
-    make <- function() cl_likelihood("bernoulli_logit", rep(0:1, 50), matrix(sin(1:300), 100))
-    engine <- environment(make())$engine
-    expect_identical(as.integer(engine$at), -1L)
-    f <- make()
-    session$owed$likelihood <- 0
-    settle_likelihoods(f, 10)
-    expect_identical(session$owed$likelihood, 0)
-    settle_likelihoods(f, 1e6) # the next evaluation asks for kernels
-    owed <- session$owed$likelihood
-    expect_gte(owed, build_begins * build_cost("likelihood"))
-    settle_likelihoods(f, 1e6) # and so do those of another sampler
-    expect_equal(session$owed$likelihood, 2 * owed)
-    settle_likelihoods(f, 1e10) # this waits for them
-    expect_identical(as.integer(environment(f)$engine$at), test_device())
-  })
-})
-
-test_that("a likelihood moves for a sampler once the kernels of several chains stand", {
-  require_device()
-  in_new_session(c(
-    "own <- asNamespace('statcl')",
-    "session <- own$session",
-    sprintf("session$default <- %dL", test_device()),
-    sprintf("session$tuned[['%s']] <- c(likelihood = 2)", test_device_id()),
-    sprintf("stopifnot(nrow(cl_devices()) > 0L, is.null(.Call(own$r_sync, %dL)))", test_device()),
-    "session$owed$likelihood <- 1e6",
-    "f <- cl_likelihood('bernoulli_logit', rep(0:1, 50), matrix(sin(1:300), 100))",
-    "programs <- function() .Call(own$r_builds)[[1L]]",
-    "draw <- function() {",
-    "  cl_sample(f, list(alpha = 0, beta = numeric(3)), chains = 2, warmup = 20, iter = 20,",
-    "            seed = 1, refresh = 0, batch = TRUE)",
-    "}",
-    "draw()",
-    "while (own$count_building() > 0L) Sys.sleep(0.01)",
-    "before <- programs()",
-    "stopifnot(environment(f)$engine$at < 0L, 'leapfrog_sum' %in% before)",
-    "draw()",
-    "stopifnot(environment(f)$engine$at >= 0L, length(programs()) == length(before))"))
-})
-
 test_that("a forced engine is used at once", {
   f <- log_density(10L)
   on_device(f(a = 0.1, s = 0.2))
@@ -214,25 +172,27 @@ test_that("an attempt on a device leaves R's random numbers and errors as they w
   })
 })
 
-test_that("BLAS leaves cores to threads that build, and has them again", {
+test_that("BLAS leaves a core to a thread that opens a device, and has it again when it is open", {
   require_device()
   skip_if_not(grepl("openblas", extSoftVersion()[["BLAS"]]), "OpenBLAS")
   in_new_session(c(
     "own <- asNamespace('statcl')",
-    sprintf("session <- own$session; session$default <- %dL", test_device()),
-    sprintf("stopifnot(nrow(cl_devices()) > 0L, is.null(.Call(own$r_sync, %dL)))", test_device()),
-    "threads <- function(n = 0L) .Call(own$r_blas_leave, n)",
-    "threads(70L)",
-    "stopifnot(threads() == 0L)", # nothing is built
-    sprintf("where <- structure(%dL, op = 'arith', size = 10, waits = FALSE)", test_device()),
-    "source <- paste0('kernel void k', 1:3000, '(global double *x) { x[0] = sin(x[1]); }')",
-    "run <- function(where) {",
-    "  if (where < 0L) return(threads())",
-    "  cl_kernel(paste(source, collapse = '\\n'), 'k1', c(x = 'out'))",
-    "}",
-    "stopifnot(own$on_engine(where, run) == 0L)", # fewer already
-    "before <- threads()",
-    "stopifnot(own$count_building() == 0L || before > 1L)"))
+    sprintf("ready <- function() .Call(own$r_device_ready, %dL)", test_device()),
+    "threads <- function() .Call(own$r_blas_count)[1L]",
+    "stopifnot(nrow(cl_devices()) > 0L, !own$lacked_cores())",
+    "all <- threads()",
+    "own$leaving_cores({",
+    "  stopifnot(threads() == all)",
+    "  opens <- !ready()", # it begins in the middle
+    "  stopifnot(all == 1L || !opens || own$lacked_cores())",
+    "  while (!ready()) Sys.sleep(0.01)",
+    "  Sys.sleep(0.05)", # R is asked at most every 20 ms
+    "  with_cl(cl_chol(diag(300) + 0.5), engine = 'host')", # polls
+    "  stopifnot(threads() == all, all == 1L || own$lacked_cores() == opens)",
+    "  own$leaving_cores(cl_use(engine = 'host'))", # an inner one changes nothing
+    "  stopifnot(all == 1L || own$lacked_cores() == opens)",
+    "})",
+    "stopifnot(threads() == all, own$leaving_cores(threads()) == all, !own$lacked_cores())"))
 })
 
 test_that("a device is not judged by its first calls", {
@@ -255,9 +215,7 @@ test_that("a host that lacks cores does not make a device look fast", {
   with_thresholds(c(chol = 100), {
     choice <- structure(test_device(), op = "chol", size = 200, times = 1)
     run <- function(where) Sys.sleep(0.05)
-    session$leaves <- TRUE
-    timed(choice, run, -1L)
-    session$leaves <- FALSE
+    with_functions(list(lacked_cores = function() TRUE), timed(choice, run, -1L))
     key <- times_key("chol", 200, test_device())
     device <- function(seconds) session$times[[key]] <- c(least = seconds, calls = 9, all = 9)
     device(0.04)
