@@ -200,7 +200,7 @@ density_engine <- function(f, evaluations = NULL) {
     bytes <- .Call(r_program_facts, state$program)[["bytes"]]
     if (bytes > most_copied) return(NULL)
     if (is.null(state$cost) || is.null(evaluations)) return(state$where)
-    return(choose_engine(state$cost, evaluations, ahead = TRUE)$where)
+    return(sampler_engine(state, evaluations))
   }
   if (inherits(f, "cl_likelihood")) {
     info <- .Call(r_glm_info, state$handle)
@@ -212,6 +212,47 @@ density_engine <- function(f, evaluations = NULL) {
   if (length(others) == 0L) return(-1L)
   engines <- lapply(others, density_engine, evaluations)
   if (any(lengths(engines) == 0L) || length(unique(engines)) > 1L) NULL else engines[[1L]]
+}
+
+# Before so many evaluations, in all, of a sampler of so many chains, which stay where they begin:
+# takes likelihoods to the device if that pays, and back if samplers have been slower there.
+settle_densities <- function(f, evaluations, chains = 1L) {
+  state <- environment(f)
+  if (inherits(f, "cl_gradient")) state$stays <- is_paced_slower(state$paces, chains)
+  settle <- if (inherits(f, "cl_likelihood") && is.environment(state$engine)) state$engine$settle
+  if (is.function(settle)) { # others are refused later
+    settle(evaluations, mapped_vectors(list(likelihood = f, rows = NROW(state$x)), chains))
+  }
+  if (inherits(f, "cl_log_posterior")) {
+    for (term in state$terms) settle_densities(term, evaluations, chains)
+  }
+}
+
+# After a sampler of so many chains, each evaluation of which took so many seconds.
+pace_densities <- function(f, seconds, chains) {
+  state <- environment(f)
+  if (inherits(f, "cl_gradient") && !is.null(state$where)) {
+    state$paces <- add_pace(state$paces, state$where, chains, seconds)
+  } else if (inherits(f, "cl_likelihood") && is.environment(state$engine)) {
+    vectors <- mapped_vectors(list(likelihood = f, rows = NROW(state$x)), chains)
+    state$engine$pace(seconds, vectors)
+  } else if (inherits(f, "cl_log_posterior")) {
+    for (term in state$terms) pace_densities(term, seconds, chains)
+  }
+}
+
+# The engine of a compiled function for so many evaluations, those of all chains. What the host
+# takes longer for these than a device counts before the next sampler, as for evaluations from R:
+# after some samplers the function moves.
+sampler_engine <- function(state, evaluations) {
+  if (isTRUE(state$stays) && session$engine == "auto" && !is_asked_for("program")) return(-1L)
+  choice <- choose_engine(state$cost, evaluations, ahead = TRUE)
+  if (choice$where >= 0L || choice$gain == 0) return(choice$where)
+  if (state$where < 0L && state$gain > 0 && !is.null(state$at)) {
+    count_evaluation(state, state$at)
+    state$saved <- state$saved + 1e-6 * choice$gain * evaluations
+  }
+  state$where
 }
 
 # Which engine evaluates the density, and why (R/base-engine-text.R): where density_program() put it

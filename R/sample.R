@@ -299,7 +299,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   }
   evaluations <- points_per_draw * chains * (control$warmup + control$iter)
   # the starts are evaluated where chains will be
-  settle_likelihoods(log_density, evaluations, chains)
+  settle_densities(log_density, evaluations, chains)
   begin <- place_starts(control$start, log_density, init, transform, jitter, seed,
                         control$check_gradient)
   job <- new_job(log_density, begin$init, transform, chains, control, begin$jitter, seed,
@@ -319,8 +319,11 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
     batch <- is.null(workers) && batch_pays(log_density,
                                               chains / max(1L, length(job$devices)), job)
   }
-  if (batch) return(run_batch(job))
-  if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)
+  fit <- if (batch) run_batch(job) else if (is.null(workers)) run_in_turn(job) else
+    run_in_workers(job, workers)
+  if (fit$complete && is.null(c(workers, devices, checkpoint)))
+    pace_densities(log_density, fit$elapsed / mean(fit$evaluations), chains)
+  fit
 }
 
 start_words <- c("init", "pathfinder", "mode", "random")
@@ -440,19 +443,6 @@ batch_pays <- function(f, chains, job = NULL) {
 # About how many points a draw visits, for the choice of an engine: the trees of the sampler have
 # one less than a power of 2, at least 7 in most models.
 points_per_draw <- 7
-
-# Takes likelihoods to the device if that pays for all evaluations of a sampler: chains stay where
-# they begin.
-settle_likelihoods <- function(f, evaluations, chains = 1L) {
-  state <- environment(f)
-  settle <- if (inherits(f, "cl_likelihood") && is.environment(state$engine)) state$engine$settle
-  if (is.function(settle)) { # others are refused later
-    settle(evaluations, mapped_vectors(list(likelihood = f, rows = NROW(state$x)), chains))
-  }
-  if (inherits(f, "cl_log_posterior")) {
-    for (term in state$terms) settle_likelihoods(term, evaluations, chains)
-  }
-}
 
 # The number of elements of x in the largest likelihood of the density.
 likelihood_size <- function(f) {
