@@ -231,8 +231,9 @@ settle_densities <- function(f, evaluations, chains = 1L) {
 # After a sampler of so many chains, each evaluation of which took so many seconds.
 pace_densities <- function(f, seconds, chains) {
   state <- environment(f)
-  if (inherits(f, "cl_gradient") && !is.null(state$where)) {
-    state$paces <- add_pace(state$paces, state$where, chains, seconds)
+  where <- if (is.null(session$notes$density)) state$where else session$notes$density
+  if (inherits(f, "cl_gradient") && !is.null(where)) {
+    state$paces <- add_pace(state$paces, where, chains, seconds)
   } else if (inherits(f, "cl_likelihood") && is.environment(state$engine)) {
     vectors <- mapped_vectors(list(likelihood = f, rows = NROW(state$x)), chains)
     state$engine$pace(seconds, vectors)

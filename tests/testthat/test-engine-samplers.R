@@ -85,6 +85,11 @@ test_that("a density whose samplers were slower on the device goes back to the h
     move_program(state, test_device())
     suppressWarnings(draw(g, init))
     expect_identical(names(state$paces), paste(if (state$where < 0L) "host" else "device", 2))
+    state$paces <- NULL
+    session$notes$density <- test_device() # where a program with transforms was
+    pace_densities(g, 1, 2)
+    session$notes$density <- NULL
+    expect_identical(names(state$paces), "device 2")
   })
 })
 
