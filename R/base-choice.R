@@ -402,10 +402,9 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     ahead <<- chains
     where <- place(times)
     if (isTRUE(attr(where, "waits"))) return(build(where))
-    if (where < 0L) return()
-    spare <<- 0
     op <- attr(where, "op")
     if (is.null(op)) return()
+    if (where >= 0L) spare <<- 0
     seconds <- times * host_seconds[[op]](attr(where, "size"), multiplication_seconds())
     session$owed[[op]] <- sum(session$owed[[op]], seconds)
   }
