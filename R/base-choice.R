@@ -325,9 +325,12 @@ fit_on_engine <- function(op, size, run, times = 1, where = where_for(op, size, 
   }, whole)
 }
 
-# The value, computed while BLAS leaves cores to threads that open a device or build kernels.
+# The value, computed while BLAS leaves cores to threads that open a device or build kernels. An
+# interrupt may come between any two calls.
 leaving_cores <- function(value) {
-  if (.Call(r_blas_leave, TRUE)) on.exit(.Call(r_blas_leave, FALSE))
+  if (.Call(r_blas_leaves)) return(value) # an outer call
+  on.exit(.Call(r_blas_leave, FALSE))
+  .Call(r_blas_leave, TRUE)
   value
 }
 

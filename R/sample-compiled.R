@@ -218,7 +218,10 @@ density_engine <- function(f, evaluations = NULL) {
 # takes likelihoods to the device if that pays, and back if samplers have been slower there.
 settle_densities <- function(f, evaluations, chains = 1L) {
   state <- environment(f)
-  if (inherits(f, "cl_gradient")) state$stays <- is_paced_slower(state$paces, chains)
+  if (inherits(f, "cl_gradient")) {
+    state$stays <- is_paced_slower(state$paces, chains)
+    state$counted <- FALSE
+  }
   settle <- if (inherits(f, "cl_likelihood") && is.environment(state$engine)) state$engine$settle
   if (is.function(settle)) { # others are refused later
     settle(evaluations, mapped_vectors(list(likelihood = f, rows = NROW(state$x)), chains))
@@ -234,7 +237,7 @@ pace_densities <- function(f, seconds, chains) {
   where <- if (is.null(session$notes$density)) state$where else session$notes$density
   if (inherits(f, "cl_gradient") && !is.null(where)) {
     state$paces <- add_pace(state$paces, where, chains, seconds)
-  } else if (inherits(f, "cl_likelihood") && is.environment(state$engine)) {
+  } else if (inherits(f, "cl_likelihood") && is.function(state$engine$pace)) {
     vectors <- mapped_vectors(list(likelihood = f, rows = NROW(state$x)), chains)
     state$engine$pace(seconds, vectors)
   } else if (inherits(f, "cl_log_posterior")) {
@@ -244,14 +247,16 @@ pace_densities <- function(f, seconds, chains) {
 
 # The engine of a compiled function for so many evaluations, those of all chains. What the host
 # takes longer for these than a device counts before the next sampler, as for evaluations from R:
-# after some samplers the function moves.
+# after some samplers the function moves. A sampler may ask twice, and counts once.
 sampler_engine <- function(state, evaluations) {
+  if (forked()) return(state$where) # devices are the parent's
   if (isTRUE(state$stays) && session$engine == "auto" && !is_asked_for("program")) return(-1L)
   choice <- choose_engine(state$cost, evaluations, ahead = TRUE)
   if (choice$where >= 0L || choice$gain == 0) return(choice$where)
   if (state$where < 0L && state$gain > 0 && !is.null(state$at)) {
     count_evaluation(state, state$at)
-    state$saved <- state$saved + 1e-6 * choice$gain * evaluations
+    if (!isTRUE(state$counted)) state$saved <- state$saved + 1e-6 * choice$gain * evaluations
+    state$counted <- TRUE
   }
   state$where
 }

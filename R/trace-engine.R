@@ -49,7 +49,7 @@ make_program <- function(state, tape, nodes, length, output) {
 count_evaluation <- function(state, x) {
   state$saved <- state$saved + 1e-6 * state$gain
   state$at <- x
-  if (state$saved < build_begins * build_time(state$cost)) return(invisible())
+  if (forked() || state$saved < build_begins * build_time(state$cost)) return(invisible())
   choice <- choose_engine(state$cost, Inf)
   where <- choice$where
   if (where < 0L) {

@@ -95,6 +95,10 @@ SEXP r_blas_leave(SEXP on) {
   return Rf_ScalarLogical(leaves != (blas.all > 0));
 }
 
+SEXP r_blas_leaves(void) {
+  return Rf_ScalarLogical(blas.all > 0);
+}
+
 /* Threads of BLAS now; of all cores and the fewest, since it leaves cores or did so last. */
 SEXP r_blas_count(void) {
   SEXP result = Rf_allocVector(INTSXP, 3);

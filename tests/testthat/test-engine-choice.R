@@ -195,6 +195,22 @@ test_that("BLAS leaves a core to a thread that opens a device, and has it again 
     "stopifnot(threads() == all, own$leaving_cores(threads()) == all, !own$lacked_cores())"))
 })
 
+test_that("BLAS no longer leaves cores after an error, a jump or an interrupt", {
+  leaves <- function() .Call(r_blas_leaves)
+  expect_true(leaving_cores(leaves()))
+  expect_error(leaving_cores(leaving_cores(stop("here"))), "here")
+  expect_false(leaves())
+  jump <- function() leaving_cores(return(leaves()))
+  interruption <- structure(class = c("interrupt", "condition"), list())
+  expect_true(jump())
+  expect_false(leaves())
+  stopped <- tryCatch(leaving_cores(stop(interruption)), interrupt = function(e) leaves())
+  expect_false(stopped)
+  # nor if one comes when the call has begun to leave cores
+  steps <- as.character(body(leaving_cores))
+  expect_lt(grep("on.exit", steps), grep("r_blas_leave, TRUE", steps))
+})
+
 test_that("a device is not judged by its first calls", {
   with_thresholds(c(chol = 100), {
     note <- function(where, seconds, calls) {

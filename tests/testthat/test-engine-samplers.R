@@ -112,3 +112,34 @@ test_that("what samplers on the host lose counts, so that a compiled function mo
     expect_identical(sampler_engine(state, 1), test_device()) # its kernels stand
   })
 })
+
+test_that("a sampler counts once, and not in a forked process, whose devices are the parent's", {
+  with_thresholds(c(program = 0.1), {
+    y <- sin(1:50000)
+    f <- cl_gradient(function(a, s) sum(dnorm(y, sin(a), 1 + s^2, log = TRUE)))
+    for (k in 1:2) f(a = 0.1, s = 0.2)
+    state <- environment(f)
+    state$saved <- 0
+    settle_densities(f, 100, 4)
+    for (k in 1:2) expect_identical(sampler_engine(state, 100), -1L)
+    expect_lt(state$saved, 1e-6 * state$gain * 104)
+    settle_densities(f, 100, 4)
+    sampler_engine(state, 100)
+    expect_gt(state$saved, 1e-6 * state$gain * 200)
+    skip_on_os("windows")
+    state$saved <- 1e6
+    child <- function(k) list(f(a = 0.1, s = 0.2), sampler_engine(state, 1e9))
+    there <- parallel::mclapply(1:2, child, mc.cores = 2)
+    state$saved <- 0
+    here <- list(f(a = 0.1, s = 0.2), -1L)
+    expect_identical(there, list(here, here))
+  })
+})
+
+test_that("a likelihood of an older version is sampled", {
+  f <- cl_likelihood("bernoulli_logit", rep(0:1, 50), matrix(sin(1:300), 100))
+  rm("pace", envir = environment(f)$engine)
+  suppressWarnings(fit <- cl_sample(f, list(alpha = 0, beta = numeric(3)), chains = 2, warmup = 10,
+                                    iter = 10, seed = 1, refresh = 0))
+  expect_true(fit$complete)
+})
