@@ -104,8 +104,9 @@ bool scl_device_beside_asked(void);
  * the host. */
 int scl_device_beside_count(void);
 int scl_device_beside_threads(void);
-/* After how long others of them begin, if the first ones only get what the host leaves. */
-void scl_device_beside_patience(uint64_t us);
+/* After how long others of them begin, if the first ones only get what the host leaves. `always`:
+ * the first ones do, for tests, even where other processes want all cores. */
+void scl_device_beside_patience(uint64_t us, bool always);
 /* Begins no further build and waits for those in progress: for the end of the process, before
  * drivers release what they use. */
 void scl_device_beside_stop(void);

@@ -60,6 +60,25 @@ static cl_int fault(void) {
     if (code_ != CL_SUCCESS) return code_;                                                         \
   } while (0)
 
+/* ---- priorities ------------------------------------------------------------------------------ */
+static atomic_int build_nice, context_nice;
+
+int driver_build_nice(void) {
+  return build_nice;
+}
+
+int driver_context_nice(void) {
+  return context_nice;
+}
+
+int driver_own_nice(void) {
+#ifdef __linux__ /* of a thread */
+  return sched_getscheduler(0) == SCHED_IDLE ? 20 : getpriority(PRIO_PROCESS, 0);
+#else
+  return 0;
+#endif
+}
+
 /* ---- objects --------------------------------------------------------------------------------- */
 static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n,
                                              const cl_device_id *devices,
@@ -67,6 +86,7 @@ static cl_context CL_API_CALL create_context(const cl_context_properties *proper
                                                                        size_t, void *),
                                              void *user, cl_int *code) {
   FAIL_OBJECT;
+  context_nice = driver_own_nice();
   cl_context made = original.clCreateContext(properties, n, devices, notify, user, code);
   count.contexts += made != NULL;
   return made;
@@ -124,23 +144,10 @@ static cl_program CL_API_CALL create_binary(cl_context context, cl_uint n,
   return made;
 }
 
-static atomic_int build_nice;
 static atomic_uint build_longer;
 
 void driver_build_slowly(unsigned us) {
   build_longer = us;
-}
-
-int driver_own_nice(void) {
-#ifdef __linux__ /* of a thread */
-  return sched_getscheduler(0) == SCHED_IDLE ? 20 : getpriority(PRIO_PROCESS, 0);
-#else
-  return 0;
-#endif
-}
-
-int driver_build_nice(void) {
-  return build_nice;
 }
 
 static cl_int CL_API_CALL build_program(cl_program program, cl_uint n, const cl_device_id *devices,

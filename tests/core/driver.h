@@ -37,6 +37,7 @@ void driver_build_slowly(unsigned us);
 /* The nice values of the thread that built a program last, and of this one: 20 if it gets only what
  * others leave; 0 if not on Linux. */
 int driver_build_nice(void);
+int driver_context_nice(void); /* of the thread that made a context last */
 int driver_own_nice(void);
 
 /* All events seem to have commands in this state (CL_RUNNING, a negative code); 0: their true

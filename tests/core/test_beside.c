@@ -127,7 +127,7 @@ static void check_patience(scl_context *ctx) {
   scl_kernel *kernel = NULL;
   int greedy = 0;
   driver_build_slowly(20000);
-  scl_device_beside_patience(1000);
+  scl_device_beside_patience(1000, true);
   const bool before = scl_device_beside_begin(true);
   for (int k = 0; k < KERNELS; k++) CHECK_STATUS(SCL_E_BUILDING, make(ctx, 60 + k, &kernel));
   CHECK(scl_device_beside_end(before));
@@ -137,7 +137,7 @@ static void check_patience(scl_context *ctx) {
   }
   CHECK(greedy > 0 && scl_device_beside_threads() == 0);
   driver_build_slowly(0);
-  scl_device_beside_patience(1500000);
+  scl_device_beside_patience(1500000, false);
   for (int k = 0; k < KERNELS; k++) CHECK_OK(ask(ctx, 60 + k));
 }
 
@@ -170,6 +170,7 @@ static void check_opening(size_t index) {
     CHECK_OK(o.status);
     CHECK(o.nice == 20 || o.nice == own || o.nice == 10);
     CHECK(o.greedy == (o.nice != 20));
+    CHECK(driver_context_nice() == own);
     scl_kernel *kernel = NULL;
     CHECK_OK(make(o.ctx, 28, &kernel));
     scl_kernel_release(kernel);

@@ -15,6 +15,7 @@ enum { MOST_ASKED = 48, MOST_READY = 96, LOOK_EVERY_US = 2000, LABEL = 40, MOST_
 
 static _Thread_local bool asks, whole, unread, lacks, asked;
 static uint64_t patience_us = 1500000;
+static bool always_patient;
 
 typedef struct {
   scl_cl_context *cl;
@@ -113,7 +114,7 @@ static scl_team *launch_some(scl_team_work build) {
 }
 
 static void launch(void) {
-  const bool patient = !scl_cores_are_busy(); /* else it might never end */
+  const bool patient = always_patient || !scl_cores_are_busy(); /* else it might never end */
   scl_cl_build_list_begin(&beside.list, beside.cl, beside.asked, beside.count);
   beside.hurries = patient ? scl_clock_us() + patience_us : 0;
   beside.team = launch_some(patient ? build_patiently : build_steadily);
@@ -235,8 +236,9 @@ int scl_device_beside_threads(void) {
   return beside.process == scl_process_id() ? atomic_load(&beside.greedy) : 0;
 }
 
-void scl_device_beside_patience(uint64_t us) {
+void scl_device_beside_patience(uint64_t us, bool always) {
   patience_us = us;
+  always_patient = always;
 }
 
 void scl_device_beside_stop(void) {
