@@ -195,6 +195,17 @@ test_that("BLAS leaves a core to a thread that opens a device, and has it again 
     "stopifnot(threads() == all, own$leaving_cores(threads()) == all, !own$lacked_cores())"))
 })
 
+test_that("BLAS has all cores after a call, though a device is still being opened", {
+  require_device()
+  in_new_session(c(
+    "own <- asNamespace('statcl')",
+    "threads <- function() .Call(own$r_blas_count)[1L]",
+    "stopifnot(nrow(cl_devices()) > 0L)",
+    "all <- threads()",
+    sprintf("own$leaving_cores(.Call(own$r_device_ready, %dL))", test_device()),
+    "stopifnot(threads() == all)"))
+})
+
 test_that("BLAS no longer leaves cores after an error, a jump or an interrupt", {
   leaves <- function() .Call(r_blas_leaves)
   expect_true(leaving_cores(leaves()))

@@ -143,3 +143,16 @@ test_that("a likelihood of an older version is sampled", {
                                     iter = 10, seed = 1, refresh = 0))
   expect_true(fit$complete)
 })
+
+test_that("a sampler that has not ended has no pace", {
+  f <- cl_likelihood("bernoulli_logit", rep(0:1, 50), matrix(sin(1:300), 100))
+  draw <- function(complete) {
+    run <- function(job) list(complete = complete, elapsed = 1, evaluations = c(10, 10))
+    with_functions(list(run_in_turn = run),
+                   cl_sample(f, list(alpha = 0, beta = numeric(3)), chains = 2, batch = FALSE))
+  }
+  draw(FALSE)
+  expect_length(environment(f)$engine$paces, 0L)
+  draw(TRUE)
+  expect_length(environment(f)$engine$paces, 1L)
+})
