@@ -204,12 +204,15 @@ timed <- function(choice, run, where) {
 }
 
 # The paces of samplers: the least seconds of an evaluation by engine and number of chains. On a
-# device the first one does not count, as kernels are built in it.
+# device the first one does not count, as kernels are built in it, nor does one of less than a
+# second, much of which is spent on other things.
 pace_name <- function(where, chains) paste(if (where < 0L) "host" else "device", chains)
 
-add_pace <- function(paces, where, chains, seconds) {
+add_pace <- function(paces, where, chains, seconds, evaluations) {
   name <- pace_name(where, chains)
-  paces[[name]] <- if (where >= 0L && is.null(paces[[name]])) Inf else min(paces[[name]], seconds)
+  first <- where >= 0L && is.null(paces[[name]])
+  if (first || where < 0L || seconds >= 1)
+    paces[[name]] <- min(paces[[name]], if (first) Inf else seconds / evaluations)
   paces
 }
 
@@ -396,7 +399,9 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     spare <<- if (at < 0L && !is.null(op)) 0.05 * build_begins * build_cost(op) else 0
     value
   }
-  pace <- function(seconds, chains) paces <<- add_pace(paces, at, chains, seconds)
+  pace <- function(seconds, evaluations, chains) {
+    paces <<- add_pace(paces, at, chains, seconds, evaluations)
+  }
   # before `times` evaluations that do not go through run(), of `chains` at once
   settle <- function(times, chains) {
     if (at >= 0L && is_paced_slower(paces, chains) && !is.null(attr(place(times), "op")))

@@ -231,17 +231,17 @@ settle_densities <- function(f, evaluations, chains = 1L) {
   }
 }
 
-# After a sampler of so many chains, each evaluation of which took so many seconds.
-pace_densities <- function(f, seconds, chains) {
+# After a sampler of so many chains, with the seconds of all and the evaluations of each.
+pace_densities <- function(f, seconds, evaluations, chains) {
   state <- environment(f)
   where <- if (is.null(session$notes$density)) state$where else session$notes$density
   if (inherits(f, "cl_gradient") && !is.null(where)) {
-    state$paces <- add_pace(state$paces, where, chains, seconds)
+    state$paces <- add_pace(state$paces, where, chains, seconds, evaluations)
   } else if (inherits(f, "cl_likelihood") && is.function(state$engine$pace)) {
     vectors <- mapped_vectors(list(likelihood = f, rows = NROW(state$x)), chains)
-    state$engine$pace(seconds, vectors)
+    state$engine$pace(seconds, evaluations, vectors)
   } else if (inherits(f, "cl_log_posterior")) {
-    for (term in state$terms) pace_densities(term, seconds, chains)
+    for (term in state$terms) pace_densities(term, seconds, evaluations, chains)
   }
 }
 
@@ -249,8 +249,9 @@ pace_densities <- function(f, seconds, chains) {
 # takes longer for these than a device counts before the next sampler, as for evaluations from R:
 # after some samplers the function moves. A sampler may ask twice, and counts once.
 sampler_engine <- function(state, evaluations) {
-  if (forked()) return(state$where) # devices are the parent's
-  if (isTRUE(state$stays) && session$engine == "auto" && !is_asked_for("program")) return(-1L)
+  auto <- session$engine == "auto"
+  if (auto && forked()) return(state$where) # devices are the parent's
+  if (auto && isTRUE(state$stays) && !is_asked_for("program")) return(-1L)
   choice <- choose_engine(state$cost, evaluations, ahead = TRUE)
   if (choice$where >= 0L || choice$gain == 0) return(choice$where)
   if (state$where < 0L && state$gain > 0 && !is.null(state$at)) {

@@ -322,7 +322,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   fit <- if (batch) run_batch(job) else if (is.null(workers)) run_in_turn(job) else
     run_in_workers(job, workers)
   if (fit$complete && is.null(c(workers, devices, checkpoint)))
-    pace_densities(log_density, fit$elapsed / mean(fit$evaluations), chains)
+    pace_densities(log_density, fit$elapsed, mean(fit$evaluations), chains)
   fit
 }
 

@@ -45,14 +45,15 @@ test_that("a likelihood moves for a sampler once the kernels of several chains s
 test_that("the pace of samplers on an engine is that of the best one, without a device's first", {
   paces <- NULL
   expect_false(is_paced_slower(paces, 4))
-  paces <- add_pace(paces, -1L, 4, 2)
-  paces <- add_pace(paces, -1L, 4, 1)
+  paces <- add_pace(paces, -1L, 4, 2, 1)
+  paces <- add_pace(paces, -1L, 4, 0.5, 0.5)
   expect_identical(paces, list("host 4" = 1))
-  paces <- add_pace(paces, 0L, 4, 50)
+  paces <- add_pace(paces, 0L, 4, 50, 1)
   expect_false(is_paced_slower(paces, 4)) # it built kernels
-  expect_true(is_paced_slower(add_pace(paces, 0L, 4, 1.3), 4))
-  expect_false(is_paced_slower(add_pace(paces, 0L, 4, 1.2), 4))
-  expect_false(is_paced_slower(add_pace(paces, 0L, 4, 1.3), 2)) # not known of 2 chains
+  expect_true(is_paced_slower(add_pace(paces, 0L, 4, 13, 10), 4))
+  expect_false(is_paced_slower(add_pace(paces, 0L, 4, 12, 10), 4))
+  expect_false(is_paced_slower(add_pace(paces, 0L, 4, 0.9, 0.1), 4)) # too short
+  expect_false(is_paced_slower(add_pace(paces, 0L, 4, 13, 10), 2)) # not known of 2 chains
 })
 
 test_that("a density whose samplers were slower on the device goes back to the host", {
@@ -87,7 +88,7 @@ test_that("a density whose samplers were slower on the device goes back to the h
     expect_identical(names(state$paces), paste(if (state$where < 0L) "host" else "device", 2))
     state$paces <- NULL
     session$notes$density <- test_device() # where a program with transforms was
-    pace_densities(g, 1, 2)
+    pace_densities(g, 1, 1, 2)
     session$notes$density <- NULL
     expect_identical(names(state$paces), "device 2")
   })
