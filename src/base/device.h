@@ -100,8 +100,8 @@ bool scl_device_beside_end(bool before);
 void scl_device_beside_whole(bool read);
 bool scl_device_beside_lacks(void);
 bool scl_device_beside_asked(void);
-/* The number of programs that threads build now, and of those of these threads that take cores from
- * the host. */
+/* The number of programs that threads build now; of these threads, those that take cores from the
+ * host. */
 int scl_device_beside_count(void);
 int scl_device_beside_threads(void);
 /* After how long others of them begin, if the first ones only get what the host leaves. `always`:
