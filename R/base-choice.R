@@ -331,7 +331,7 @@ fit_on_engine <- function(op, size, run, times = 1, where = where_for(op, size, 
 # The value, computed while BLAS leaves cores to threads that open a device or build kernels. An
 # interrupt may come between any two calls.
 leaving_cores <- function(value) {
-  if (.Call(r_blas_leaves)) return(value) # an outer call
+  if (.Call(r_blas_count)[[2L]] > 0L) return(value) # an outer call
   on.exit(.Call(r_blas_leave, FALSE))
   .Call(r_blas_leave, TRUE)
   value

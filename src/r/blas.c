@@ -82,7 +82,7 @@ void r_blas_adjust(void) {
 /* From TRUE to FALSE BLAS leaves a core to each such thread, and takes it when that has ended.
  * Otherwise its own threads would share cores with these, and as they yield theirs while they wait,
  * they are late: on two cores a fit of 1,000 points takes several times as long, but not with one
- * thread of BLAS (bench/beside.R). Gives whether it begins, or has ended, here. */
+ * thread of BLAS (bench/beside.R). */
 SEXP r_blas_leave(SEXP on) {
   const bool leaves = blas.all > 0;
   if (Rf_asLogical(on) && !leaves) {
@@ -92,14 +92,10 @@ SEXP r_blas_leave(SEXP on) {
     if (blas.now != blas.all) use_threads(blas.all);
     blas.all = 0;
   }
-  return Rf_ScalarLogical(leaves != (blas.all > 0));
+  return R_NilValue;
 }
 
-SEXP r_blas_leaves(void) {
-  return Rf_ScalarLogical(blas.all > 0);
-}
-
-/* Threads of BLAS now; of all cores and the fewest, since it leaves cores or did so last. */
+/* Threads of BLAS now; of all cores while it leaves some, else 0; the fewest since it began. */
 SEXP r_blas_count(void) {
   SEXP result = Rf_allocVector(INTSXP, 3);
   INTEGER(result)[0] = count_threads();
