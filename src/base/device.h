@@ -57,8 +57,9 @@ const char *scl_device_reason(void); /* why the list is empty, or "" */
  * SCL_E_NO_FP64, SCL_E_NO_DEVICE, SCL_E_REFUSED, SCL_E_FORK, SCL_E_OPENCL. */
 scl_status scl_device_open(size_t index, scl_context **out);
 /* The same, in a thread that nobody waits for: once the driver has made its own threads, this one
- * gets only what others leave, as those of scl_device_beside_begin() do, and is not `greedy`. */
-scl_status scl_device_open_beside(size_t index, atomic_bool *greedy, scl_context **out);
+ * gets only what others leave, as those of scl_device_beside_begin() do. `rival`: whether BLAS is
+ * to leave it a core. */
+scl_status scl_device_open_beside(size_t index, atomic_bool *rival, scl_context **out);
 /* Its index in the list; info of a device context, NULL for the host. */
 const scl_device_info *scl_device_of(const scl_context *ctx);
 
@@ -100,10 +101,9 @@ bool scl_device_beside_end(bool before);
 void scl_device_beside_whole(bool read);
 bool scl_device_beside_lacks(void);
 bool scl_device_beside_asked(void);
-/* The number of programs that threads build now; of these threads, those that take cores from the
- * host. */
+/* The number of programs that threads build now; of cores that BLAS is to leave them. */
 int scl_device_beside_count(void);
-int scl_device_beside_threads(void);
+int scl_device_beside_cores(void);
 /* After how long others of them begin, if the first ones only get what the host leaves. `always`:
  * the first ones do, for tests, even where other processes want all cores. */
 void scl_device_beside_patience(uint64_t us, bool always);

@@ -68,7 +68,7 @@ long scl_count_cores(void) {
 bool scl_thread_give_way(bool idle) {
   (void)idle;
   SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_LOWEST);
-  return false;
+  return true;
 }
 
 bool scl_cores_are_busy(void) {
@@ -142,12 +142,12 @@ bool scl_thread_give_way(bool idle) {
 #ifdef __linux__ /* where 0 is this thread, elsewhere it is the process */
   enum { LOW = 10 };
   const struct sched_param none = {0};
-  if (idle && sched_setscheduler(0, SCHED_IDLE, &none) == 0) return true;
+  if (idle && sched_setscheduler(0, SCHED_IDLE, &none) == 0) return scl_cores() >= SCL_RIVAL_CORES;
   if (getpriority(PRIO_PROCESS, 0) < LOW) setpriority(PRIO_PROCESS, 0, LOW);
 #else
   (void)idle;
 #endif
-  return false;
+  return true;
 }
 
 /* The threads of this process that run or wait for a core. */

@@ -60,10 +60,10 @@ atomic_bool *r_blas_rival(void) {
   return &rival;
 }
 
-/* Such threads, and those that build kernels and get more than what others leave. */
+/* Such threads, and those that build kernels. */
 static int count_rivals(void) {
   const bool opens = atomic_load(&rival) && process == scl_process_id();
-  return scl_device_beside_threads() + opens;
+  return scl_device_beside_cores() + opens;
 }
 
 /* Threads of OpenBLAS while it leaves cores: of all cores (0: it does not), now, and the fewest. */
@@ -79,10 +79,8 @@ void r_blas_adjust(void) {
   if (threads < blas.least) blas.least = threads;
 }
 
-/* From TRUE to FALSE BLAS leaves a core to each such thread, and takes it when that has ended.
- * Otherwise its own threads would share cores with these, and as they yield theirs while they wait,
- * they are late: on two cores a fit of 1,000 points takes several times as long, but not with one
- * thread of BLAS (bench/beside.R). */
+/* From TRUE to FALSE BLAS leaves a core to each such thread, and takes it when that has ended
+ * (scl_thread_give_way() in src/base/threads.h says why). */
 SEXP r_blas_leave(SEXP on) {
   const bool leaves = blas.all > 0;
   if (Rf_asLogical(on) && !leaves) {

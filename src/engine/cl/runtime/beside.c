@@ -28,7 +28,7 @@ static struct {
   scl_cl_build_list list;
   scl_team *team, *more; /* that work on the list, or NULL */
   uint64_t hurries;      /* when more are to begin; 0: no more */
-  atomic_int greedy;     /* threads that get more than what others leave of the cores */
+  atomic_int rivals;     /* threads to which BLAS is to leave cores */
   scl_cl_build asked[MOST_ASKED];
   char label[MOST_ASKED][LABEL];
   int count; /* asked for */
@@ -88,29 +88,31 @@ static void collect(void) {
 }
 
 /* ---- the threads ----------------------------------------------------------------------------- */
-/* The host computes on the same cores, and few calls wait for such a build: on Linux it gets what
- * others leave. */
+static void build_some(bool idle, scl_cl_build_list *list, int part, int parts) {
+  const bool rival = scl_thread_give_way(idle);
+  atomic_fetch_add(&beside.rivals, rival);
+  scl_cl_build_some(list, part, parts);
+  atomic_fetch_sub(&beside.rivals, rival);
+}
+
+/* The host computes on the same cores, and few calls wait for such a build. */
 static void build_patiently(void *list, int part, int parts) {
-  const bool greedy = !scl_thread_give_way(true);
-  atomic_fetch_add(&beside.greedy, greedy);
-  scl_cl_build_some(list, part, parts);
-  atomic_fetch_sub(&beside.greedy, greedy);
+  build_some(true, list, part, parts);
 }
 
-/* It gets less than others, and takes a core from the host's BLAS. */
 static void build_steadily(void *list, int part, int parts) {
-  scl_thread_give_way(false);
-  atomic_fetch_add(&beside.greedy, 1);
-  scl_cl_build_some(list, part, parts);
-  atomic_fetch_sub(&beside.greedy, 1);
+  build_some(false, list, part, parts);
 }
 
-/* Threads on an eighth of the cores, or one. More, even of the first kind, make BLAS later: where
- * it yields a core to one, it has to wait for that core. */
+/* An eighth of the cores, or one. */
+static int count_share(void) {
+  const int share = (int)(scl_cores() / 8);
+  return share < 1 ? 1 : share;
+}
+
 static scl_team *launch_some(scl_team_work build) {
-  const int most = scl_cl_build_threads(beside.cl, beside.count), share = (int)(scl_cores() / 8);
-  const int threads = share < 1 ? 1 : share < most ? share : most;
-  return scl_team_launch(1 + threads, build, &beside.list);
+  const int most = scl_cl_build_threads(beside.cl, beside.count), share = count_share();
+  return scl_team_launch(1 + (share < most ? share : most), build, &beside.list);
 }
 
 static void launch(void) {
@@ -232,8 +234,10 @@ int scl_device_beside_count(void) {
   return is_building() ? beside.count : 0;
 }
 
-int scl_device_beside_threads(void) {
-  return beside.process == scl_process_id() ? atomic_load(&beside.greedy) : 0;
+/* Those of both kinds share cores. */
+int scl_device_beside_cores(void) {
+  const int rivals = beside.process == scl_process_id() ? atomic_load(&beside.rivals) : 0;
+  return rivals < count_share() ? rivals : count_share();
 }
 
 void scl_device_beside_patience(uint64_t us, bool always) {

@@ -128,7 +128,7 @@ static bool emulation_wanted(void) {
   return wanted != NULL && strcmp(wanted, "1") == 0;
 }
 
-static scl_status open_device(size_t index, atomic_bool *greedy, scl_context **out) {
+static scl_status open_device(size_t index, atomic_bool *rival, scl_context **out) {
   const scl_device_info *list;
   size_t count;
   SCL_TRY(scl_device_list(&list, &count));
@@ -164,8 +164,8 @@ static scl_status open_device(size_t index, atomic_bool *greedy, scl_context **o
   scl_status status =
       cl->context != NULL ? make_queues(cl) : scl_cl_fail(NULL, code, "clCreateContext");
   scl_signals_release();
-  if (status == SCL_OK && greedy != NULL && !scl_cores_are_busy())
-    atomic_store(greedy, !scl_thread_give_way(true));
+  if (status == SCL_OK && rival != NULL && !scl_cores_are_busy())
+    atomic_store(rival, scl_thread_give_way(true));
   if (status == SCL_OK) status = scl_cl_primitives_try(cl); /* builds kernels */
   if (status != SCL_OK) {
     free_context(cl);
@@ -179,8 +179,8 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   return open_device(index, NULL, out);
 }
 
-scl_status scl_device_open_beside(size_t index, atomic_bool *greedy, scl_context **out) {
-  return open_device(index, greedy, out);
+scl_status scl_device_open_beside(size_t index, atomic_bool *rival, scl_context **out) {
+  return open_device(index, rival, out);
 }
 
 const scl_device_info *scl_device_of(const scl_context *ctx) {
