@@ -1,7 +1,7 @@
 # The engine by cost, and what is done in the background for a device.
 #
 # Drivers take tenths of a second to list devices and to open one. A thread does both
-# (src/r/context.c), once the host has spent a second on what any device would do, and the host
+# (src/r/context.c), once the host has spent two seconds on what any device would do, and the host
 # computes.
 #
 # Above its threshold (R/base-thresholds.R) an operation on base R input would be faster on the
@@ -59,8 +59,9 @@ multiplication_seconds <- function() {
 opening_seconds <- 0.5
 
 # The host's seconds above least thresholds from which a thread lists devices and opens one. That
-# takes a core from the host meanwhile, so that who has less to do loses nothing.
-opening_begins <- 1
+# takes a core from the host meanwhile, which loses some two tenths of a second: about a tenth then,
+# and who has less to do loses nothing.
+opening_begins <- 2
 
 # The size from which the device is used: 0 if it is forced, Inf for never, NA while a thread lists
 # the devices. `size`: below the least threshold of all devices nobody asks for the list; NA: asks
@@ -105,6 +106,7 @@ begin_beside <- function(where) {
 where_for <- function(op, size, times = 1) {
   host <- session$engine == "host"
   if (!host && !is.null(session$chosen[[op]])) return(session$chosen[[op]])
+  if (!host && -1L %in% session$chosen && !is_asked_for(op)) return(-1L) # part of a fit there
   size <- work_size(size)
   where <- if (host) -1L else choose_where(op, size, times)
   if (where < 0L) say_slow_blas(op, size, times)
@@ -167,60 +169,6 @@ build_time <- function(cost) {
   if (is_asked_for("program")) return(0)
   build_factor() *
     (0.3 * min(cost$launches, 10) + sum(build_seconds[cost$kinds[!is_built(cost$kinds)]]))
-}
-
-# Names the times of calls of about this size, and this number of evaluations, on an engine.
-times_key <- function(op, size, where, times = 1) paste(where, op, round(2 * log2(size)), times)
-
-# Thresholds may be wrong for this machine: the shortest times of calls of about this size on each
-# engine decide, once calls on the device have lost a tenth of a second. The first three do not
-# count: drivers prepare much in them.
-is_slower <- function(op, size, where, times = 1) {
-  key <- times_key(op, size, -1L, times)
-  host <- if (is.null(session$times[[key]])) session$crowded[[key]] else session$times[[key]]
-  device <- session$times[[times_key(op, size, where, times)]]
-  !is.null(host) && !is.null(device) && device[["least"]] > 1.1 * host[["least"]] &&
-    device[["all"]] - max(device[["calls"]] - 3, 0) * host[["least"]] > 0.1
-}
-
-# The value of `run(where)`, whose time is noted. `choice`: of where_for(). A host whose BLAS leaves
-# cores to other threads is slow: half of its time stands for that of the host until it has them.
-timed <- function(choice, run, where) {
-  start <- as.numeric(Sys.time()) # finer than proc.time()
-  value <- run(where)
-  seconds <- as.numeric(Sys.time()) - start
-  of <- attributes(choice)
-  key <- times_key(of$op, of$size, where, of$times)
-  if (where < 0L && lacked_cores()) {
-    session$crowded[[key]] <- c(least = seconds / 2)
-    return(list(value = value, seconds = seconds))
-  }
-  known <- session$times[[key]]
-  if (is.null(known)) known <- c(least = Inf, calls = 0, all = 0) # of the calls after the third
-  calls <- known[["calls"]] + 1
-  session$times[[key]] <- c(least = min(known[["least"]], seconds), calls = calls,
-                            all = known[["all"]] + if (calls > 3) seconds else 0)
-  list(value = value, seconds = seconds)
-}
-
-# The paces of samplers: the least seconds of an evaluation by engine and number of chains. On a
-# device the first one does not count, as kernels are built in it, nor does one of less than a
-# second, much of which is spent on other things.
-pace_name <- function(where, chains) paste(if (where < 0L) "host" else "device", chains)
-
-add_pace <- function(paces, where, chains, seconds, evaluations) {
-  name <- pace_name(where, chains)
-  first <- where >= 0L && is.null(paces[[name]])
-  if (first || where < 0L || seconds >= 1)
-    paces[[name]] <- min(paces[[name]], if (first) Inf else seconds / evaluations)
-  paces
-}
-
-# Whether a device took longer than the host, by more than samplers differ from each other.
-is_paced_slower <- function(paces, chains) {
-  host <- paces[[pace_name(-1L, chains)]]
-  device <- paces[[pace_name(0L, chains)]]
-  !is.null(host) && !is.null(device) && is.finite(device) && device > 1.25 * host
 }
 
 # Whether a device is worth opening for this call and those before it.
@@ -337,10 +285,10 @@ leaving_cores <- function(value) {
   value
 }
 
-# Whether it has left some in the present call.
-lacked_cores <- function() {
+# The part of its threads that BLAS has had in the present call, at least.
+blas_share <- function() {
   threads <- .Call(r_blas_count)
-  threads[[3L]] < threads[[2L]]
+  if (threads[[2L]] == 0L) 1 else threads[[3L]] / threads[[2L]]
 }
 
 # An object with its data on an engine: `make(where)` gives a handle of them there, and

@@ -116,6 +116,21 @@ test_that("an operation runs on the host until that has spent as much as a part 
   })
 })
 
+test_that("what a fit on the host does is done there", {
+  with_thresholds(c(gp = 100, chol = 100), {
+    session$owed$chol <- 1e6
+    part <- function() fit_on_engine("gp", 200, function() where_for("chol", 200))
+    expect_identical(part(), -1L)
+    expect_identical(as.integer(where_for("chol", 200)), test_device())
+    session$owed$gp <- 1e6
+    expect_identical(as.integer(part()), test_device())
+    old <- options(statcl.thresholds = c(chol = 100)) # but the user's own threshold is obeyed
+    on.exit(options(old))
+    session$owed$gp <- 0
+    expect_identical(part(), test_device())
+  })
+})
+
 test_that("an operation that is slower on the device returns to the host", {
   with_thresholds(c(arith = 10), {
     session$owed$arith <- 1e6
@@ -179,20 +194,20 @@ test_that("BLAS leaves a core to a thread that opens a device, and has it again 
     "own <- asNamespace('statcl')",
     sprintf("ready <- function() .Call(own$r_device_ready, %dL)", test_device()),
     "threads <- function() .Call(own$r_blas_count)[1L]",
-    "stopifnot(nrow(cl_devices()) > 0L, !own$lacked_cores())",
+    "stopifnot(nrow(cl_devices()) > 0L, own$blas_share() == 1)",
     "all <- threads()",
     "own$leaving_cores({",
     "  stopifnot(threads() == all)",
     "  opens <- !ready()", # it begins in the middle
-    "  stopifnot(all == 1L || !opens || own$lacked_cores())",
+    "  stopifnot(all == 1L || !opens || own$blas_share() < 1)",
     "  while (!ready()) Sys.sleep(0.01)",
     "  Sys.sleep(0.05)", # R is asked at most every 20 ms
     "  with_cl(cl_chol(diag(300) + 0.5), engine = 'host')", # polls
-    "  stopifnot(threads() == all, all == 1L || own$lacked_cores() == opens)",
+    "  stopifnot(threads() == all, all == 1L || (own$blas_share() < 1) == opens)",
     "  own$leaving_cores(cl_use(engine = 'host'))", # an inner one changes nothing
-    "  stopifnot(all == 1L || own$lacked_cores() == opens)",
+    "  stopifnot(all == 1L || (own$blas_share() < 1) == opens)",
     "})",
-    "stopifnot(threads() == all, own$leaving_cores(threads()) == all, !own$lacked_cores())"))
+    "stopifnot(threads() == all, own$leaving_cores(threads()) == all, own$blas_share() == 1)"))
 })
 
 test_that("BLAS has all cores after a call, though a device is still being opened", {
@@ -236,6 +251,11 @@ test_that("a device is not judged by its first calls", {
     expect_false(is_slower("chol", 200, test_device()))
     note(test_device(), 0.3, 5)
     expect_true(is_slower("chol", 200, test_device()))
+    host <- times_key("chol", 200, -1L) # the shortest of many calls that differ
+    session$times[[host]] <- c(least = 0.2, calls = 103, all = 28)
+    expect_false(is_slower("chol", 200, test_device()))
+    session$times[[host]][["all"]] <- 27
+    expect_true(is_slower("chol", 200, test_device()))
   })
 })
 
@@ -243,7 +263,7 @@ test_that("a host that lacks cores does not make a device look fast", {
   with_thresholds(c(chol = 100), {
     choice <- structure(test_device(), op = "chol", size = 200, times = 1)
     run <- function(where) Sys.sleep(0.05)
-    with_functions(list(lacked_cores = function() TRUE), timed(choice, run, -1L))
+    with_functions(list(blas_share = function() 0.5), timed(choice, run, -1L))
     key <- times_key("chol", 200, test_device())
     device <- function(seconds) session$times[[key]] <- c(least = seconds, calls = 9, all = 9)
     host <- session$crowded[[1L]][["least"]] # half of its time
