@@ -59,8 +59,8 @@ multiplication_seconds <- function() {
 opening_seconds <- 0.5
 
 # The host's seconds above least thresholds from which a thread lists devices and opens one. That
-# takes a core from the host meanwhile, which loses some two tenths of a second: about a tenth then,
-# and who has less to do loses nothing.
+# takes a core from the host meanwhile, which costs some 0.2 s: a tenth of what has been spent by
+# then. Sessions that do less never pay it.
 opening_begins <- 2
 
 # The size from which the device is used: 0 if it is forced, Inf for never, NA while a thread lists
@@ -106,13 +106,19 @@ begin_beside <- function(where) {
 where_for <- function(op, size, times = 1) {
   host <- session$engine == "host"
   if (!host && !is.null(session$chosen[[op]])) return(session$chosen[[op]])
-  if (!host && -1L %in% session$chosen && !is_asked_for(op)) return(-1L) # part of a fit there
+  if (is_within_host() && !is_asked_for(op)) return(-1L)
   size <- work_size(size)
   where <- if (host) -1L else choose_where(op, size, times)
   if (where < 0L) say_slow_blas(op, size, times)
   if (host) return(where)
   session$notes[[op]] <- c(size, where)
   where
+}
+
+# Whether the innermost fit in progress is on the host, and may have its parts there.
+is_within_host <- function() {
+  fits <- session$chosen
+  session$engine == "auto" && length(fits) > 0L && fits[[length(fits)]] < 0L
 }
 
 choose_where <- function(op, size, times) {
@@ -270,8 +276,8 @@ fit_on_engine <- function(op, size, run, times = 1, where = where_for(op, size, 
                           whole = FALSE) {
   if (!is.null(session$chosen[[op]])) return(run())
   on_engine(where, function(where) {
+    on.exit(session$chosen[[op]] <- NULL) # first: an interrupt may come between the two
     session$chosen[[op]] <- where
-    on.exit(session$chosen[[op]] <- NULL)
     run()
   }, whole)
 }
@@ -285,10 +291,11 @@ leaving_cores <- function(value) {
   value
 }
 
-# The part of its threads that BLAS has had in the present call, at least.
+# The part of its threads that BLAS has had in the present call, at least: of as many as it has
+# cores.
 blas_share <- function() {
   threads <- .Call(r_blas_count)
-  if (threads[[2L]] == 0L) 1 else threads[[3L]] / threads[[2L]]
+  if (threads[[2L]] == 0L) 1 else min(1, threads[[3L]] / min(threads[[2L]], threads[[4L]]))
 }
 
 # An object with its data on an engine: `make(where)` gives a handle of them there, and

@@ -173,7 +173,8 @@ find_device <- function(spec) {
 #' Empty environment variables count as unset.
 #'
 #' With `engine = "auto"` a thread lists the devices and opens the one in use, once the host has
-#' spent a second on calls for which any device would do, and the host computes until it is open.
+#' spent two seconds on calls for which any device would do, or a compiled function would gain by
+#' one, and the host computes until it is open.
 #' Only a call that would take the host at least twice as long as that waits, and so do functions
 #' that ask for a device: `cl_devices()`, `cl_use()` of one, [as_cl()].
 #'
@@ -182,16 +183,16 @@ find_device <- function(spec) {
 #' takes more than a second, and `options(statcl.quiet = TRUE)` suppresses it. With `engine =
 #' "auto"` threads build the kernels in the background, once the host has spent a fifth of the time
 #' of a build on such calls, and only those that a call needs: the host computes until they stand,
-#' then the device takes over, with the same results up to rounding. On Linux these threads get
+#' then the device takes over, with the same results up to rounding. These threads use an eighth of
+#' the cores, at least one and at most four, and OpenBLAS leaves them these cores. On Linux they get
 #' only the time that the host leaves, for a second and a half and unless other processes want all
-#' cores; after that, and on other systems, they have a low priority and an eighth of the cores, at
-#' least one, which OpenBLAS leaves
-#' them. Objects take the data along: an optimiser of a [cl_gp_likelihood()] or a compiled function
-#' moves between two evaluations, a fit or a sampler stays where it began. A call waits for kernels
-#' only if the host is estimated to take at least twice as long as the build. What does not compile
-#' stays on the host ([cl_sitrep()] says so). A process that ends waits for the program that is
-#' being built. (POCL, an OpenCL for CPUs, compiles a part of each kernel when it is first run,
-#' which no thread can do before.)
+#' cores (then OpenBLAS leaves them a core only if there are four or more); after that, and on other
+#' systems, they have a low priority. Objects take the data along: an optimiser of a
+#' [cl_gp_likelihood()] or a compiled function moves between two evaluations, a fit or a sampler
+#' stays where it began. A call waits for kernels only if the host is estimated to take at least
+#' twice as long as the build. What does not compile stays on the host ([cl_sitrep()] says so). A
+#' process that ends waits for the program that is being built. (POCL, an OpenCL for CPUs, compiles
+#' a part of each kernel when it is first run, which no thread can do before.)
 #'
 #' `print()` and `summary()` of fits and `print()` of compiled functions say in a line which engine
 #' did the work, and why; [cl_sitrep()] says it for operations.

@@ -29,8 +29,8 @@ geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 #' worth that; then kernels are built in the background, and the device takes over when they stand
 #' ([cl_use()]). A call waits for them only if the host would take at least twice as long. An entry
 #' of the option holds at once. If later calls on the device take longer than those of about the
-#' same size took on the host, such calls return to the host: a threshold may be wrong for this
-#' machine.
+#' same size took on the host, the shortest and in the mean, such calls return to the host: a
+#' threshold may be wrong for this machine.
 #'
 #' Compiled functions ([cl_gradient()], [cl_tmb()], [cl_stan()]) have no threshold: their time on
 #' each engine is estimated from their operations, and the device must save more in the evaluations

@@ -5,21 +5,23 @@ times_key <- function(op, size, where, times = 1) paste(where, op, round(2 * log
 
 # Thresholds may be wrong for this machine: the shortest times of calls of about this size on each
 # engine decide, once calls on the device have lost a tenth of a second. The first three do not
-# count: drivers prepare much in them. As evaluations of a fit differ, and the least of many is less
-# than that of few, means must say the same, if the host has one.
+# count: drivers prepare much in them. Evaluations of a fit differ, and the shortest of many is
+# shorter than the shortest of few: unless they are far apart, the means must agree, once the host
+# has one.
 is_slower <- function(op, size, where, times = 1) {
   key <- times_key(op, size, -1L, times)
   host <- if (is.null(session$times[[key]])) session$crowded[[key]] else session$times[[key]]
   device <- session$times[[times_key(op, size, where, times)]]
-  if (is.null(host) || is.null(device) || device[["least"]] <= 1.1 * host[["least"]]) return(FALSE)
+  if (is.null(host) || is.null(device)) return(FALSE)
+  ratio <- device[["least"]] / host[["least"]]
   counted <- max(device[["calls"]] - 3, 0)
-  device[["all"]] - counted * host[["least"]] > 0.1 &&
-    (is.na(host["calls"]) || host[["calls"]] <= 3 ||
-       device[["all"]] / counted > 1.1 * host[["all"]] / (host[["calls"]] - 3))
+  if (ratio <= 1.1 || device[["all"]] - counted * host[["least"]] <= 0.1) return(FALSE)
+  ratio > 2 || is.na(host["calls"]) || host[["calls"]] <= 3 ||
+    device[["all"]] / counted > 1.1 * host[["all"]] / (host[["calls"]] - 3)
 }
 
-# The value of `run(where)`, whose time is noted. `choice`: of where_for(). A host whose BLAS leaves
-# cores to other threads is slow: it would take no less than this part of the time if it had them.
+# The value of `run(where)`, whose time is noted. `choice`: of where_for(). While BLAS leaves cores
+# to other threads the host is slow: with all of them it would take at least this part of the time.
 timed <- function(choice, run, where) {
   start <- as.numeric(Sys.time()) # finer than proc.time()
   value <- run(where)

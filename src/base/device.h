@@ -57,8 +57,8 @@ const char *scl_device_reason(void); /* why the list is empty, or "" */
  * SCL_E_NO_FP64, SCL_E_NO_DEVICE, SCL_E_REFUSED, SCL_E_FORK, SCL_E_OPENCL. */
 scl_status scl_device_open(size_t index, scl_context **out);
 /* The same, in a thread that nobody waits for: once the driver has made its own threads, this one
- * gets only what others leave, as those of scl_device_beside_begin() do. `rival`: whether BLAS is
- * to leave it a core. */
+ * gets only what others leave, as those of scl_device_beside_begin() do, unless other processes
+ * want all cores. `rival`: whether BLAS is to leave it a core. */
 scl_status scl_device_open_beside(size_t index, atomic_bool *rival, scl_context **out);
 /* Its index in the list; info of a device context, NULL for the host. */
 const scl_device_info *scl_device_of(const scl_context *ctx);
@@ -101,7 +101,7 @@ bool scl_device_beside_end(bool before);
 void scl_device_beside_whole(bool read);
 bool scl_device_beside_lacks(void);
 bool scl_device_beside_asked(void);
-/* The number of programs that threads build now; of cores that BLAS is to leave them. */
+/* The number of programs that threads are building, and of cores that BLAS should leave to them. */
 int scl_device_beside_count(void);
 int scl_device_beside_cores(void);
 /* After how long others of them begin, if the first ones only get what the host leaves. `always`:

@@ -50,9 +50,9 @@ bool scl_is_touched(const void *memory, size_t bytes);
 /* Gives this thread, for the rest of its life, a low priority: on a busy core others get most of
  * the time. On Linux and Windows; elsewhere it does nothing. `idle`, on Linux: it gets only what
  * others leave, which on busy cores may be next to nothing. Returns whether BLAS, which computes
- * meanwhile, is to leave it a core. Otherwise threads of BLAS share theirs with it and, as they
- * yield them while they wait, get them back late: even from an idle thread (bench/beside.R). Only
- * on fewer cores than these a thread less would cost more. */
+ * meanwhile, is to leave it a core. If BLAS leaves none, its threads share their cores with this
+ * one: they yield while they wait for each other, and then get the core back late, even from an
+ * idle thread (bench/beside.R). With fewer cores than SCL_RIVAL_CORES giving one up costs more. */
 enum { SCL_RIVAL_CORES = 4 };
 bool scl_thread_give_way(bool idle);
 /* Whether threads of other processes want all cores of the machine; true if that is not known. */

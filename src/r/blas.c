@@ -60,7 +60,7 @@ atomic_bool *r_blas_rival(void) {
   return &rival;
 }
 
-/* Such threads, and those that build kernels. */
+/* The cores to leave: one for a thread that opens a device, and those of threads that build. */
 static int count_rivals(void) {
   const bool opens = atomic_load(&rival) && process == scl_process_id();
   return scl_device_beside_cores() + opens;
@@ -79,7 +79,7 @@ void r_blas_adjust(void) {
   if (threads < blas.least) blas.least = threads;
 }
 
-/* From TRUE to FALSE BLAS leaves a core to each such thread, and takes it when that has ended
+/* From TRUE to FALSE BLAS leaves those cores, and takes them when the threads have ended
  * (scl_thread_give_way() in src/base/threads.h says why). */
 SEXP r_blas_leave(SEXP on) {
   const bool leaves = blas.all > 0;
@@ -93,11 +93,13 @@ SEXP r_blas_leave(SEXP on) {
   return R_NilValue;
 }
 
-/* Threads of BLAS now; of all cores while it leaves some, else 0; the fewest since it began. */
+/* Threads of BLAS now; of all cores while it leaves some, else 0; the fewest since it began; and
+ * cores. */
 SEXP r_blas_count(void) {
-  SEXP result = Rf_allocVector(INTSXP, 3);
+  SEXP result = Rf_allocVector(INTSXP, 4);
   INTEGER(result)[0] = count_threads();
   INTEGER(result)[1] = blas.all;
   INTEGER(result)[2] = blas.least;
+  INTEGER(result)[3] = (int)scl_cores();
   return result;
 }

@@ -124,10 +124,19 @@ test_that("what a fit on the host does is done there", {
     expect_identical(as.integer(where_for("chol", 200)), test_device())
     session$owed$gp <- 1e6
     expect_identical(as.integer(part()), test_device())
-    old <- options(statcl.thresholds = c(chol = 100)) # but the user's own threshold is obeyed
-    on.exit(options(old))
+    inner <- function() fit_on_engine("glm_fit", 1e6, function() where_for("chol", 200))
+    outer <- function(run) fit_on_engine("gp", 200, run)
+    session$built <- character()
     session$owed$gp <- 0
+    forced <- function() with_cl(where_for("chol", 200), engine = "device")
+    expect_identical(outer(forced), test_device())
+    old <- options(statcl.thresholds = c(chol = 100)) # the user's own threshold is obeyed
+    on.exit(options(old))
     expect_identical(part(), test_device())
+    options(statcl.thresholds = c(glm_fit = 100)) # and a fit in the fit on the device has its parts
+    expect_identical(as.integer(outer(inner)), test_device())
+    expect_identical(as.integer(where_for("gp", 200)), -1L)
+    expect_length(session$chosen, 0L)
   })
 })
 
@@ -187,57 +196,6 @@ test_that("an attempt on a device leaves R's random numbers and errors as they w
   })
 })
 
-test_that("BLAS leaves a core to a thread that opens a device, and has it again when it is open", {
-  require_device()
-  skip_if_not(grepl("openblas", extSoftVersion()[["BLAS"]]), "OpenBLAS")
-  in_new_session(c(
-    "own <- asNamespace('statcl')",
-    sprintf("ready <- function() .Call(own$r_device_ready, %dL)", test_device()),
-    "threads <- function() .Call(own$r_blas_count)[1L]",
-    "stopifnot(nrow(cl_devices()) > 0L, own$blas_share() == 1)",
-    "all <- threads()",
-    "own$leaving_cores({",
-    "  stopifnot(threads() == all)",
-    "  opens <- !ready()", # it begins in the middle
-    "  stopifnot(all == 1L || !opens || own$blas_share() < 1)",
-    "  while (!ready()) Sys.sleep(0.01)",
-    "  Sys.sleep(0.05)", # R is asked at most every 20 ms
-    "  with_cl(cl_chol(diag(300) + 0.5), engine = 'host')", # polls
-    "  stopifnot(threads() == all, all == 1L || (own$blas_share() < 1) == opens)",
-    "  own$leaving_cores(cl_use(engine = 'host'))", # an inner one changes nothing
-    "  stopifnot(all == 1L || (own$blas_share() < 1) == opens)",
-    "})",
-    "stopifnot(threads() == all, own$leaving_cores(threads()) == all, own$blas_share() == 1)"))
-})
-
-test_that("BLAS has all cores after a call, though a device is still being opened", {
-  require_device()
-  in_new_session(c(
-    "own <- asNamespace('statcl')",
-    "threads <- function() .Call(own$r_blas_count)[1L]",
-    "stopifnot(nrow(cl_devices()) > 0L)",
-    "all <- threads()",
-    sprintf("own$leaving_cores(.Call(own$r_device_ready, %dL))", test_device()),
-    "stopifnot(threads() == all)"))
-})
-
-test_that("BLAS no longer leaves cores after an error, a jump or an interrupt", {
-  skip_if_not(grepl("openblas", extSoftVersion()[["BLAS"]]), "OpenBLAS")
-  leaves <- function() .Call(r_blas_count)[[2L]] > 0L
-  expect_true(leaving_cores(leaves()))
-  expect_error(leaving_cores(leaving_cores(stop("here"))), "here")
-  expect_false(leaves())
-  jump <- function() leaving_cores(return(leaves()))
-  interruption <- structure(class = c("interrupt", "condition"), list())
-  expect_true(jump())
-  expect_false(leaves())
-  stopped <- tryCatch(leaving_cores(stop(interruption)), interrupt = function(e) leaves())
-  expect_false(stopped)
-  # nor if one comes when the call has begun to leave cores
-  steps <- as.character(body(leaving_cores))
-  expect_lt(grep("on.exit", steps), grep("r_blas_leave, TRUE", steps))
-})
-
 test_that("a device is not judged by its first calls", {
   with_thresholds(c(chol = 100), {
     note <- function(where, seconds, calls) {
@@ -256,6 +214,10 @@ test_that("a device is not judged by its first calls", {
     expect_false(is_slower("chol", 200, test_device()))
     session$times[[host]][["all"]] <- 27
     expect_true(is_slower("chol", 200, test_device()))
+    session$times[[host]] <- c(least = 0.2, calls = 3, all = 0) # has no mean yet
+    expect_true(is_slower("chol", 200, test_device()))
+    session$times[[host]] <- c(least = 0.14, calls = 103, all = 1000) # far apart
+    expect_true(is_slower("chol", 200, test_device()))
   })
 })
 
@@ -267,6 +229,7 @@ test_that("a host that lacks cores does not make a device look fast", {
     key <- times_key("chol", 200, test_device())
     device <- function(seconds) session$times[[key]] <- c(least = seconds, calls = 9, all = 9)
     host <- session$crowded[[1L]][["least"]] # half of its time
+    expect_true(host >= 0.025 && host < 0.05)
     device(1.2 * host)
     expect_true(is_slower("chol", 200, test_device()))
     device(0.8 * host)

@@ -28,6 +28,7 @@ static struct {
   scl_cl_build_list list;
   scl_team *team, *more; /* that work on the list, or NULL */
   uint64_t hurries;      /* when more are to begin; 0: no more */
+  int share;             /* threads of each kind */
   atomic_int rivals;     /* threads to which BLAS is to leave cores */
   scl_cl_build asked[MOST_ASKED];
   char label[MOST_ASKED][LABEL];
@@ -75,6 +76,7 @@ static void collect(void) {
   scl_team_stop(beside.team);
   scl_team_stop(beside.more);
   beside.team = beside.more = NULL;
+  atomic_store(&beside.rivals, 0); /* the system may have refused some of the threads */
   for (int i = 0; i < beside.count; i++) {
     scl_cl_build *build = &beside.asked[i];
     scl_cl_build_count(beside.cl, build);
@@ -88,9 +90,15 @@ static void collect(void) {
 }
 
 /* ---- the threads ----------------------------------------------------------------------------- */
+/* Whether BLAS is expected to leave a core to such a thread: it does so as soon as that is
+ * launched, as the next of its calls may be long. */
+static bool is_rival(bool idle) {
+  return !idle || scl_cores() >= SCL_RIVAL_CORES;
+}
+
 static void build_some(bool idle, scl_cl_build_list *list, int part, int parts) {
   const bool rival = scl_thread_give_way(idle);
-  atomic_fetch_add(&beside.rivals, rival);
+  if (rival && !is_rival(idle)) atomic_fetch_add(&beside.rivals, 1);
   scl_cl_build_some(list, part, parts);
   atomic_fetch_sub(&beside.rivals, rival);
 }
@@ -104,22 +112,24 @@ static void build_steadily(void *list, int part, int parts) {
   build_some(false, list, part, parts);
 }
 
-/* An eighth of the cores, or one. */
-static int count_share(void) {
-  const int share = (int)(scl_cores() / 8);
-  return share < 1 ? 1 : share;
-}
-
-static scl_team *launch_some(scl_team_work build) {
-  const int most = scl_cl_build_threads(beside.cl, beside.count), share = count_share();
-  return scl_team_launch(1 + (share < most ? share : most), build, &beside.list);
+/* Threads on an eighth of the cores, or one. */
+static scl_team *launch_some(bool idle) {
+  const int most = scl_cl_build_threads(beside.cl, beside.count), eighth = (int)(scl_cores() / 8);
+  const int threads = eighth < 1 ? 1 : eighth < most ? eighth : most;
+  const int rivals = is_rival(idle) ? threads : 0;
+  beside.share = threads;
+  atomic_fetch_add(&beside.rivals, rivals);
+  scl_team *team =
+      scl_team_launch(1 + threads, idle ? build_patiently : build_steadily, &beside.list);
+  if (team == NULL) atomic_fetch_sub(&beside.rivals, rivals);
+  return team;
 }
 
 static void launch(void) {
   const bool patient = always_patient || !scl_cores_are_busy(); /* else it might never end */
   scl_cl_build_list_begin(&beside.list, beside.cl, beside.asked, beside.count);
   beside.hurries = patient ? scl_clock_us() + patience_us : 0;
-  beside.team = launch_some(patient ? build_patiently : build_steadily);
+  beside.team = launch_some(patient);
   if (beside.team != NULL) return;
   scl_cl_build_some(&beside.list, 0, 1); /* no threads here */
   collect();
@@ -129,7 +139,7 @@ static void launch(void) {
 static void hurry(void) {
   if (beside.hurries == 0 || scl_clock_us() < beside.hurries) return;
   beside.hurries = 0;
-  if (atomic_load(&beside.list.next) < beside.count) beside.more = launch_some(build_steadily);
+  if (atomic_load(&beside.list.next) < beside.count) beside.more = launch_some(false);
 }
 
 static bool is_at_work(scl_team *team) {
@@ -234,10 +244,10 @@ int scl_device_beside_count(void) {
   return is_building() ? beside.count : 0;
 }
 
-/* Those of both kinds share cores. */
+/* Threads of both kinds share cores. */
 int scl_device_beside_cores(void) {
   const int rivals = beside.process == scl_process_id() ? atomic_load(&beside.rivals) : 0;
-  return rivals < count_share() ? rivals : count_share();
+  return rivals < beside.share ? rivals : beside.share;
 }
 
 void scl_device_beside_patience(uint64_t us, bool always) {
