@@ -6,8 +6,8 @@
 #
 #   Rscript bench/beside.R [threads, by default all cores] [priority]
 #
-# With fewer threads than cores: the first so many cores. Needs Linux with nice, chrt and taskset;
-# OpenBLAS.
+# With fewer threads than cores, all processes are bound to that many of them. Needs Linux with
+# nice, chrt and taskset; OpenBLAS.
 
 given <- commandArgs(TRUE)
 self <- sub("--file=", "", grep("--file=", commandArgs(FALSE), value = TRUE))
