@@ -1,10 +1,15 @@
 # OpenBLAS leaves cores to threads that open a device or build kernels (src/r/blas.c).
 
-test_that("BLAS leaves a core to a thread that opens a device, and has it again when it is open", {
+# With as many threads of BLAS as it has by itself; the check of the package has one.
+in_blas_session <- function(code) {
   require_device()
   skip_if_not(grepl("openblas", extSoftVersion()[["BLAS"]]), "OpenBLAS")
-  in_new_session(c(
-    "own <- asNamespace('statcl')",
+  in_new_session(c("own <- asNamespace('statcl')", code),
+                 env = c("OPENBLAS_NUM_THREADS=", "OMP_NUM_THREADS="))
+}
+
+test_that("BLAS leaves a core to a thread that opens a device, and has it again when it is open", {
+  in_blas_session(c(
     sprintf("ready <- function() .Call(own$r_device_ready, %dL)", test_device()),
     "threads <- function() .Call(own$r_blas_count)[1L]",
     "stopifnot(nrow(cl_devices()) > 0L, own$blas_share() == 1)",
@@ -21,15 +26,11 @@ test_that("BLAS leaves a core to a thread that opens a device, and has it again 
     "  own$leaving_cores(cl_use(engine = 'host'))", # an inner one changes nothing
     "  stopifnot(few || all == 1L || (own$blas_share() < 1) == opens)",
     "})",
-    "stopifnot(threads() == all, own$leaving_cores(threads()) == all, own$blas_share() == 1)"),
-    env = c("OPENBLAS_NUM_THREADS=", "OMP_NUM_THREADS="))
+    "stopifnot(threads() == all, own$leaving_cores(threads()) == all, own$blas_share() == 1)"))
 })
 
 test_that("BLAS leaves a core at once to a thread that builds, from four cores on", {
-  require_device()
-  skip_if_not(grepl("openblas", extSoftVersion()[["BLAS"]]), "OpenBLAS")
-  in_new_session(c(
-    "own <- asNamespace('statcl')",
+  in_blas_session(c(
     sprintf("device <- %dL", test_device()),
     "while (!.Call(own$r_device_ready, device)) Sys.sleep(0.01)",
     "where <- structure(device, op = 'arith', size = 10, waits = FALSE)",
@@ -44,14 +45,11 @@ test_that("BLAS leaves a core at once to a thread that builds, from four cores o
     "stopifnot(host[[2L]] >= 1L)",
     "busy <- host[[5L]] > 0L && host[[2L]] >= cores", # BLAS has all of them
     "if (busy && cores >= 4L) stopifnot(host[[1L]] < host[[2L]], host[[6L]] < 1)",
-    "stopifnot(host[[6L]] > 0, host[[6L]] >= 1 / cores)"),
-    env = c("OPENBLAS_NUM_THREADS=", "OMP_NUM_THREADS="))
+    "stopifnot(host[[6L]] > 0, host[[6L]] >= 1 / cores)"))
 })
 
 test_that("BLAS has all cores after a call, though a device is still being opened", {
-  require_device()
-  in_new_session(c(
-    "own <- asNamespace('statcl')",
+  in_blas_session(c(
     "threads <- function() .Call(own$r_blas_count)[1L]",
     "stopifnot(nrow(cl_devices()) > 0L)",
     "all <- threads()",
