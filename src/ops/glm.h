@@ -87,8 +87,9 @@ scl_status scl_glm_end(scl_glm *glm, int slot, const scl_glm_parameters *paramet
  * since the caller may not need the later ones; 1 if walks are not possible: they need an engine
  * that is not synchronous and a family with one predictor and no auxiliary parameter. */
 size_t scl_glm_walk_most(const scl_glm *glm);
-/* Roughly the number of evaluations that take as long as a request and its answer. */
-double scl_glm_walk_wait(const scl_glm *glm);
+/* Roughly the number of evaluations of so many vectors that take as long as a request and its
+ * answer. */
+double scl_glm_walk_wait(const scl_glm *glm, size_t vectors);
 
 /* One trajectory for each of `vectors` chains, d = 1 + p numbers each: alpha and beta. Of `points`
  * positions the first is given, and each further one is one step on, except where a chain turns:

@@ -20,9 +20,11 @@ size_t scl_glm_walk_most(const scl_glm *glm) {
   return elements_of(glm) <= WALK_ELEMENTS ? WALK_MANY : WALK_FEW;
 }
 
-/* In microseconds, on an H100: a request and its answer; a launch, and elements of X. */
-double scl_glm_walk_wait(const scl_glm *glm) {
-  return 25.0 / (10.0 + (double)elements_of(glm) / 375000.0);
+/* In microseconds, on an H200: a request and its answer; the launches and steps of a point, which
+ * is one of several in a launch with up to four vectors; and its part by the elements of X. */
+double scl_glm_walk_wait(const scl_glm *glm, size_t vectors) {
+  const double v = (double)vectors, launches = vectors <= 4 ? 5.0 + 1.5 * v : 15.0;
+  return 28.0 / (launches + (double)elements_of(glm) * pow(v, 0.78) / 500000.0);
 }
 
 /* ---- layouts ------------------------------------------------------------------------------- */

@@ -237,6 +237,10 @@ static scl_status end_walk(void *self, int slot, const scl_walk *w, size_t *vali
   return status;
 }
 
+static double walk_wait(void *self, size_t vectors) {
+  return scl_glm_walk_wait(((const scl_likelihood_target *)self)->glm, vectors);
+}
+
 /* With at least this many chains, and this many elements of X times chains, an evaluation takes
  * longer than the commands of another one; a walk does so with any X. */
 enum { OVERLAP_CHAINS = 32, OVERLAP_ELEMENTS = 1 << 25 };
@@ -251,7 +255,7 @@ scl_target scl_target_likelihood(scl_likelihood_target *l) {
   if (target.most > 1) {
     target.begin_walk = begin_walk;
     target.end_walk = end_walk;
-    target.wait = scl_glm_walk_wait(l->glm);
+    target.wait = walk_wait;
   }
   if (scl_glm_overlaps(l->glm)) {
     const size_t elements = scl_glm_nrow(l->glm) * (1 + scl_glm_ncol(l->glm));

@@ -31,13 +31,13 @@ typedef struct {
   scl_status (*end)(void *self, int slot, const double *x, size_t vectors, double *to);
   size_t overlaps_from;
   /* NULL; or evaluate, in two calls like these, up to `most` points of trajectories with one
-   * request to a device, which takes as long as `wait` evaluations. valid[v]: of how many points of
-   * chain v, from the first on, the record holds. The points may differ in rounding from those that
-   * the chain computes. */
+   * request to a device, which takes as long as wait() evaluations of so many vectors. valid[v]: of
+   * how many points of chain v, from the first on, the record holds. The points may differ in
+   * rounding from those that the chain computes. */
   scl_status (*begin_walk)(void *self, int slot, const scl_walk *w);
   scl_status (*end_walk)(void *self, int slot, const scl_walk *w, size_t *valid);
   size_t most;
-  double wait;
+  double (*wait)(void *self, size_t vectors);
 } scl_target;
 
 /* A compiled function of the whole vector; with memory of its own. */

@@ -4,8 +4,8 @@
  * numbers decide, so it is known before any density is: that of a transition of three doublings may
  * be right, left, left, right, right, right, right. The points of either side are one leapfrog
  * trajectory each, which a device walks one after the other, from two starts. The end of the
- * transition is unknown. It is expected to be as long as the shorter one of the chain's last two;
- * points beyond its end are evaluated for nothing.
+ * transition is unknown. It is expected to be as long as one of the chain's last ones; points
+ * beyond its end are evaluated for nothing.
  *
  *     left     -2 <- -1 <- [start] -> 1 -> 2 -> 3 -> 4 -> 5     right
  *                          the points asked for: 1, -1, -2, 2, 3, 4, 5
@@ -24,8 +24,7 @@ typedef struct {
 } side;
 
 typedef struct {
-  side side[2]; /* of direction -1 and 1 */
-  size_t wanted;
+  side side[2];  /* of direction -1 and 1 */
   int iteration; /* when they were evaluated */
 } lane;
 
@@ -33,6 +32,7 @@ struct scl_ahead {
   const scl_target *target;
   size_t d, vectors, most;
   lane *lane;
+  double *need;           /* of how many more chains each point is needed than the one before */
   double *start, *record; /* as in scl_walk */
   size_t *turn, *valid;
   scl_glm_walk_metric *metric;
@@ -52,6 +52,7 @@ void scl_ahead_end(scl_ahead *a) {
   if (a == NULL) return;
   scl_random_end(&a->stream);
   free(a->lane);
+  free(a->need);
   free(a->start);
   free(a->turn);
   free(a->metric);
@@ -70,10 +71,12 @@ void scl_ahead_begin(const scl_chain *like, size_t vectors, const scl_target *ta
   a->vectors = vectors;
   a->most = most;
   a->lane = calloc(vectors, sizeof *a->lane);
+  a->need = calloc(most + 1, sizeof *a->need);
   a->start = calloc(vectors * (6 * d + most * (2 * d + 1)), sizeof *a->start);
   a->turn = calloc(2 * vectors, sizeof *a->turn);
   a->metric = calloc(vectors, sizeof *a->metric);
-  if (a->lane == NULL || a->start == NULL || a->turn == NULL || a->metric == NULL) {
+  if (a->lane == NULL || a->need == NULL || a->start == NULL || a->turn == NULL ||
+      a->metric == NULL) {
     scl_ahead_end(a);
     return;
   }
@@ -97,24 +100,37 @@ static int steps_of(const scl_chain *c, int back) {
   return (int)c->figures[(size_t)(c->done - 1 - back) * SCL_CHAIN_FIGURES + STEPS];
 }
 
-/* The points that it will probably request. */
-static size_t points_wanted(const scl_chain *c) {
-  const size_t left = points_left(c);
-  if (c->stage != SCL_STAGE_LEAF || c->done < 2) return left;
-  const int last = steps_of(c, 0), before = steps_of(c, 1), usual = last < before ? last : before;
-  const int more = usual - c->leapfrog;
-  return more > 0 && (size_t)more > left ? (size_t)more : left;
+static void add_need(scl_ahead *a, size_t from, size_t to, double chains) {
+  a->need[scl_min(from, a->most)] += chains;
+  a->need[scl_min(to, a->most)] -= chains;
 }
 
-/* The number of points with the least expected time for each useful one: a request takes as long as
- * `wait` evaluations, and all chains are evaluated equally often. */
-static size_t points_together(const scl_ahead *a, size_t count) {
-  size_t best = 1, used = 0, most = 1;
-  double rate = 0.0;
-  for (size_t k = 0; k < count; k++) most = scl_max(most, scl_min(a->lane[k].wanted, a->most));
-  for (size_t points = 1; points <= most; points++) {
-    for (size_t k = 0; k < count; k++) used += a->lane[k].wanted >= points;
-    const double here = (double)used / ((double)points + a->target->wait);
+/* A chain is sure to need the points that are left of its doubling, unless it turns. Of its last
+ * transitions that came so far, each stands for one of the numbers of further points. */
+static void add_chain(scl_ahead *a, const scl_chain *c) {
+  enum { LAST = 8 };
+  const size_t left = points_left(c);
+  size_t more[LAST], count = 0;
+  for (int back = 0; c->stage == SCL_STAGE_LEAF && back < LAST && back < c->done; back++) {
+    const int after = steps_of(c, back) - c->leapfrog;
+    if (after >= (int)left) more[count++] = (size_t)after;
+  }
+  add_need(a, 0, left, 1.0);
+  for (size_t k = 0; k < count; k++) add_need(a, left, more[k], 1.0 / (double)count);
+}
+
+/* The number of points with the least expected time for each useful one. All chains are evaluated
+ * equally often. */
+static size_t points_together(scl_ahead *a, scl_chain *const *chain, size_t count) {
+  const double wait = a->target->wait(a->target->self, a->vectors);
+  size_t best = 1;
+  double need = 0.0, used = 0.0, rate = 0.0;
+  for (size_t k = 0; k <= a->most; k++) a->need[k] = 0.0;
+  for (size_t k = 0; k < count; k++) add_chain(a, chain[k]);
+  for (size_t points = 1; points <= a->most; points++) {
+    need += a->need[points - 1];
+    used += need;
+    const double here = used / ((double)points + wait);
     if (here <= rate) continue;
     rate = here;
     best = points;
@@ -208,12 +224,9 @@ scl_status scl_ahead_ask(scl_ahead *a, int slot, scl_chain *const *chain, size_t
   bool off = false, diagonal;
   if (a == NULL) return SCL_OK;
   a->filled = false;
-  for (size_t k = 0; k < count; k++) {
-    a->lane[k].wanted = points_wanted(chain[k]);
-    off = off || chain[k]->off;
-  }
+  for (size_t k = 0; k < count; k++) off = off || chain[k]->off;
   if (off || !write_metrics(a, chain, count, &diagonal)) return SCL_OK;
-  const size_t points = points_together(a, count);
+  const size_t points = points_together(a, chain, count);
   if (points < 2) return SCL_OK;
   for (size_t k = 0; k < a->vectors; k++) {
     const size_t from = scl_min(k, count - 1); /* lanes without a chain */

@@ -119,8 +119,13 @@ static device make_device(double nudge, size_t valid) {
   return (device){.g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY}, .nudge = nudge, .valid = valid};
 }
 
+static double wait(void *self, size_t vectors) {
+  (void)self, (void)vectors;
+  return 2.0;
+}
+
 static scl_target target_of(device *d, bool walks) {
-  scl_target t = {.dimension = D, .run = run_device, .self = d, .any_vectors = true, .wait = 2.0};
+  scl_target t = {.dimension = D, .run = run_device, .self = d, .any_vectors = true, .wait = wait};
   if (walks) t.begin_walk = begin_walk;
   if (walks) t.end_walk = end_walk;
   if (walks) t.most = 12;
