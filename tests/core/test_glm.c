@@ -269,6 +269,8 @@ static void check_faults(scl_context *ctx) {
 
 enum { MOST_ROWS = 1031, MOST_COLUMNS = 104, MOST_PREDICTORS = 8, MOST_CUTS = 3 };
 
+static size_t cuts = MOST_CUTS; /* of the ordered family */
+
 /* Values, then derivatives by alpha, beta and the auxiliary parameter; false after an error. */
 static bool evaluate_on(scl_mat *x, scl_glm_family family, const scl_glm_parameters *at,
                         double *out) {
@@ -276,7 +278,7 @@ static bool evaluate_on(scl_mat *x, scl_glm_family family, const scl_glm_paramet
   size_t n = scl_mat_nrow(x), predictors = at->vectors * at->classes;
   scl_glm *glm = NULL;
   for (size_t i = 0; i < n; i++) {
-    size_t most = family == SCL_GLM_CATEGORICAL_LOGIT ? at->classes : MOST_CUTS + 1;
+    size_t most = family == SCL_GLM_CATEGORICAL_LOGIT ? at->classes : cuts + 1;
     y[i] = family == SCL_GLM_BERNOULLI_LOGIT ? (double)(i % 3 == 0) : (double)(1 + i * 7 % most);
   }
   scl_status status = create(family, y, n, x, &glm);
@@ -309,8 +311,7 @@ static void check_together(scl_context *ctx, scl_glm_family family, size_t n, si
   double alpha[MOST_PREDICTORS], aux[MOST_CUTS * MOST_PREDICTORS];
   double got[NUMBERS] = {0}, want[NUMBERS] = {0};
   scl_mat *there = NULL, *here = NULL;
-  size_t predictors = vectors * classes,
-         aux_count = family == SCL_GLM_ORDERED_LOGISTIC ? MOST_CUTS : 1;
+  size_t predictors = vectors * classes, aux_count = family == SCL_GLM_ORDERED_LOGISTIC ? cuts : 1;
   test_fill(x, n * p);
   test_fill(alpha, predictors);
   test_fill(beta, p * predictors);
@@ -333,10 +334,36 @@ static void check_together(scl_context *ctx, scl_glm_family family, size_t n, si
   RELEASE(there, here);
 }
 
+static uint64_t launches_of(const scl_cl_context *cl, const char *kernel) {
+  for (int k = 0; k < SCL_CL_KERNELS; k++) {
+    if (strcmp(scl_cl_kernel_name((scl_cl_kernel)k), kernel) == 0) return cl->launches[k];
+  }
+  return 0;
+}
+
+/* As many cuts as have their sums in local memory, on a device that has no more than most. */
+static void check_cuts(scl_context *ctx) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  const uint64_t local = cl->info.local_memory;
+  cl->info.local_memory = 48 << 10;
+  for (cuts = 1; cuts <= 2; cuts++) {
+    for (int four = 0; four < 2; four++) {
+      const char *kernel = four ? "glm_10x4f_ordered_logistic" : "glm_10f_ordered_logistic";
+      const uint64_t before = launches_of(cl, kernel);
+      scl_cl_glm_force(four ? "10x4f" : "10f");
+      check_together(ctx, SCL_GLM_ORDERED_LOGISTIC, 1030, 10, four ? 4 : 1, 1);
+      CHECK(launches_of(cl, kernel) == before + 3);
+    }
+  }
+  cuts = MOST_CUTS;
+  cl->info.local_memory = local;
+}
+
 /* Several vectors in one launch, whose last group adds the groups' sums. */
 static void check_few(scl_context *ctx) {
   const size_t columns[] = {0, 1, 9, 10}, rows[] = {1, 129, 1031};
   if (scl_context_is_host(ctx)) return;
+  check_cuts(ctx);
   scl_cl_glm_force("10x4f");
   for (size_t c = 0; c < 4; c++) {
     for (size_t r = 0; r < 3; r++) {

@@ -5,25 +5,32 @@
 #include <string.h>
 
 #include "ops/glm_private.h"
+#include "base/device.h"
+#include "base/threads.h"
 #include "engine/cl/runtime/cl.h"
 #include "sample/target.h"
 #include "alloc.h"
+#include "driver.h"
 #include "matrices.h"
 
-enum { N = 300, MOST = 31, VECTORS = 5, POINTS = 4 };
+enum { N = 300, OF_GROUP = 200, MANY = 4000, MOST = 31, VECTORS = 5, POINTS = 4 };
 
 /* Of a logistic regression with p columns, whose data the caller may forget. */
-static scl_glm *make_glm(scl_context *ctx, size_t p) {
-  double x[N * MOST], y[N];
+static scl_glm *make_glm_of(scl_context *ctx, size_t n, size_t p) {
+  static double x[MANY * MOST], y[MANY];
   scl_mat *m = NULL;
   scl_glm *glm = NULL;
-  test_fill(x, N * p);
-  for (size_t i = 0; i < N; i++) y[i] = test_random() > 0.2;
-  const scl_glm_data data = {.y = y, .n_y = N};
-  CHECK_OK(scl_mat_from_host(ctx, x, N, p, SCL_GENERAL, &m));
+  test_fill(x, n * p);
+  for (size_t i = 0; i < n; i++) y[i] = test_random() > 0.2;
+  const scl_glm_data data = {.y = y, .n_y = n};
+  CHECK_OK(scl_mat_from_host(ctx, x, n, p, SCL_GENERAL, &m));
   CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &data, m, &glm));
   scl_mat_release(m);
   return glm;
+}
+
+static scl_glm *make_glm(scl_context *ctx, size_t p) {
+  return make_glm_of(ctx, N, p);
 }
 
 static scl_glm_parameters at_vectors(const double *alpha, const double *beta, size_t vectors,
@@ -200,6 +207,106 @@ static void check_walk(scl_context *ctx, walk w) {
   scl_glm_release(glm);
 }
 
+static uint64_t launches_of_passes(const scl_cl_context *cl) {
+  uint64_t count = 0;
+  for (int k = 0; k < SCL_CL_KERNELS; k++) {
+    const char *name = scl_cl_kernel_name((scl_cl_kernel)k);
+    if (strstr(name, "f_bernoulli_logit") != NULL) count += cl->launches[k];
+  }
+  return count;
+}
+
+/* The points of a walk in one launch have the bits of those in a launch each. The same holds where
+ * not all groups run at once, so that the one launch fails. Whether they do. */
+static bool check_launches(scl_context *ctx, const char *layout, size_t n, walk w) {
+  enum { LONG = 7, WAYS = 3 };
+  const size_t d = 1 + w.p, numbers = LONG * w.vectors * (2 * d + 1);
+  double start[6 * VECTORS * MOST], prior[3 * MOST];
+  static double record[WAYS][LONG * VECTORS * (2 * MOST + 1)];
+  size_t valid[VECTORS], turn[VECTORS];
+  metric m[VECTORS];
+  scl_glm_walk_metric given[VECTORS];
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  const uint32_t units = cl->info.units;
+  bool at_once = false;
+  scl_glm *glm = make_glm_of(ctx, n, w.p);
+  if (glm == NULL) return false;
+  fill_starts(&w, start);
+  write_priors(d, prior);
+  for (size_t v = 0; v < w.vectors; v++) {
+    turn[v] = 2 + v;
+    make_metric(&w, v, &m[v]);
+    given[v] = m[v].as_given;
+  }
+  scl_cl_glm_force(layout);
+  for (int way = 0; way < WAYS; way++) { /* apart; one group, which leaves its mark; all groups */
+    const scl_glm_walk_task task = {LONG,  w.vectors,   start, turn,
+                                    prior, record[way], given, w.order};
+    const uint64_t before = launches_of_passes(cl);
+    cl->walks_apart = way == 0;
+    cl->info.units = way == 1 ? 1 : units;
+    CHECK_OK(scl_glm_walk_begin(glm, 0, &task));
+    CHECK_OK(scl_glm_walk_end(glm, 0, &task, valid));
+    for (size_t v = 0; v < w.vectors; v++) CHECK(valid[v] == LONG);
+    at_once = way > 0 && cl->walks_apart == 0;
+    if (way == 1 || cl->info.type == SCL_DEVICE_GPU) CHECK(at_once == (way > 0));
+    CHECK(launches_of_passes(cl) - before == (at_once ? 1 : way == 0 ? LONG : 1 + LONG));
+  }
+  CHECK(memcmp(record[0], record[2], numbers * sizeof **record) == 0);
+  cl->walks_apart = 0;
+  cl->info.units = units;
+  scl_cl_glm_force(NULL);
+  scl_glm_release(glm);
+  return at_once;
+}
+
+/* Groups that meet: two of them, which on a CPU device may have to wait long for a thread. */
+static void check_meetings(const scl_context *like) {
+  enum { TRIES = 20 };
+  const size_t index = driver_index(like);
+  const walk alone = {9, 1, true, LOW_RANK, SCL_GLM_ALPHA_FIRST};
+  const walk four = {10, 4, true, DENSE, SCL_GLM_ALPHA_LAST};
+  scl_context *ctx = NULL;
+  driver_install();
+  driver_rewrite("GLM_PATIENCE 100000 ", "GLM_PATIENCE 100000000 ");
+  REQUIRE_OK(scl_device_open(index, &ctx));
+  ((scl_cl_context *)ctx)->info.units = 2;
+  int tries = scl_cores() > 1 ? TRIES : 0;
+  while (tries > 0 && !check_launches(ctx, "10f", MANY, alone)) tries--;
+  while (tries > 0 && !check_launches(ctx, "10x4f", MANY, four)) tries--;
+  CHECK(tries > 0 || scl_cores() == 1);
+  scl_context_release(ctx);
+  driver_rewrite(NULL, NULL);
+  driver_remove();
+}
+
+/* A walk whose kernel is being built is not one whose groups could not meet. */
+static void check_building(const scl_context *like) {
+  scl_context *ctx = NULL;
+  double start[6 * MOST], record[POINTS * (2 * MOST + 1)];
+  const size_t turn[] = {POINTS};
+  size_t valid[1];
+  const scl_glm_walk_task task = {
+      .points = POINTS, .vectors = 1, .start = start, .turn = turn, .record = record};
+  REQUIRE_OK(scl_device_open(driver_index(like), &ctx));
+  const scl_cl_context *cl = (const scl_cl_context *)ctx;
+  scl_glm *glm = make_glm(ctx, 7);
+  fill_starts(&(walk){7, 1, false, -1, 0}, start);
+  scl_cl_glm_force("10f");
+  const bool before = scl_device_beside_begin(true);
+  scl_device_beside_whole(true);
+  CHECK_OK(scl_glm_walk_begin(glm, 0, &task));
+  CHECK_OK(scl_glm_walk_end(glm, 0, &task, valid));
+  CHECK(scl_device_beside_end(before) && cl->walks_apart == 0);
+  scl_device_beside_stop();
+  CHECK_OK(scl_glm_walk_begin(glm, 0, &task));
+  CHECK_OK(scl_glm_walk_end(glm, 0, &task, valid));
+  CHECK(valid[0] == POINTS && cl->walks_apart == 0);
+  scl_cl_glm_force(NULL);
+  scl_glm_release(glm);
+  scl_context_release(ctx);
+}
+
 /* Two walks that have begun before the first ends: the bits of one after the other. */
 static void check_walks(scl_context *ctx, size_t p) {
   const size_t d = 1 + p, numbers = POINTS * (2 * d + 1);
@@ -220,6 +327,10 @@ static void check_walks(scl_context *ctx, size_t p) {
     memset(record[k], 0, sizeof record[k]);
   }
   for (int k = 0; k < 2; k++) CHECK_OK(scl_glm_walk_begin(glm, k, &task[k]));
+  /* one after the other, if each is one launch */
+  const scl_glm_slot *slot = glm->slot;
+  if (slot[0].state.pending.at_once && slot[1].state.pending.at_once)
+    CHECK(slot[0].state.pending.queue == slot[1].state.pending.queue);
   for (int k = 0; k < 2; k++) CHECK_OK(scl_glm_walk_end(glm, k, &task[k], valid));
   for (int k = 2; k < 4; k++) {
     CHECK_OK(scl_glm_walk_begin(glm, 0, &task[k]));
@@ -333,6 +444,14 @@ void test_glm_walk(scl_context *ctx) {
     check_walk(ctx, (walk){9, VECTORS, true, DENSE, SCL_GLM_ALPHA_ABSENT});
   }
   scl_cl_glm_force(NULL);
+  if (!scl_context_is_host(ctx)) {
+    check_launches(ctx, "10f", MANY, (walk){9, 1, true, LOW_RANK, SCL_GLM_ALPHA_FIRST});
+    check_launches(ctx, "10f", OF_GROUP, (walk){10, 1, true, DENSE, SCL_GLM_ALPHA_LAST});
+    check_launches(ctx, "10x4f", MANY, (walk){10, 4, true, LOW_RANK, SCL_GLM_ALPHA_LAST});
+    check_launches(ctx, "10x4f", MANY, (walk){2, 3, true, DENSE, SCL_GLM_ALPHA_FIRST});
+    check_meetings(ctx);
+    check_building(ctx);
+  }
   check_slots(ctx, 3);
   check_slots(ctx, 30);
   if (scl_context_is_host(ctx)) return;

@@ -157,38 +157,3 @@ SCL_INLINE_BARRIER void glm_sum_cells(__local real *pool, int item, int cell, re
     partial[(first + item) * groups] = total;
   }
 }
-
-/* The sums over the groups, by the last group: GLM_SHARE work-items a row, each of which has
- * GLM_LOADS loads in flight. Twice as many would take more registers than the pass. */
-#define GLM_SHARE (GLM_ITEMS / 16)
-#ifndef GLM_LOADS
-#define GLM_LOADS 25
-#endif
-SCL_INLINE_BARRIER void glm_finish(__local real *pool, int item,
-                                   volatile __global const real *partial,
-                                   __global real *result, int rows, int groups) {
-  for (int first = 0; first < rows; first += GLM_ITEMS / GLM_SHARE) {
-    const int row = first + item / GLM_SHARE;
-    real sum = 0.0;
-    if (row < rows) {
-      volatile __global const real *of_row = partial + (long)row * groups;
-      for (int g = item % GLM_SHARE; g < groups; g += GLM_SHARE * GLM_LOADS) {
-        volatile __global const real *from = of_row + g; /* one address for all of them */
-        real part[GLM_LOADS], sums[2] = {0.0, 0.0};
-        SCL_UNROLL for (int i = 0; i < GLM_LOADS; i++) {
-          part[i] = i * GLM_SHARE < groups - g ? from[i * GLM_SHARE] : 0.0;
-        }
-        SCL_UNROLL for (int i = 0; i < GLM_LOADS; i++) sums[i & 1] += part[i];
-        sum += sums[0] + sums[1];
-      }
-    }
-    pool[item] = sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (item < GLM_ITEMS / GLM_SHARE && first + item < rows) {
-      sum = 0.0;
-      SCL_UNROLL for (int i = 0; i < GLM_SHARE; i++) sum += pool[item * GLM_SHARE + i];
-      result[first + item] = sum;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-}

@@ -5,7 +5,8 @@
  * The workspace `work`, in numbers. All parts are column-major. There are n rows, p columns of X, M
  * parameter vectors, and P predictors of a row: M times the classes of a coupled family, else M.
  *
- *   work + 0     counter of the groups that are done, as an int: 0 before and after a pass
+ *   work + 0     two ints, 0 before and after a pass: counter of the groups that are done, and
+ *                whether one has given up waiting for the others (glm_walk.h)
  *        + at.aux      +-------------------------------------------------------+
  *                      | auxiliary parameters, aux_count x M: of each vector   |  parameters
  *                      | cuts; or sigma or phi, its logarithm, its inverse     |
@@ -17,10 +18,12 @@
  *          + at.d_aux    | by the auxiliary parameter, aux_sums x M            |  over all rows
  *          + at.d_alpha  | by alpha, 1 x P                                     |
  *          + at.d_beta   | by beta, p x P                                      |
+ *        + records     | of a walk, for each point but the last (leapfrog.h)   |
  *        + residuals   +-------------------------------------------------------+
  *                      | derivatives by each row's predictors, n x P; or none  |
  *        + slopes      | by each row's auxiliary parameter, n x M; or none     |
- *        + partials    | results of each group, before they are summed         |
+ *        + partials    | results of each group, before they are summed; of a   |
+ *                      | walk in one launch two sets                           |
  *        + scratch     | of glm_rows                                           |
  *                      +-------------------------------------------------------+ */
 #ifndef SCL_KERNEL_GLM_TASK_H
@@ -54,8 +57,12 @@ typedef struct {
   int has_eta; /* of glm_split: the predictors start from X beta, else from 0 */
   int point;   /* of the leapfrog steps: its number, the first being 0 */
   int directions; /* of their metrics, at most; 0: all are diagonal */
+  int points; /* of the launch; if there are several, records begin at `record`, and behind them is
+                 1 when all are written, until then 0 */
+  int keep;       /* tiles of each group that stay in the cache; or GLM_KEEP_NONE: no hints */
 } glm_task;
-SCL_SAME_LAYOUT(glm_task, 176)
+SCL_SAME_LAYOUT(glm_task, 184)
+enum { GLM_KEEP_NONE = -1 };
 
 /* The first numbers of `work`, where these are all parameters. */
 enum { GLM_FEW_MOST = 64 };

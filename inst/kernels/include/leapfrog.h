@@ -18,7 +18,8 @@
  *
  *   low rank: L = D (I + A w A')       dense: L in the lower triangle of A, L' in the upper one
  *
- * Behind the blocks is room for n numbers y, and t, `directions` for each chain:
+ * Behind the blocks is room for n numbers y, d for each chain in the order of the metric's rows,
+ * and t, `directions` for each:
  *
  *   y <- D g | t <- w A' y | y <- p <- p + e (y + A t) / 2, twice | t <- w A' y | q <- q + e L p
  *
@@ -107,8 +108,8 @@ enum { LEAPFROG_COLUMNS, LEAPFROG_DENSE, LEAPFROG_ALPHA, LEAPFROG_HEAD };
 
 typedef struct {
   LEAPFROG_SPACE const real *scale, *weight, *column;
-  LEAPFROG_SPACE real *y, *t; /* of all chains; of this one */
-  int vector, columns, dense, alpha;
+  LEAPFROG_SPACE real *y, *t;
+  int columns, dense, alpha;
 } leapfrog_metric;
 
 SCL_INLINE leapfrog_metric leapfrog_metric_of(const leapfrog_walk *w, const int vector) {
@@ -116,7 +117,7 @@ SCL_INLINE leapfrog_metric leapfrog_metric_of(const leapfrog_walk *w, const int 
   const int size = LEAPFROG_HEAD + d + w->directions * (1 + d);
   LEAPFROG_SPACE real *blocks = w->q + 6 * n + w->vectors + 3 * d, *y = blocks + w->vectors * size;
   LEAPFROG_SPACE const real *block = blocks + vector * size;
-  leapfrog_metric m = {.y = y, .vector = vector};
+  leapfrog_metric m = {.y = y + vector * d};
   m.t = y + n + vector * w->directions;
   m.columns = (int)block[LEAPFROG_COLUMNS];
   m.dense = block[LEAPFROG_DENSE] != 0.0;
@@ -132,74 +133,58 @@ SCL_INLINE int leapfrog_parameter(const leapfrog_metric *m, const int j) {
   return j == m->alpha ? 0 : j + (j < m->alpha);
 }
 
-SCL_INLINE int leapfrog_at(const leapfrog_walk *w, const leapfrog_metric *m, const int j) {
-  return leapfrog_number(w, m->vector, leapfrog_parameter(m, j));
-}
-
 /* t <- w A' y, of one direction; or y */
-SCL_INLINE void leapfrog_share(const leapfrog_walk *w, const int vector, const int r) {
-  const leapfrog_metric m = leapfrog_metric_of(w, vector);
-  const int d = 1 + w->count;
-  if (r >= m.columns) return;
-  if (m.dense) {
-    m.t[r] = m.y[leapfrog_at(w, &m, r)];
+SCL_INLINE void leapfrog_share(const leapfrog_metric *m, const int d, const int r) {
+  if (m->dense) {
+    m->t[r] = m->y[r];
     return;
   }
   real sum = 0.0;
-  for (int j = 0; j < d; j++) {
-    const real y = m.y[leapfrog_at(w, &m, j)];
-    sum = leapfrog_plus(sum, leapfrog_times(m.column[r * d + j], y));
-  }
-  m.t[r] = leapfrog_times(m.weight[r], sum);
+  _Pragma("unroll 4") for (int j = 0; j < d; j++)
+    sum = leapfrog_plus(sum, leapfrog_times(m->column[r * d + j], m->y[j]));
+  m->t[r] = leapfrog_times(m->weight[r], sum);
 }
 
 /* y + A t; or row j of L' t, or of L t. */
-SCL_INLINE real leapfrog_product(const leapfrog_walk *w, const leapfrog_metric *m, const int j,
+SCL_INLINE real leapfrog_product(const leapfrog_metric *m, const int d, const int j,
                                  const int transposed) {
   const int first = m->dense && transposed ? j : 0;
   const int end = m->dense && !transposed ? j + 1 : m->columns;
-  real sum = m->dense ? 0.0 : m->y[leapfrog_at(w, m, j)];
-  for (int r = first; r < end; r++)
-    sum = leapfrog_plus(sum, leapfrog_times(m->column[r * (1 + w->count) + j], m->t[r]));
+  real sum = m->dense ? 0.0 : m->y[j];
+  _Pragma("unroll 4") for (int r = first; r < end; r++)
+    sum = leapfrog_plus(sum, leapfrog_times(m->column[r * d + j], m->t[r]));
   return sum;
-}
-
-SCL_INLINE void leapfrog_start(const leapfrog_walk *w, const int vector, const int j) {
-  const leapfrog_metric m = leapfrog_metric_of(w, vector);
-  const int k = leapfrog_parameter(&m, j);
-  m.y[leapfrog_number(w, vector, k)] = leapfrog_times(m.scale[j], leapfrog_gradient(w, vector, k));
-}
-
-SCL_INLINE void leapfrog_kick_by(const leapfrog_walk *w, const int vector, const int j) {
-  const leapfrog_metric m = leapfrog_metric_of(w, vector);
-  const int i = leapfrog_at(w, &m, j);
-  m.y[i] = leapfrog_kick(w, i, leapfrog_product(w, &m, j, 1));
-}
-
-SCL_INLINE void leapfrog_move_by(const leapfrog_walk *w, const int vector, const int j) {
-  const leapfrog_metric m = leapfrog_metric_of(w, vector);
-  const real p = leapfrog_times(m.scale[j], leapfrog_product(w, &m, j, 0));
-  leapfrog_move(w, vector, leapfrog_parameter(&m, j), p);
 }
 
 /* ---- by a group ------------------------------------------------------------------------------ */
 
-/* The steps of chains from `first` to before `end`, by `items` work-items. No barrier is within a
- * condition, where POCL 3.1 would execute it wrongly. */
-SCL_INLINE_BARRIER void leapfrog(const leapfrog_walk *w, const int first, const int end,
-                                 const int item, const int items) {
-  const int d = 1 + w->count, r = w->directions, metrics = r == 0 ? end : first;
-  for (int i = first * d + item; i < metrics * d; i += items) {
-    const real g = leapfrog_gradient(w, i / d, i % d);
-    leapfrog_move(w, i / d, i % d, leapfrog_kick(w, leapfrog_number(w, i / d, i % d), g));
+/* The steps of chain `vector` by `items` work-items, of which this is number `item`; none if there
+ * is no such chain. No barrier is within a condition, where POCL 3.1 would execute it wrongly. */
+SCL_INLINE_BARRIER void leapfrog(const leapfrog_walk *w, const int vector, const int item,
+                                 const int items) {
+  const int d = vector < w->vectors ? 1 + w->count : 0, rows = w->directions > 0 ? d : 0;
+  leapfrog_metric m = {.columns = 0};
+  if (rows > 0) m = leapfrog_metric_of(w, vector);
+  for (int k = rows + item; k < d; k += items) { /* a diagonal metric */
+    const real g = leapfrog_gradient(w, vector, k);
+    leapfrog_move(w, vector, k, leapfrog_kick(w, leapfrog_number(w, vector, k), g));
   }
-  for (int i = metrics * d + item; i < end * d; i += items) leapfrog_start(w, i / d, i % d);
+  for (int j = item; j < rows; j += items) {
+    const real g = leapfrog_gradient(w, vector, leapfrog_parameter(&m, j));
+    m.y[j] = leapfrog_times(m.scale[j], g);
+  }
   barrier(LEAPFROG_FENCE);
-  for (int i = metrics * r + item; i < end * r; i += items) leapfrog_share(w, i / r, i % r);
+  for (int r = item; r < m.columns; r += items) leapfrog_share(&m, d, r);
   barrier(LEAPFROG_FENCE);
-  for (int i = metrics * d + item; i < end * d; i += items) leapfrog_kick_by(w, i / d, i % d);
+  for (int j = item; j < rows; j += items) {
+    const int i = leapfrog_number(w, vector, leapfrog_parameter(&m, j));
+    m.y[j] = leapfrog_kick(w, i, leapfrog_product(&m, d, j, 1));
+  }
   barrier(LEAPFROG_FENCE);
-  for (int i = metrics * r + item; i < end * r; i += items) leapfrog_share(w, i / r, i % r);
+  for (int r = item; r < m.columns; r += items) leapfrog_share(&m, d, r);
   barrier(LEAPFROG_FENCE);
-  for (int i = metrics * d + item; i < end * d; i += items) leapfrog_move_by(w, i / d, i % d);
+  for (int j = item; j < rows; j += items) {
+    const real p = leapfrog_times(m.scale[j], leapfrog_product(&m, d, j, 0));
+    leapfrog_move(w, vector, leapfrog_parameter(&m, j), p);
+  }
 }

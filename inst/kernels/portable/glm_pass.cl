@@ -23,9 +23,8 @@
  * off the critical path: other work-items compute it while the next tile is loaded.
  *
  * Rows past the end have residual 0 and X set to 0; their loads go to the last row. All sums have a
- * fixed order. With GLM_FINISH the group that is done last adds the groups' sums, in their order:
- * it needs writes of one group to be visible to another within a kernel, which OpenCL 1.2 does not
- * promise, so the driver uses it only where the device's own fence does (GLM_FENCE). */
+ * fixed order. With GLM_FINISH the pass also adds the groups' sums, and can evaluate the points of
+ * a walk one after another (glm_walk.h). */
 
 /* ---- roles -------------------------------------------------------------------------------------
  */
@@ -77,7 +76,7 @@ SCL_INLINE void glm_add_value(const glm_data *t, glm_totals *total, const glm_se
   }
 }
 
-/* A work-item with rows of its own: their predictors to residuals and totals. Rows past the end go
+/* A work-item with rows of its own: their predictors to residuals and totals. Rows past the end
  * take part, as the last one with X and residual 0: a condition would make the loop sequential. */
 SCL_INLINE void glm_link_alone(const glm_data *t, glm_totals *total, const glm_aux *given,
                                const glm_seen *seen, int item, const glm_pair *eta,
@@ -221,12 +220,11 @@ SCL_INLINE_BARRIER void glm_unpack(const glm_few *few, int item, __local real *p
 }
 #endif
 
-/* Totals of nothing, and the auxiliary parameter of all rows. */
+/* The auxiliary parameter of all rows. */
 SCL_INLINE void glm_begin(const glm_data *t, __local const real *few, const glm_role *at,
-                          glm_totals *total, glm_aux *given) {
+                          glm_aux *given) {
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = clamp(at->v + i, 0, t->predictors - 1);
-    total[i] = glm_no_totals();
     given[i] = glm_aux_none();
     if ((GLM_AUX != SCL_GLM_SIGMA && GLM_AUX != SCL_GLM_PHI) || t->aux_count == 0) continue;
     if (GLM_FINISH && t->flags & GLM_FEW) {
@@ -239,16 +237,15 @@ SCL_INLINE void glm_begin(const glm_data *t, __local const real *few, const glm_
   }
 }
 
-/* Beta and alpha to local memory, and no sums by cut. */
-SCL_INLINE void glm_fill(const glm_data *t, __local const real *few, __global const real *beta,
-                         int item, __local real *weight) {
+/* Beta and alpha to local memory, from global or from local memory; clears the sums by cut. */
+SCL_INLINE void glm_fill(const glm_data *t, int is_near, __local const real *near,
+                         __global const real *beta, int item, __local real *weight) {
   for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
     const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
     real w = 0.0;
-    if (GLM_FINISH && t->flags & GLM_FEW) {
-      const int alpha = 1 + t->predictors * t->aux_count;
+    if (GLM_FINISH && is_near) {
       if (v < t->predictors && (c < t->p || c == GLM_SLOTS))
-        w = few[alpha + (c == GLM_SLOTS ? v : t->predictors + v * t->p + c)];
+        w = near[c == GLM_SLOTS ? v : t->predictors + v * t->p + c];
     } else {
       if (v < t->predictors && c < t->p) w = beta[(long)v * t->p + c];
       if (v < t->predictors && c == GLM_SLOTS) w = t->alpha[v]; /* of a row alpha: not used */
@@ -295,24 +292,9 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
 }
 
 #if GLM_FINISH
-/* The group that is done last adds the groups' sums. The counter of groups is at the start of work.
- */
-SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last, int item,
-                                        __global real *work, __global const real *partials,
-                                        __global real *results, int rows, int groups,
-                                        const leapfrog_walk *walk) {
-  volatile __global int *done = (volatile __global int *)work;
-  GLM_FENCE();
-  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-  if (item == 0) *is_last = atomic_inc(done) == groups - 1;
-  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-  if (!*is_last) return;
-  GLM_FENCE();
-  glm_finish(pool, item, partials, results, rows, groups);
-  barrier(CLK_GLOBAL_MEM_FENCE);
-  leapfrog(walk, 0, walk->vectors, item, GLM_ITEMS);
-  if (item == 0) *done = 0;
-}
+#define GLM_LOAD glm_load_kept
+#else
+#define GLM_LOAD(kept, x, step, lane, p, keep, stays) glm_load(kept, x, step, lane, p)
 #endif
 
 /* ---- the pass -------------------------------------------------------------------------------- */
@@ -332,7 +314,8 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   /* Beta, the predictors of a column side by side, 0 past the last column; then alpha. */
   __local real weight[(GLM_SLOTS + 1) * GLM_PREDICTORS] __attribute__((aligned(32)));
 #if GLM_FINISH
-  __local int is_last;
+  __local real near[GLM_NEAR];
+  __local int flag;
 #endif
   const int groups = get_num_groups(0), group = get_group_id(0);
   const int n = task.n, p = task.p, predictors = task.predictors;
@@ -353,44 +336,68 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   glm_aux given[GLM_LINKS];
   real sum[GLM_PREDICTORS][GLM_SUMS];
   glm_pair kept[GLM_COLUMNS], eta[GLM_PREDICTORS], pair[GLM_PREDICTORS];
-  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-    SCL_UNROLL for (int k = 0; k < GLM_SUMS; k++) sum[v][k] = 0.0;
-  }
   SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) kept[k] = (glm_pair)(0.0);
 
   const uint rows_end = n, stride = groups * GLM_ROWS, step = GLM_LANES * (uint)x_ld;
-  const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH;
-  uint first = group * GLM_ROWS;
+  const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH, start = group * GLM_ROWS;
+  const uint kept_end = start + max(task.keep, 0) * stride;
   glm_seen seen[GLM_AUX_ROWS], next[GLM_AUX_ROWS];
-  seen[0].row = GLM_NO_ROW;
-  glm_read(&t, &at, first, next);
-  if (GLM_EARLY) glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
+  glm_read(&t, &at, start, next);
+  if (GLM_EARLY)
+    GLM_LOAD(kept, x + min(start + GLM_WIDTH * at.row_lane, last), step, at.lane, p, task.keep, 1);
+  __global real *partials = work + task.partials;
+  __local const real *given_near = pool;
 #if GLM_FINISH
-  if (flags & GLM_FEW) glm_unpack(&few, at.item, pool);
-#endif
-  glm_begin(&t, pool, &at, total, given);
-  glm_fill(&t, pool, beta, at.item, weight);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (; first < rows_end; first += stride) {
-    const uint row = first + GLM_WIDTH * at.row_lane;
-    if (!GLM_EARLY) glm_load(kept, x + min(row, last), step, at.lane, p);
-    if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
-    SCL_UNROLL for (int r = 0; r < GLM_AUX_ROWS; r++) seen[r] = next[r];
-    glm_read(&t, &at, first + stride, next);
-    if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
-    glm_predict(kept, weight, at.lane, eta);
-    glm_link(&t, total, given, &at, seen, eta, pool, residual, pair);
-    if (flags & GLM_GRADIENT) glm_add_gradient(kept, pair, sum);
-    if (GLM_EARLY && first + stride < rows_end)
-      glm_load(kept, x + min(row + stride, last), step, at.lane, p);
+  const int points = task.points;
+  leapfrog_walk walk = glm_walk_of(&task, near);
+  if (flags & GLM_FEW) {
+    glm_unpack(&few, at.item, pool);
+    given_near = pool + 1 + predictors * aux_count;
   }
-  if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
-
-  glm_write_sums(&t, total, sum, &at, pool, work + task.partials + group, groups);
-#if GLM_FINISH
-  const leapfrog_walk walk = {task.record >= 0 ? predictors : 0, p, task.point, task.directions,
-                              work + task.results, work + task.at.alpha, work + task.record};
-  glm_finish_last(pool, &is_last, at.item, work, work + task.partials, work + task.results,
-                  (int)task.at.results, groups, &walk);
+  if (points > 1) given_near = walk.q;
+  if (task.record >= 0) glm_walk_read(&task, &walk, at.item, work);
+  if (points > 1 && group == 0 && at.item == 0) work[glm_mark(&task)] = 0.0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+#else
+  const int points = 1;
 #endif
+  glm_begin(&t, pool, &at, given);
+#if GLM_FINISH
+  int goes_on = 1;
+  for (int point = 1; goes_on; point++) {
+#else
+  const int point = 1;
+  {
+#endif
+    glm_fill(&t, flags & GLM_FEW || points > 1, given_near, beta, at.item, weight);
+    SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) total[i] = glm_no_totals();
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      SCL_UNROLL for (int k = 0; k < GLM_SUMS; k++) sum[v][k] = 0.0;
+    }
+    seen[0].row = GLM_NO_ROW;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint first = start; first < rows_end; first += stride) {
+      /* after the last tile comes the first one of the next point */
+      const uint after = first + stride < rows_end || point == points ? first + stride : start;
+      const uint row = first + GLM_WIDTH * at.row_lane;
+      if (!GLM_EARLY)
+        GLM_LOAD(kept, x + min(row, last), step, at.lane, p, task.keep, first < kept_end);
+      if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
+      SCL_UNROLL for (int r = 0; r < GLM_AUX_ROWS; r++) seen[r] = next[r];
+      glm_read(&t, &at, after, next);
+      if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
+      glm_predict(kept, weight, at.lane, eta);
+      glm_link(&t, total, given, &at, seen, eta, pool, residual, pair);
+      if (flags & GLM_GRADIENT) glm_add_gradient(kept, pair, sum);
+      if (GLM_EARLY && after < rows_end)
+        GLM_LOAD(kept, x + min(after + GLM_WIDTH * at.row_lane, last), step, at.lane, p, task.keep,
+                 after < kept_end);
+    }
+    if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
+    glm_write_sums(&t, total, sum, &at, pool, partials + group, groups);
+#if GLM_FINISH
+    goes_on = glm_step(&task, &walk, point, &flag, pool, near, at.item, work, partials);
+    partials += (point & 1 ? 1 : -1) * groups * task.at.results;
+#endif
+  }
 }

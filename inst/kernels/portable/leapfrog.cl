@@ -4,6 +4,5 @@ __kernel void leapfrog_step(const int vectors, const int p, const int point, con
                             __global real *work, const long result, const long q,
                             const long record) {
   const leapfrog_walk w = {vectors, p, point, directions, work + result, work + q, work + record};
-  const int vector = get_group_id(0);
-  leapfrog(&w, vector, vector + 1, get_local_id(0), get_local_size(0));
+  leapfrog(&w, get_group_id(0), get_local_id(0), get_local_size(0));
 }

@@ -42,7 +42,7 @@ leapfrog_sum(__global real *work, const leapfrog_sum_task task) {
     if (lane == 0 && k <= d) result[k] = pool[item];
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  leapfrog(&w, 0, 1, item, ITEMS);
+  leapfrog(&w, 0, item, ITEMS);
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int i = item; i < MOVED * d; i += ITEMS)
     q[i / d * n + leapfrog_number(&all, chain, i % d)] = own[i];

@@ -22,6 +22,7 @@ typedef struct {
     int queue;
     uint64_t count; /* 0: complete */
     bool quick;
+    bool at_once; /* a walk in one launch: its last number is 1 if that was possible, else 0 */
   } pending;
 } scl_glm_state;
 
@@ -37,8 +38,9 @@ typedef struct scl_glm_pass {
   /* 0; or, for vectors with one alpha each and no auxiliary parameter, the number of evaluations,
    * each but the first a leapfrog step after the previous one (kernels/include/leapfrog.h). Alpha
    * and beta are the positions, behind them are the other numbers of the walk. The results are
-   * those of the last evaluation, and behind them are the records of the others. With `directions`
-   * each vector has a metric of as many columns at most, else all metrics are diagonal. */
+   * those of the last evaluation; behind them are the records of the others, and one number more.
+   * With `directions` each vector has a metric of as many columns at most, else all metrics are
+   * diagonal. */
   size_t points, directions;
   const double *parameters; /* in host memory, laid out as scl_glm_layout says */
   double *results;          /* likewise; d_beta undefined unless wanted */
@@ -69,7 +71,7 @@ static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {
 }
 
 /* Of a walk, in numbers: one metric; all that is given behind the parameters; room behind that, on
- * a device; a record; all records, behind the results. */
+ * a device; a record; all records, behind the results, with the number behind them. */
 static inline size_t scl_glm_metric_size(const scl_glm_pass *pass) {
   const size_t d = 1 + pass->x.ncol;
   return pass->directions > 0 ? 3 + d + pass->directions * (1 + d) : 0;
@@ -86,7 +88,7 @@ static inline size_t scl_glm_record_size(const scl_glm_pass *pass) {
   return pass->vectors * (2 * (1 + pass->x.ncol) + 1);
 }
 static inline size_t scl_glm_record_numbers(const scl_glm_pass *pass) {
-  return pass->points > 0 ? (pass->points - 1) * scl_glm_record_size(pass) : 0;
+  return pass->points > 0 ? (pass->points - 1) * scl_glm_record_size(pass) + 1 : 0;
 }
 
 #endif

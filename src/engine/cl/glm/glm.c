@@ -1,5 +1,5 @@
-/* GLM likelihoods on a device: uploads the parameters, makes one pass over X, adds the sums of its
- * groups and downloads the results, all in one queue, with one wait at the end. */
+/* GLM likelihoods on a device: uploads the parameters, makes one pass over X for each point, adds
+ * the sums of its groups and downloads the results, all in one queue, with one wait at the end. */
 #include <string.h>
 
 #include "engine/cl/glm/shape.h"
@@ -15,6 +15,8 @@ typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
 
 enum { SPLIT_ITEMS = 64, LEAPFROG_ITEMS = 64 };
 enum { LEAPFROG_PARAMETERS = 40 }; /* of a chain whose sums one group adds */
+/* Walks with a launch for each point after one in which not all groups could run at once. */
+enum { WALKS_APART = 10000 };
 enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors: 64 MiB, 20 us at 3 TB/s */
 
 /* The layout of the workspace, in doubles: a counter and the parameters at 0, the results, the
@@ -31,6 +33,8 @@ typedef struct {
   bool finish, keeps_residuals;
   bool quick;     /* so short that an event takes longer than waiting in the driver */
   bool few;       /* the parameters come with the launch */
+  size_t points;  /* of one launch */
+  int keep;       /* tiles of each group that stay in the cache between the points of a walk */
   int64_t record; /* of one evaluation: where its leapfrog steps go, or -1 */
   int point;      /* to which they lead */
 } plan;
@@ -57,8 +61,8 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
     s->cells = l->rows;
     s->finish = l->finish;
     s->parts = scl_ceil_div(s->predictors, l->predictors);
-    int groups = (int)l->groups_of_unit[GLM_IS(LEAN, pass->family)] +
-                 scl_cl_tuned(cl, SCL_CL_TUNE_glm_more_groups);
+    int groups = (int)l->groups_of_unit[GLM_IS(LEAN, pass->family)];
+    if (!l->finish) groups += scl_cl_tuned(cl, SCL_CL_TUNE_glm_more_groups);
     most = groups > 1 ? (size_t)groups : 1;
     size_t room = l->mma ? scl_cl_glm_local_groups(l, pass) : most;
     if (room < most) most = room;
@@ -73,6 +77,13 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
   size_t tiles_of_rows = scl_ceil_div(s->n, s->cells);
   s->groups = scl_min(tiles_of_rows, scl_ceil_div(cl->info.units * most, s->parts));
   return SCL_OK;
+}
+
+/* A matrix that fits into the cache needs no hints. */
+static int tiles_to_keep(const scl_cl_context *cl, const plan *s, const scl_glm_pass *pass) {
+  const size_t kept = scl_cl_kept_bytes(cl), row = s->p * sizeof(double);
+  if (!s->finish || pass->points == 0 || s->n * row <= kept) return GLM_KEEP_NONE;
+  return (int)(kept / (s->groups * s->cells * row));
 }
 
 static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *out) {
@@ -95,7 +106,9 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
   s.residuals = s.results + all + scl_glm_record_numbers(pass);
   s.slopes = s.residuals + (s.keeps_residuals ? s.n * s.predictors : 0);
   s.partials = s.slopes + (pass->d_aux_rows != NULL ? s.n * s.vectors : 0);
-  s.scratch = s.partials + s.groups * (s.route == SPLIT ? s.sums : all);
+  s.keep = tiles_to_keep(cl, &s, pass);
+  s.points = s.finish && pass->points > 1 && cl->walks_apart == 0 ? pass->points : 1;
+  s.scratch = s.partials + s.groups * (s.route == SPLIT ? s.sums : all) * (s.points > 1 ? 2 : 1);
   s.total = s.scratch;
   if (s.route == BY_ROWS) s.total += s.groups * (s.predictors * GLM_ROWS_BLOCK + s.sums);
   *out = s;
@@ -160,7 +173,9 @@ static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
                     .family = (int)pass->family,
                     .has_eta = s->p > 0,
                     .point = s->point,
-                    .directions = (int)pass->directions};
+                    .directions = (int)pass->directions,
+                    .points = (int)s->points,
+                    .keep = s->keep};
 }
 
 static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
@@ -306,15 +321,26 @@ typedef struct {
   unsigned piece;
 } destination;
 
+static scl_status choose_destination(scl_cl_context *cl, destination *d) {
+  scl_cl_staging *staging;
+  SCL_TRY(scl_cl_staging_get(cl, SCL_CL_DOWN, sizeof(double), false, &staging));
+  if (d->numbers * sizeof(double) > staging->piece) return SCL_OK;
+  SCL_TRY(scl_cl_staging_take(cl, staging, &d->piece));
+  d->staging = staging;
+  d->to = scl_cl_staging_at(staging, d->piece);
+  return SCL_OK;
+}
+
 static scl_status enqueue_pass(scl_cl_op *op, const plan *s, const scl_glm_pass *pass,
                                const destination *d) {
   cl_event event = NULL;
-  SCL_TRY(scl_cl_op_order(op, -1));
+  /* Two walks at once could each wait for groups that the other keeps from running. */
+  SCL_TRY(scl_cl_op_order(op, s->points > 1 ? SCL_CL_COMPUTE_0 : -1));
   op->timing = SCL_CL_TIME_NONE;
   if (!s->few) SCL_TRY(send_parameters(op, pass));
   op->timing = SCL_CL_TIME_EACH;
   const size_t records = s->results + s->vectors * (2 + s->p), size = scl_glm_record_size(pass);
-  for (size_t k = 0; k == 0 || k < pass->points; k++) {
+  for (size_t k = 0; k == 0 || k < pass->points; k += s->points) {
     plan one = *s;
     one.record = k + 1 < pass->points ? (int64_t)(records + k * size) : -1;
     one.point = (int)k + 1;
@@ -346,6 +372,7 @@ static scl_status begin_pass(scl_context *ctx, const plan *s, const scl_glm_pass
   pass->state->pending.queue = op.queue;
   pass->state->pending.count = op.cl->enqueued[op.queue];
   pass->state->pending.quick = s->quick;
+  pass->state->pending.at_once = s->points > 1 && !op.missing;
   return status;
 }
 
@@ -376,14 +403,9 @@ scl_status scl_cl_glm_begin(scl_context *ctx, const scl_glm_pass *pass) {
   SCL_TRY(reserve_workspace(ctx, &pass->state->work, s.total, &fresh));
   s.few = !fresh && are_few(&s, pass);
   destination d = {.to = pass->results, .numbers = numbers};
-  SCL_TRY(scl_cl_staging_get(cl, SCL_CL_DOWN, sizeof(double), false, &d.staging));
-  if (numbers * sizeof(double) <= d.staging->piece) {
-    SCL_TRY(scl_cl_staging_take(cl, d.staging, &d.piece));
-    d.to = scl_cl_staging_at(d.staging, d.piece);
-  } else {
-    d.staging = NULL;
-  }
-  const scl_status status = begin_pass(ctx, &s, pass, &d);
+  scl_status status = choose_destination(cl, &d);
+  if (status == SCL_OK) status = begin_pass(ctx, &s, pass, &d);
+  if (cl->walks_apart > 0 && pass->points > 1) cl->walks_apart--;
   return status == SCL_OK ? status : abandon(ctx, pass, status);
 }
 
@@ -398,7 +420,10 @@ scl_status scl_cl_glm_end(scl_context *ctx, const scl_glm_pass *pass) {
   state->pending.count = 0;
   if (state->pending.from != NULL)
     memcpy(pass->results, state->pending.from, state->pending.numbers * sizeof(double));
-  return SCL_OK;
+  if (!state->pending.at_once || pass->results[state->pending.numbers - 1] == 1.0) return SCL_OK;
+  cl->walks_apart = WALKS_APART;
+  const scl_status again = scl_cl_glm(ctx, pass);
+  return again == SCL_OK ? SCL_OK : abandon(ctx, pass, again);
 }
 
 scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {

@@ -10,11 +10,12 @@
 /* LAYOUT(NAME, family, layout, predictors of a row, row lanes, lanes, columns of a work-item, rows
  * of a work-item, finish, groups a unit, groups a unit of a lean family); the first two are passed
  * through. The driver uses the first that is large enough. A unit gets as many groups as its
- * registers hold at the same time: a further one would wait for a whole pass. On an NVIDIA GPU a
+ * registers hold at the same time: a further one would wait for a whole pass, and in a walk of one
+ * launch, by a layout with `finish`, all groups must run at once. On an NVIDIA GPU a
  * quarter of a unit has 16,384 registers; a work-item may have at most 128 where the unit has 16
  * warps, 168 where it has 12, 255 where it has 8. */
 #define SCL_GLM_LAYOUTS(LAYOUT, NAME, family)                                                      \
-  LAYOUT(NAME, family, 10f, 1, 128, 1, 10, 2, 1, 3, 3)                                             \
+  LAYOUT(NAME, family, 10f, 1, 384, 1, 10, 2, 1, 1, 1)                                             \
   LAYOUT(NAME, family, 10, 1, 128, 1, 10, 2, 0, 3, 3)                                              \
   LAYOUT(NAME, family, 32, 1, 32, 4, 8, 2, 0, 4, 4)                                                \
   LAYOUT(NAME, family, 104, 1, 16, 8, 13, 2, 0, 3, 3)                                              \
@@ -24,7 +25,7 @@
   LAYOUT(NAME, family, 10x2, 2, 128, 1, 10, 1, 0, 2, 2)                                            \
   LAYOUT(NAME, family, 104x2, 2, 8, 8, 13, 2, 0, 4, 6)                                             \
   LAYOUT(NAME, family, 224x2, 2, 8, 16, 14, 2, 0, 2, 3)                                            \
-  LAYOUT(NAME, family, 10x4f, 4, 128, 1, 10, 1, 1, 2, 2)                                           \
+  LAYOUT(NAME, family, 10x4f, 4, 256, 1, 10, 1, 1, 1, 1)                                           \
   LAYOUT(NAME, family, 10x4, 4, 128, 1, 10, 1, 0, 2, 2)                                            \
   LAYOUT(NAME, family, 104x3, 3, 8, 8, 13, 2, 0, 4, 4)                                             \
   LAYOUT(NAME, family, 104x4, 4, 16, 8, 13, 2, 0, 2, 2)                                            \

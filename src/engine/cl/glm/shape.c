@@ -124,6 +124,8 @@ static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const scl_
   if (wanted_layout != NULL ? strcmp(wanted_layout, l->name) != 0 : !worth) return false;
   /* Only on known devices does a fence order memory between groups. */
   if (l->finish && cl->info.capability < 70 && wanted_layout == NULL) return false;
+  /* Local memory has room for so many columns of the metric of a walk. */
+  if (l->finish && pass->directions > 1 + pass->x.ncol) return false;
   return predictors <= most_predictors(pass, l) && pass->x.ncol <= l->slots &&
          (pass->vectors == 1 || pass->classes == 1) && l->items <= cl->info.work_group &&
          scl_cl_glm_cut_bytes(pass, l->predictors * l->rows) <= SCL_CL_GLM_CUT_BYTES &&

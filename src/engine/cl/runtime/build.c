@@ -26,7 +26,8 @@ void scl_cl_build_options(const scl_cl_context *cl, char options[SCL_CL_OPTIONS]
   const char *device = cl->cpu ? " -D SCL_CPU=1" : pocl ? " -cl-opt-disable" : "";
   const char *small = cl->small_mma ? " -D SCL_MMA_8=1" : "";
   const char *mma = cl->emulated_mma ? " -D SCL_MMA_EMULATED=1" : "";
-  snprintf(options, SCL_CL_OPTIONS, OPTIONS "%s%s%s", device, small, mma);
+  const char *hints = scl_cl_kept_bytes(cl) > 0 ? " -D SCL_CACHE_HINTS=1" : "";
+  snprintf(options, SCL_CL_OPTIONS, OPTIONS "%s%s%s%s", device, small, mma, hints);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

@@ -137,6 +137,7 @@ typedef struct {
   cl_int batch_seen; /* its value as last read */
   struct scl_cl_exprs
       *exprs; /* generated kernels (engine/cl/elementwise/plan_cache.c); made at first use */
+  unsigned walks_apart;      /* that are to have a launch for each point (engine/cl/glm/glm.c) */
   struct scl_cl_scan *scans; /* those of recursions (engine/cl/elementwise/scan.c) */
   scl_cl_variant variant;
   bool small_mma;             /* matrix instructions of compute capability 8.0 (mma.h) */
@@ -172,6 +173,12 @@ bool scl_cl_may_try_large_mma(scl_cl_context *cl);
 bool scl_cl_may_try_bytes(scl_cl_context *cl);
 /* That of four warps: of compute capability 9.0 alone. */
 bool scl_cl_may_try_warpgroups(scl_cl_context *cl);
+
+/* Bytes that loads ask the second-level cache to keep, two thirds of that of compute capability
+ * 9.0; 0: they ask nothing, on all other devices. */
+static inline size_t scl_cl_kept_bytes(const scl_cl_context *cl) {
+  return cl->info.capability == 90 ? 33 << 20 : 0;
+}
 
 /* Whether such a program can be used. At the first call it is built and its trial is run; if it
  * does not compile or computes a wrong number, it is refused for the life of the context, and
