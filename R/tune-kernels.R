@@ -25,7 +25,7 @@ kernel_tasks <- function() {
        gemm_large_groups = product(1500, 1500, 500), gemm_small_cost = product(900, 900, 500),
        gemm_large_cost = product(2000, 2000, 500), gemm_cpu_tiles = product(500, 500, 500),
        integer_products = product(6000, 6000, 6000),
-       glm_more_groups = likelihood(1e5, 10), glm_split_groups = likelihood(2e4, 150),
+       glm_more_groups = likelihood(1e5, 30), glm_split_groups = likelihood(2e4, 150),
        glm_rows_groups = likelihood(1e5, 10), sum_groups = total, sum_cpu_groups = total)
 }
 

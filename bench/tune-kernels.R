@@ -36,12 +36,13 @@ thin <- list(c(2000, 3, 2000), c(8000, 8, 8000), c(500, 2, 500), c(20000, 4, 100
 square <- list(c(500, 500, 500), c(1000, 1000, 1000), c(1500, 1500, 500), c(2000, 2000, 2000),
                c(4000, 4000, 400), c(4000, 4000, 4000), c(3000, 600, 1500))
 rows <- list(c(1e4, 10), c(1e5, 10), c(1e6, 10), c(1e5, 50))
+more <- list(c(1e4, 30), c(1e5, 30), c(1e6, 30), c(1e5, 50)) # not of one launch
 wide <- list(c(2e4, 150), c(1e5, 150), c(5e4, 300), c(4e5, 200))
 problems <- list(
   gemm_split_groups = list(product, long), gemm_thin_groups = list(product, thin),
   gemm_large_groups = list(product, square), gemm_small_cost = list(product, square),
   gemm_large_cost = list(product, square), gemm_cpu_tiles = list(product, square),
-  glm_more_groups = list(likelihood, rows), glm_split_groups = list(likelihood, wide),
+  glm_more_groups = list(likelihood, more), glm_split_groups = list(likelihood, wide),
   glm_rows_groups = list(likelihood, rows), sum_groups = list(total, list(1e5, 1e6, 1e7, 1e8)),
   sum_cpu_groups = list(total, list(1e5, 1e6, 1e7)))
 
