@@ -1,8 +1,11 @@
 /* Every operation when memory runs out at any of its buffers, or when the user asks to stop: the
  * right error, no result, no memory kept, and the same call succeeds afterwards. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/device.h"
+#include "engine/cl/runtime/cl.h"
 #include "ops/check.h"
 #include "ops/compressed.h"
 #include "ops/cholesky.h"
@@ -354,6 +357,48 @@ static void check_drivers(scl_context *ctx, const fixture *f) {
   driver_remove();
 }
 
+/* The first evaluation of a likelihood, each call of the driver failing in turn, in memory that had
+ * other contents: the next one is right. */
+static void check_first_evaluation(const scl_context *like) {
+  enum { CALLS = 14, SIZES = 9, ROWS = 64 };
+  const double x[ROWS] = {1.0}, y[ROWS] = {1.0}, alpha = 0.1, beta = 0.2;
+  for (long n = 1; n < CALLS; n++) {
+    scl_context *ctx = NULL;
+    scl_block used[SIZES];
+    scl_mat *m = NULL;
+    scl_glm *glm = NULL;
+    double value[2] = {0.0};
+    const scl_glm_data data = {.y = y, .n_y = ROWS};
+    const scl_glm_parameters at = {
+        .vectors = 1, .alpha = &alpha, .beta = &beta, .n_alpha = 1, .n_beta = 1};
+    driver_install();
+    REQUIRE_OK(scl_device_open(driver_index(like), &ctx));
+    for (size_t k = 0; k < SIZES; k++) {
+      CHECK_OK(scl_block_create(ctx, (size_t)16 << k, 1, &used[k]));
+      CHECK_OK(ctx->engine->fill(ctx, 0.1, used[k])); /* no half of it is 0 */
+    }
+    for (size_t k = 0; k < SIZES; k++) scl_buffer_release(used[k].buffer);
+    CHECK_OK(scl_mat_from_host(ctx, x, ROWS, 1, SCL_GENERAL, &m));
+    CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &data, m, &glm));
+    scl_cl_glm_force("10f");
+    for (int k = 0; k < 3; k++) { /* the last one with everything in order */
+      const scl_glm_results out = {.value = &value[k / 2]};
+      driver_fail(k == 0 ? n : 0, -4, false);
+      const scl_status status = scl_glm_evaluate(glm, &at, 0, &out);
+      CHECK(status == SCL_OK || k == 0);
+      driver_fail(0, 0, false);
+    }
+    const double first = alpha + beta, right = -log1p(exp(-first)) - (ROWS - 1) * log1p(exp(alpha));
+    CHECK_NEAR(value[0], right, 1e-12 * ROWS);
+    CHECK(value[0] == value[1]);
+    scl_cl_glm_force(NULL);
+    scl_glm_release(glm);
+    scl_mat_release(m);
+    scl_context_release(ctx);
+    driver_remove();
+  }
+}
+
 static bool always(void) {
   return true;
 }
@@ -384,5 +429,6 @@ void test_fault_paths(scl_context *ctx) {
     check_allocations(ctx, &f, operations[k]);
   }
   if (f.l != NULL && !scl_context_is_host(ctx)) check_drivers(ctx, &f);
+  if (!scl_context_is_host(ctx)) check_first_evaluation(ctx);
   RELEASE(f.a, f.g, f.v, f.l);
 }

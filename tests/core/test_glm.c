@@ -341,7 +341,7 @@ static uint64_t launches_of(const scl_cl_context *cl, const char *kernel) {
   return 0;
 }
 
-/* As many cuts as have their sums in local memory, on a device that has no more than most. */
+/* The most cuts whose sums fit into local memory, on a device with 48 KiB of it. */
 static void check_cuts(scl_context *ctx) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   const uint64_t local = cl->info.local_memory;
@@ -357,6 +357,7 @@ static void check_cuts(scl_context *ctx) {
   }
   cuts = MOST_CUTS;
   cl->info.local_memory = local;
+  scl_cl_glm_force(NULL);
 }
 
 /* Several vectors in one launch, whose last group adds the groups' sums. */

@@ -243,7 +243,7 @@ static bool check_launches(scl_context *ctx, const char *layout, size_t n, walk 
     const scl_glm_walk_task task = {LONG,  w.vectors,   start, turn,
                                     prior, record[way], given, w.order};
     const uint64_t before = launches_of_passes(cl);
-    cl->walks_apart = way == 0;
+    if (way == 0) cl->walks_apart = 1; /* only this one */
     cl->info.units = way == 1 ? 1 : units;
     CHECK_OK(scl_glm_walk_begin(glm, 0, &task));
     CHECK_OK(scl_glm_walk_end(glm, 0, &task, valid));
@@ -258,6 +258,17 @@ static bool check_launches(scl_context *ctx, const char *layout, size_t n, walk 
   scl_cl_glm_force(NULL);
   scl_glm_release(glm);
   return at_once;
+}
+
+/* With more directions than parameters, for which local memory has no room, another layout is used
+ * than the one that is forced. */
+static void check_directions(scl_context *ctx) {
+  const uint64_t before = launches_of_passes((const scl_cl_context *)ctx);
+  scl_cl_glm_force("10x4f");
+  check_walk(ctx, (walk){0, 3, true, DENSE, SCL_GLM_ALPHA_FIRST});
+  /* those of single points, next to which the walk is held */
+  CHECK(launches_of_passes((const scl_cl_context *)ctx) - before == 3 * POINTS);
+  scl_cl_glm_force(NULL);
 }
 
 /* Groups that meet: two of them, which on a CPU device may have to wait long for a thread. */
@@ -449,6 +460,7 @@ void test_glm_walk(scl_context *ctx) {
     check_launches(ctx, "10f", OF_GROUP, (walk){10, 1, true, DENSE, SCL_GLM_ALPHA_LAST});
     check_launches(ctx, "10x4f", MANY, (walk){10, 4, true, LOW_RANK, SCL_GLM_ALPHA_LAST});
     check_launches(ctx, "10x4f", MANY, (walk){2, 3, true, DENSE, SCL_GLM_ALPHA_FIRST});
+    check_directions(ctx);
     check_meetings(ctx);
     check_building(ctx);
   }
