@@ -268,15 +268,18 @@ static size_t leading(size_t d, size_t n, size_t columns, double least, const do
   return columns;
 }
 
-/* The covariance matrix of the columns of x, multiplied by `across`, shrunk slightly towards 1e-3.
- */
+/* The covariance matrix of the columns of x, multiplied by `across` if it is not NULL, shrunk
+ * slightly towards 1e-3. */
 static void inside(size_t d, size_t n, size_t k, const double *x, const double *across, double *to,
                    double *work) {
   double *const by_row = take(&work, n * d), *const product = take(&work, n * k);
   const double count = (double)n;
-  transpose(d, n, x, by_row);
-  times(k, n, d, across, by_row, product);
-  times(k, k, n, product, product, to);
+  if (across != NULL) {
+    transpose(d, n, x, by_row);
+    times(k, n, d, across, by_row, product);
+    x = product;
+  }
+  times(k, k, n, x, x, to);
   for (size_t i = 0; i < k * k; i++) {
     const double ridge = i % (k + 1) == 0 ? 5e-3 : 0.0;
     to[i] = (count * (to[i] / (count - 1.0)) + ridge) / (count + 5.0);
@@ -346,10 +349,20 @@ static double noise_of(size_t d, size_t n, const double *x) {
   return edge * edge * product_of(d * n, x, x) / (double)d;
 }
 
-/* The directions. With `looks` only those that stand out from noise, which takes less time. */
+/* An orthonormal basis of the leading eigenvectors of both; its number of vectors. */
+static size_t basis_of(const scl_lowrank *m, size_t n, const double *least, const double *positions,
+                       const double *gradients, double *basis, double *work) {
+  const size_t d = m->d, columns = space(d, n, m->most);
+  const size_t first = leading(d, n, columns, least[0], positions, basis, work);
+  const size_t second = leading(d, n, columns, least[1], gradients, basis + first * d, work);
+  return orthonormal(d, first + second, basis);
+}
+
+/* The directions. With `looks` only those that stand out from noise, which takes less time. Where
+ * few dimensions leave the basis nothing to choose, it is that of the coordinates. */
 static void fit(const scl_lowrank *m, size_t n, double *positions, double *gradients, bool looks,
                 double *work) {
-  const size_t d = m->d, columns = space(d, n, m->most), room = 2 * columns;
+  const size_t d = m->d, room = 2 * space(d, n, m->most);
   standardise(m, n, positions, gradients, work);
   *m->rank = 0.0;
   double *const basis = take(&work, d * room), *const across = take(&work, d * room);
@@ -363,19 +376,20 @@ static void fit(const scl_lowrank *m, size_t n, double *positions, double *gradi
         !(largest(d, n, gradients, work, work + d) > ABOVE_NOISE * least[1]))
       return;
   }
-  const size_t first = leading(d, n, columns, least[0], positions, basis, work);
-  const size_t second = leading(d, n, columns, least[1], gradients, basis + first * d, work);
-  const size_t k = orthonormal(d, first + second, basis);
-  transpose(d, k, basis, across);
-  inside(d, n, k, positions, across, a, work);
-  inside(d, n, k, gradients, across, b, work);
+  const bool whole = d <= room && least[0] == 0.0 && least[1] == 0.0;
+  const size_t k = whole ? d : basis_of(m, n, least, positions, gradients, basis, work);
+  if (!whole) transpose(d, k, basis, across);
+  inside(d, n, k, positions, whole ? NULL : across, a, work);
+  inside(d, n, k, gradients, whole ? NULL : across, b, work);
   if (k == 0 || !mean_of(k, a, b, s, work)) return;
   diagonalise(k, s, a);
   double *const chosen = take(&work, k * k), *const turned = take(&work, k * k);
   const size_t rank = choose(k, s, a, m->most, m->value, chosen);
-  transpose(k, rank, chosen, turned);
-  times(d, rank, k, basis, turned, across);
-  scl_lowrank_set(m, rank, m->value, across);
+  if (!whole) {
+    transpose(k, rank, chosen, turned);
+    times(d, rank, k, basis, turned, across);
+  }
+  scl_lowrank_set(m, rank, m->value, whole ? chosen : across);
 }
 
 void scl_lowrank_fit(const scl_lowrank *m, size_t n, double *positions, double *gradients,

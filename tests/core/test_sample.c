@@ -123,6 +123,41 @@ static void check_choice(void) {
   free(work);
 }
 
+/* Three normal numbers, any two of correlation 0.95: whatever the points, the metric is their
+ * covariance matrix, up to the shrinkage. */
+static void check_fit(void) {
+  enum { N = 2000 };
+  const double sd[D] = {1.0, 10.0, 0.1}, own = 1.95 / (0.05 * 2.9), other = -0.95 / (0.05 * 2.9);
+  double scale[D], room[1 + 3 * D + 2 * D * D];
+  double *x = calloc(N * D, sizeof *x), *g = calloc(N * D, sizeof *g);
+  double *work = calloc(scl_lowrank_work(D, N, D), sizeof *work);
+  CHECK(x != NULL && g != NULL && work != NULL);
+  if (x != NULL && g != NULL && work != NULL) {
+    const scl_lowrank m = scl_lowrank_at(D, D, scale, room);
+    for (int j = 0; j < N; j++) {
+      double z[D], common = sqrt(0.95) * sin(7.0 * j);
+      for (int k = 0; k < D; k++) z[k] = common + sqrt(0.05) * cos((11.0 + 2.0 * k) * j);
+      for (int k = 0; k < D; k++) {
+        x[j * D + k] = sd[k] * z[k];
+        g[j * D + k] = -((own - other) * z[k] + other * (z[0] + z[1] + z[2])) / sd[k];
+      }
+    }
+    scl_lowrank_fit(&m, N, x, g, work);
+    CHECK(*m.rank == D);
+    for (int k = 0; k < D; k++) {
+      double one[D] = {0.0}, back[D], column[D];
+      one[k] = 1.0;
+      scl_lowrank_times(&m, true, one, back);
+      scl_lowrank_times(&m, false, back, column);
+      for (int i = 0; i < D; i++)
+        CHECK_NEAR(column[i] / (sd[i] * sd[k]), i == k ? 1.0 : 0.95, 0.01);
+    }
+  }
+  free(x);
+  free(g);
+  free(work);
+}
+
 static void check_metric(void) {
   double a[D * D] = {4.0, 2.0, -2.0, 0.0, 5.0, 3.0, 0.0, 0.0, 6.0}, y[D];
   const double x[D] = {1.0, 2.0, 3.0}, forward[D] = {2.0, 5.0, 6.0}, back[D] = {1.0, 10.0, 3.0};
@@ -404,6 +439,7 @@ static void check_chains(void) {
   check_moments(false, false, 2);
   check_metric();
   check_lowrank();
+  check_fit();
   check_choice();
   check_stops();
   check_answers(false);
