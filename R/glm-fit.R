@@ -350,7 +350,8 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit",
     # a copy with one more column takes R longer than the device takes for the whole fit
     if (!is_cl(x) && !is_sparse(x) && !basis_is_cheap(x) &&
           is_on_device("glm_fit", x)) {
-      full <- as_cl(x)
+      full <- copy <- as_cl(x)
+      on.exit(cl_free(copy)) # else R collects garbage every few fits
     }
     full <- cbind(1, full)
     dimnames(full) <- if (is_sparse(x)) list(NULL, NULL)
