@@ -302,11 +302,13 @@ blas_share <- function() {
 # `take(handle, where)` notes it. While it `moves`, `run()` of an evaluation takes them to a device
 # once that has the kernels. `clean`: neither make() nor an evaluation keeps anything elsewhere.
 # `rehearse(chains)` requests what a sampler of so many chains does, whose kernels are then needed,
-# too.
+# too; it returns the seconds of one evaluation, or NULL. If samplers on the host took half of that
+# or less, the data go back, for good.
 movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL) {
   at <- held <- NULL
   paces <- list() # of samplers
   moves <- FALSE
+  stays <- FALSE # on the host, as samplers are slower on the device
   ahead <- 0 # chains of the latest sampler
   spare <- 0 # seconds of the host in which evaluations do not ask again
   hold <- function(handle, where) {
@@ -326,7 +328,17 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     if (moves) to <- -1L
     hold(make(to), to)
   }
+  go_back <- function() {
+    hold(make(-1L), -1L)
+    moves <<- FALSE
+    stays <<- TRUE
+  }
   op <- NULL
+  is_late <- function() {
+    seconds <- rehearse(ahead)
+    host <- paces[[pace_name(-1L, ahead)]]
+    !only_asks() && isTRUE(seconds > 2 * host)
+  }
   spend_spare <- function(evaluate) {
     start <- as.numeric(Sys.time())
     value <- leaving_cores(evaluate())
@@ -346,9 +358,10 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
       arrives <- !identical(where, at)
       if (arrives) hold(make(where), where)
       value <- evaluate()
-      if (arrives && where >= 0L && ahead > 0) rehearse(ahead)
+      late <- arrives && where >= 0L && ahead > 0 && is_late()
       done <- !only_asks()
       if (done) moves <<- where < 0L
+      if (late) go_back()
       value
     }, clean && (is.null(at) || at < 0L))
     spare <<- if (at < 0L && !is.null(op)) 0.05 * build_begins * build_cost(op) else 0
@@ -359,12 +372,15 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
   }
   # before `times` evaluations that do not go through run(), of `chains` at once
   settle <- function(times, chains) {
-    if (at >= 0L && is_paced_slower(paces, chains) && !is.null(attr(place(times), "op")))
-      hold(make(-1L), -1L)
+    if (at >= 0L && is_paced_slower(paces, chains) && !is.null(attr(place(times), "op"))) go_back()
     if (!moves) return()
     ahead <<- chains
     where <- place(times)
-    if (isTRUE(attr(where, "waits"))) return(build(where))
+    if (isTRUE(attr(where, "waits"))) {
+      build(where)
+      if (at >= 0L && is_late()) go_back()
+      return()
+    }
     op <- attr(where, "op")
     if (is.null(op)) return()
     if (where >= 0L) spare <<- 0

@@ -210,7 +210,10 @@ likelihood_info <- function(state) {
 likelihood_note <- function(state) {
   if (is_cl(state$x)) return(data_note(state$x))
   size <- if (is_cl_sparse(state$x)) state$size else state$x
-  handle_note(likelihood_info(state), state$op, size)
+  note <- handle_note(likelihood_info(state), state$op, size)
+  went_back <- is.environment(state$engine) && isTRUE(state$engine$stays)
+  if (went_back && note$why %in% c("unbuilt", "building")) note$why <- "slower"
+  note
 }
 
 # ---- arguments and results ----------------------------------------------------------------------

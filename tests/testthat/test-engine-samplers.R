@@ -38,8 +38,40 @@ test_that("a likelihood moves for a sampler once the kernels of several chains s
     "while (own$count_building() > 0L) Sys.sleep(0.01)",
     "before <- programs()",
     "stopifnot(environment(f)$engine$at < 0L, 'leapfrog_sum' %in% before)",
+    "environment(f)$engine$paces[['host 2']] <- 1e3",
     "draw()",
     "stopifnot(environment(f)$engine$at >= 0L, length(programs()) == length(before))"))
+})
+
+test_that("a likelihood returns to the host before a sampler that would be slower on the device", {
+  with_thresholds(c(likelihood = 10), {
+    move <- function(pace, evaluations) {
+      session$built <- character() # else the device has the data at once
+      session$owed$likelihood <- 0
+      f <- cl_likelihood("bernoulli_logit", rep(0:1, 50), matrix(sin(1:300), 100))
+      engine <- environment(f)$engine
+      engine$paces <- pace
+      host <- as.numeric(f(0, numeric(3)))
+      session$owed$likelihood <- 1e3
+      settle_densities(f, evaluations, 4)
+      run <- function() {
+        engine$spare <- 0
+        f(0, numeric(3))
+      }
+      expect_lt(calls_until(run, function() !engine$moves), 31)
+      expect_equal(as.numeric(f(0, numeric(3))), host)
+      f
+    }
+    for (evaluations in c(1, 1e10)) { # for so many the kernels are waited for
+      slow <- move(list("host 4" = 1e-9), evaluations)
+      expect_identical(as.integer(environment(slow)$engine$at), -1L)
+      expect_output(print(slow), "host (such calls took longer on the device)", fixed = TRUE)
+      for (pace in list(list("host 4" = 10), list("host 2" = 1e-9), list())) {
+        fast <- move(pace, evaluations)
+        expect_identical(as.integer(environment(fast)$engine$at), test_device())
+      }
+    }
+  })
 })
 
 test_that("the pace of samplers on an engine is that of the best one, without a device's first", {
