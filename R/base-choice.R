@@ -251,8 +251,8 @@ on_engine <- function(where, run, whole = FALSE) {
     tried <- try_device(op, run_timed, to, if (!isFALSE(whole)) run, identical(whole, "unread"))
     if (!is.null(tried)) return(tried[[1L]]$value)
   }
+  session$notes[[op]][2L] <- -1 # before the run, as a fit takes its note
   done <- leaving_cores(run_timed(-1L))
-  session$notes[[op]][2L] <- -1
   session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
   done$value
 }

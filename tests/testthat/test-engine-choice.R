@@ -140,6 +140,31 @@ test_that("what a fit on the host does is done there", {
   })
 })
 
+test_that("a fit on the host says so while kernels are built, and one on a device frees its copy", {
+  with_thresholds(c(glm_fit = 10), {
+    set.seed(1)
+    x <- matrix(rnorm(1.2e5), 1e4)
+    y <- rbinom(1e4, 1, 0.5)
+    session$owed$glm_fit <- 1e3
+    first <- cl_glm(x, y, "bernoulli_logit")
+    expect_gt(length(session$waits), 0L)
+    expect_identical(first$engine$where, "host")
+    fit <- NULL
+    calls_until(function() fit <<- cl_glm(x, y, "bernoulli_logit"),
+                function() fit$engine$where != "host")
+    expect_equal(coef(fit), coef(first), tolerance = 1e-8)
+    freed <- 0
+    count <- function(x = NULL) {
+      freed <<- freed + nrow(x) * ncol(x)
+      .Call(r_matrix_free, x@handle)
+      invisible()
+    }
+    with_functions(list(cl_free = count), cl_glm(x, y, "bernoulli_logit"))
+    expect_identical(freed, 1.2e5)
+    expect_equal(predict(fit), predict(first), tolerance = 1e-8)
+  })
+})
+
 test_that("an operation that is slower on the device returns to the host", {
   with_thresholds(c(arith = 10), {
     session$owed$arith <- 1e6
