@@ -3,10 +3,10 @@
  * multiplications.
  *
  * It is estimated from positions and gradients. D holds sd(position) / sd(gradient), and in the
- * space of the leading eigenvectors of both, scaled by D, the matrix S has S B S = A with the
- * covariance matrices A of positions and B of gradients: for a normal distribution that is the
- * covariance matrix itself, whatever the positions. U and Lambda are the eigenpairs of S with
- * eigenvalues above 2 or below 1/2. */
+ * space of the leading eigenvectors of both, scaled by D (for few dimensions in all of them), the
+ * matrix S has S B S = A with the covariance matrices A of positions and B of gradients: for a
+ * normal distribution that is the covariance matrix itself, whatever the positions. U and Lambda
+ * are the eigenpairs of S with eigenvalues above 2 or below 1/2. */
 #ifndef SCL_SAMPLE_LOWRANK_H
 #define SCL_SAMPLE_LOWRANK_H
 

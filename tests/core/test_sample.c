@@ -123,34 +123,53 @@ static void check_choice(void) {
   free(work);
 }
 
-/* Three normal numbers, any two of correlation 0.95: whatever the points, the metric is their
- * covariance matrix, up to the shrinkage. */
-static void check_fit(void) {
-  enum { N = 2000 };
-  const double sd[D] = {1.0, 10.0, 0.1}, own = 1.95 / (0.05 * 2.9), other = -0.95 / (0.05 * 2.9);
-  double scale[D], room[1 + 3 * D + 2 * D * D];
-  double *x = calloc(N * D, sizeof *x), *g = calloc(N * D, sizeof *g);
-  double *work = calloc(scl_lowrank_work(D, N, D), sizeof *work);
+/* d normal numbers, any two of correlation 0.95, and n points and gradients of them. */
+static void correlated(int d, int n, const double *sd, double *x, double *g) {
+  const double rest = 0.05 * (1.0 + 0.95 * (d - 1)), other = -0.95 / rest, own = other + 1.0 / 0.05;
+  for (int j = 0; j < n; j++) {
+    const double common = sqrt(0.95) * sin(7.0 * j);
+    double sum = 0.0;
+    for (int k = 0; k < d; k++) {
+      x[j * d + k] = common + sqrt(0.05) * sin(0.7 + 0.37 * k * k * j + 3.0 * (k + 1) * j);
+      sum += x[j * d + k];
+    }
+    for (int k = 0; k < d; k++) {
+      g[j * d + k] = -((own - other) * x[j * d + k] + other * sum) / sd[k];
+      x[j * d + k] *= sd[k];
+    }
+  }
+}
+
+/* Whatever the points, the metric is the covariance matrix: of few dimensions up to the shrinkage;
+ * of more than the points tell, in the direction in which all numbers are equal, if at all. */
+static void check_fit(int d, int n, bool chooses, double tolerance) {
+  enum { MOST = 40 };
+  double sd[MOST], scale[MOST], room[1 + 3 * MOST + 2 * MOST * MOST];
+  double *x = calloc((size_t)(n * d), sizeof *x), *g = calloc((size_t)(n * d), sizeof *g);
+  double *work = calloc(scl_lowrank_work((size_t)d, (size_t)n, (size_t)d), sizeof *work);
   CHECK(x != NULL && g != NULL && work != NULL);
   if (x != NULL && g != NULL && work != NULL) {
-    const scl_lowrank m = scl_lowrank_at(D, D, scale, room);
-    for (int j = 0; j < N; j++) {
-      double z[D], common = sqrt(0.95) * sin(7.0 * j);
-      for (int k = 0; k < D; k++) z[k] = common + sqrt(0.05) * cos((11.0 + 2.0 * k) * j);
-      for (int k = 0; k < D; k++) {
-        x[j * D + k] = sd[k] * z[k];
-        g[j * D + k] = -((own - other) * z[k] + other * (z[0] + z[1] + z[2])) / sd[k];
-      }
-    }
-    scl_lowrank_fit(&m, N, x, g, work);
-    CHECK(*m.rank == D);
-    for (int k = 0; k < D; k++) {
-      double one[D] = {0.0}, back[D], column[D];
+    const scl_lowrank m = scl_lowrank_at((size_t)d, (size_t)d, scale, room);
+    double one[MOST], back[MOST], along[MOST], ratio = 0.0;
+    for (int k = 0; k < d; k++) sd[k] = pow(10.0, k % 3 - 1);
+    correlated(d, n, sd, x, g);
+    if (chooses)
+      CHECK(scl_lowrank_choose(&m, (size_t)n, x, g, work));
+    else
+      scl_lowrank_fit(&m, (size_t)n, x, g, work);
+    CHECK(*m.rank > 0.0);
+    for (int k = 0; k < d; k++) one[k] = 1.0 / sd[k];
+    scl_lowrank_times(&m, true, one, back);
+    scl_lowrank_times(&m, false, back, along);
+    for (int k = 0; k < d; k++) ratio += along[k] / sd[k] / d;
+    CHECK_NEAR(ratio / (1.0 + 0.95 * (d - 1)), 1.0, tolerance);
+    for (int k = 0; k < d && d == D; k++) {
+      memset(one, 0, sizeof one);
       one[k] = 1.0;
       scl_lowrank_times(&m, true, one, back);
-      scl_lowrank_times(&m, false, back, column);
-      for (int i = 0; i < D; i++)
-        CHECK_NEAR(column[i] / (sd[i] * sd[k]), i == k ? 1.0 : 0.95, 0.01);
+      scl_lowrank_times(&m, false, back, along);
+      for (int i = 0; i < d; i++)
+        CHECK_NEAR(along[i] / (sd[i] * sd[k]), i == k ? 1.0 : 0.95, tolerance);
     }
   }
   free(x);
@@ -439,7 +458,9 @@ static void check_chains(void) {
   check_moments(false, false, 2);
   check_metric();
   check_lowrank();
-  check_fit();
+  check_fit(D, 2000, false, 0.01);
+  check_fit(40, 60, false, 0.1);
+  check_fit(20, 120, true, 0.1);
   check_choice();
   check_stops();
   check_answers(false);

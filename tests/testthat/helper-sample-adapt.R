@@ -238,7 +238,8 @@ low_rank_fit <- function(x, g, most) {
   g <- g * scale
   g[!usable, ] <- -x[!usable, ]
   columns <- min(max(most, 32), nrow(x), n %/% 4)
-  basis <- orthonormal(cbind(leading(x, columns), leading(g, columns)))
+  basis <- if (nrow(x) <= 2 * columns) diag(nrow(x)) else
+    orthonormal(cbind(leading(x, columns), leading(g, columns)))
   inside <- function(x) {
     p <- outer_sum(t(basis), t(x))
     (n * (outer_sum(p, p) / (n - 1)) + diag(5e-3, ncol(basis))) / (n + 5)

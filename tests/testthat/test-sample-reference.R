@@ -58,6 +58,8 @@ test_that("a metric of low rank", {
     fit <- run(chains = 3, warmup = 200, iter = 20, pooled = TRUE)
     expect_identical(fit$inverse_metric[[1]], fit$inverse_metric[[3]])
   }
+  many <- normal_density(1:30, diag(1:30) / 10 + 20) # more than eigenvectors
+  expect_reference(many, numeric(30), chains = 1, warmup = 150, iter = 10, metric = "low-rank")
   # a window of more than 256 iterations, and one of a density that is not normal
   expect_reference(funnel, numeric(4), chains = 1, warmup = 600, iter = 20, metric = "low-rank")
 })
