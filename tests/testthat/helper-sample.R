@@ -36,7 +36,7 @@ funnel <- function(x) {
 quiet_sample <- function(...) suppressWarnings(cl_sample(...), classes = "statcl_warning")
 
 # Whether means and standard deviations of the draws are within `width` standard errors.
-expect_moments <- function(fit, mean, sd, width = 4) {
+expect_moments <- function(fit, mean, sd, width = 4, rhat = 1.03) {
   table <- summary(fit)
   off <- abs(table$mean - mean) / table$mcse
   testthat::expect(all(off < width), sprintf("a mean is off by %.1f standard errors", max(off)))
@@ -49,7 +49,7 @@ expect_moments <- function(fit, mean, sd, width = 4) {
     testthat::expect(off < width, sprintf("the variance of %s is off by %.1f standard errors",
                                           table$parameter[k], off))
   }
-  testthat::expect_lt(max(table$rhat), 1.03)
+  testthat::expect_lt(max(table$rhat), rhat)
 }
 
 # Runs the code with entries of the session set.

@@ -48,7 +48,8 @@ test_on_host("200 parameters with few strong correlations: low rank is right, wi
   f <- cl_gradient(function(x) -0.5 * sum(x * (precision %*% x)))
   run <- function(...) quiet_sample(f, numeric(d), seed = 1, refresh = 0, max_depth = 7, ...)
   fit <- run(metric = "low-rank", chains = 2, warmup = 500, iter = 400)
-  expect_moments(fit, numeric(d), sqrt(diag(covariance)), width = 5) # of 400 numbers
+  # of 400 numbers, and the largest R-hat of 200; BLAS rounds with its number of threads
+  expect_moments(fit, numeric(d), sqrt(diag(covariance)), width = 5, rhat = 1.06)
   diagonal <- run(metric = "diag", chains = 1, warmup = 200, iter = 50)
   expect_gt(mean(diagonal$diagnostics$leapfrogs), 4 * mean(fit$diagnostics$leapfrogs))
   expect_output(print(fit), "\\(NUTS, low-rank metric of rank [0-9]+( to [0-9]+)?\\)")
