@@ -302,9 +302,10 @@ blas_share <- function() {
 # `take(handle, where)` notes it. While it `moves`, `run()` of an evaluation takes them to a device
 # once that has the kernels. `clean`: neither make() nor an evaluation keeps anything elsewhere.
 # `rehearse(chains)` requests what a sampler of so many chains does, whose kernels are then needed,
-# too; it returns the seconds of one evaluation, or NULL. If samplers on the host took half of that
-# or less, the data go back, for good.
-movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL) {
+# too; time(chains) gives the seconds of one evaluation of it, or NULL. If samplers on the host took
+# less than half of that, the data go back and stay there, until restored.
+movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL,
+                    time = function(chains) NULL) {
   at <- held <- NULL
   paces <- list() # of samplers
   moves <- FALSE
@@ -334,10 +335,14 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     stays <<- TRUE
   }
   op <- NULL
+  restore <- function() {
+    paces <<- list() # maybe of another device
+    stays <<- FALSE
+    build()
+  }
   is_late <- function() {
-    seconds <- rehearse(ahead)
     host <- paces[[pace_name(-1L, ahead)]]
-    !only_asks() && isTRUE(seconds > 2 * host)
+    !is.null(host) && isTRUE(time(ahead) > 2 * host)
   }
   spend_spare <- function(evaluate) {
     start <- as.numeric(Sys.time())
@@ -350,7 +355,8 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
   run <- function(evaluate) {
     if (spare > 0 && session$engine == "auto" && !is_asked_for(op)) return(spend_spare(evaluate))
     where <- place()
-    if (!is.null(attr(where, "op"))) op <<- attr(where, "op")
+    by_cost <- !is.null(attr(where, "op"))
+    if (by_cost) op <<- attr(where, "op")
     value <- on_engine(where, function(where) {
       before <- list(held, at)
       done <- FALSE
@@ -358,10 +364,11 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
       arrives <- !identical(where, at)
       if (arrives) hold(make(where), where)
       value <- evaluate()
-      late <- arrives && where >= 0L && ahead > 0 && is_late()
+      prepares <- arrives && where >= 0L && ahead > 0
+      if (prepares) rehearse(ahead)
       done <- !only_asks()
       if (done) moves <<- where < 0L
-      if (late) go_back()
+      if (done && prepares && by_cost && is_late()) go_back()
       value
     }, clean && (is.null(at) || at < 0L))
     spare <<- if (at < 0L && !is.null(op)) 0.05 * build_begins * build_cost(op) else 0

@@ -148,7 +148,8 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   engine <- movable(place, function(where) {
     .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
   }, function(made, where) handle <<- made, clean = TRUE,
-  rehearse = function(chains) .Call(r_glm_rehearse, handle, chains))
+  rehearse = function(chains) .Call(r_glm_rehearse, handle, chains),
+  time = function(chains) .Call(r_glm_pace, handle, chains))
   all <- default_gradient(family)
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {
@@ -160,7 +161,7 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
       if (engine$moves) result <- engine$run(evaluate)
     }
     if (is.null(result)) { # restored from a file, in a forked process, or the device was lost
-      engine$build()
+      engine$restore()
       result <- evaluate()
     }
     if (missing(gradient) || !any(c("x", "y") %in% gradient)) return(result)

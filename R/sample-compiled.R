@@ -215,7 +215,7 @@ density_engine <- function(f, evaluations = NULL) {
 }
 
 # Before so many evaluations, in all, of a sampler of so many chains, which stay where they begin:
-# takes likelihoods to the device if that pays, and back if samplers have been slower there.
+# takes likelihoods to the device if that pays, and back if samplers are slower there.
 settle_densities <- function(f, evaluations, chains = 1L) {
   state <- environment(f)
   if (inherits(f, "cl_gradient")) {

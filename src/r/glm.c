@@ -359,27 +359,45 @@ static scl_status rehearse(scl_glm *glm, size_t vectors, size_t *points) {
   return scl_glm_walk_end(glm, 0, &task, valid);
 }
 
-/* Seconds of one evaluation, the least of some; NULL if there are none. Chains end at different
- * times: fewer of them may need other kernels. */
-SEXP r_glm_rehearse(SEXP handle, SEXP vectors) {
-  enum { FEW = 16, TIMED = 3 };
+/* NULL: chains go one by one, or the handle has to be created again. */
+static scl_glm *sampled_together(SEXP handle) {
   scl_glm *glm = r_pointer_usable(&likelihood, handle);
-  if (glm == NULL || GLM_FAMILY_COUPLED(scl_glm_family_of(glm)) ||
-      GLM_FAMILY_AUX(scl_glm_family_of(glm)) == SCL_GLM_CUTS)
-    return R_NilValue; /* chains go one by one */
+  const bool alone = glm != NULL && (GLM_FAMILY_COUPLED(scl_glm_family_of(glm)) ||
+                                     GLM_FAMILY_AUX(scl_glm_family_of(glm)) == SCL_GLM_CUTS);
+  return alone ? NULL : glm;
+}
+
+/* Chains end at different times: fewer of them may need other kernels. */
+SEXP r_glm_rehearse(SEXP handle, SEXP vectors) {
+  enum { FEW = 16 };
+  scl_glm *glm = sampled_together(handle);
+  if (glm == NULL) return R_NilValue;
   const size_t most = (size_t)Rf_asInteger(vectors);
-  double least = INFINITY;
   size_t points;
   scl_status status = rehearse(glm, most, &points);
   for (size_t k = 1; k < most && k <= FEW && status == SCL_OK; k++)
     status = rehearse(glm, k, &points);
-  for (int k = 0; k < TIMED && status == SCL_OK; k++) {
+  return r_return(status == SCL_E_NONFINITE ? SCL_OK : status, R_NilValue); /* what zeros give */
+}
+
+/* The seconds of one evaluation of so many chains, the least of a few; NULL if zeros give none. */
+SEXP r_glm_pace(SEXP handle, SEXP vectors) {
+  enum { TIMED = 3, ENOUGH_US = 50000 };
+  scl_glm *glm = sampled_together(handle);
+  if (glm == NULL) return R_NilValue;
+  const uint64_t begin = scl_clock_us();
+  double seconds = INFINITY;
+  scl_status status = SCL_OK;
+  for (int k = 0; k <= TIMED && (k < 2 || scl_clock_us() - begin < ENOUGH_US); k++) {
     const uint64_t start = scl_clock_us();
-    status = rehearse(glm, most, &points);
-    least = fmin(least, 1e-6 * (double)(scl_clock_us() - start) / (double)points);
+    size_t points;
+    status = rehearse(glm, (size_t)Rf_asInteger(vectors), &points);
+    if (status == SCL_E_NONFINITE) return r_return(SCL_OK, R_NilValue);
+    if (status != SCL_OK) break;
+    const double here = 1e-6 * (double)(scl_clock_us() - start) / (double)points;
+    if (k > 0) seconds = fmin(seconds, here); /* the first one may wait for the data */
   }
-  if (status == SCL_E_NONFINITE) return r_return(SCL_OK, R_NilValue); /* what zeros give */
-  return r_return(status, Rf_ScalarReal(least));
+  return r_return(status, Rf_ScalarReal(seconds));
 }
 
 /* Facts for printing, NULL as above: engine (the device with its id) and bytes held. */

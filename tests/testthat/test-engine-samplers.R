@@ -71,7 +71,30 @@ test_that("a likelihood returns to the host before a sampler that would be slowe
         expect_identical(as.integer(environment(fast)$engine$at), test_device())
       }
     }
+    copy <- unserialize(serialize(slow, NULL))
+    copy(0, numeric(3))
+    expect_false(environment(copy)$engine$stays) # the paces may be another device's
+    expect_length(environment(copy)$engine$paces, 0L)
   })
+})
+
+test_that("a likelihood stays on a device that is asked for, however slow", {
+  require_device()
+  f <- cl_likelihood("bernoulli_logit", rep(0:1, 50), matrix(sin(1:300), 100))
+  engine <- environment(f)$engine
+  for (ask in list(list(engine = "device"), list(thresholds = c(likelihood = 10)))) {
+    with_cl({
+      engine$hold(engine$make(-1L), -1L)
+      engine$moves <- TRUE
+      engine$ahead <- 4
+      engine$paces <- list("host 4" = 1e-9)
+      old <- options(statcl.thresholds = ask$thresholds)
+      on.exit(options(old))
+      f(0, numeric(3))
+      expect_identical(as.integer(engine$at), test_device())
+      expect_false(engine$stays)
+    }, device = test_device_id(), engine = if (is.null(ask$engine)) "auto" else ask$engine)
+  }
 })
 
 test_that("the pace of samplers on an engine is that of the best one, without a device's first", {
