@@ -302,8 +302,8 @@ blas_share <- function() {
 # `take(handle, where)` notes it. While it `moves`, `run()` of an evaluation takes them to a device
 # once that has the kernels. `clean`: neither make() nor an evaluation keeps anything elsewhere.
 # `rehearse(chains)` requests what a sampler of so many chains does, whose kernels are then needed,
-# too; time(chains) gives the seconds of one evaluation of it, or NULL. If samplers on the host took
-# less than half of that, the data go back and stay there, until restored.
+# too; `time(chains)` gives the seconds of one of its evaluations, or NULL. If samplers on the host
+# took less than half of that, the data go back there and stay, until restore().
 movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL,
                     time = function(chains) NULL) {
   at <- held <- NULL

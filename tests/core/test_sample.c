@@ -140,8 +140,8 @@ static void correlated(int d, int n, const double *sd, double *x, double *g) {
   }
 }
 
-/* Whatever the points, the metric is the covariance matrix: of few dimensions up to the shrinkage;
- * of more than the points tell, in the direction in which all numbers are equal, if at all. */
+/* The metric is the covariance matrix, whatever the points. With D numbers all of it is compared;
+ * with more, for which the points are few, only the direction in which all numbers are equal. */
 static void check_fit(int d, int n, bool chooses, double tolerance) {
   enum { MOST = 40 };
   double sd[MOST], scale[MOST], room[1 + 3 * MOST + 2 * MOST * MOST];
