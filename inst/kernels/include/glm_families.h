@@ -94,13 +94,13 @@ enum {
 SCL_INLINE glm_term glm_bernoulli_logit(real y, real datum, real eta, glm_aux aux) {
   const real sign = y + y - 1.0;
   const real t = sign * eta;
-  const real e = exp(-fabs(t));
+  const real e = glm_exp_minus(fabs(t));
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   (void)aux;
-  term.value = fmin(t, 0.0) + GLM_NAN_IF_INFINITE(eta);
+  term.value = (t > 0.0 ? 0.0 : t) + GLM_NAN_IF_INFINITE(eta);
   term.odds = e;
-  term.d_eta = sign * (t > 0.0 ? e : 1.0) / (1.0 + e);
+  term.d_eta = sign * (t > 0.0 ? e : 1.0) * glm_inverse(1.0 + e);
   return term;
 }
 

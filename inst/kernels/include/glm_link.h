@@ -100,11 +100,11 @@ SCL_INLINE glm_shares glm_share(real y, const real *eta, int classes) {
   s.mine += check - most;
   s.rest = s.others = 0.0;
   SCL_UNROLL for (int c = 0; c < GLM_PREDICTORS; c++) {
-    s.e[c] = c < classes ? exp(eta[c] - most) : 0.0;
+    s.e[c] = c < classes ? glm_exp_minus(most - eta[c]) : 0.0;
     if (c != top) s.rest += s.e[c];
     if (c != observed) s.others += s.e[c];
   }
-  s.inverse = 1.0 / (1.0 + s.rest);
+  s.inverse = glm_inverse(1.0 + s.rest);
   return s;
 }
 

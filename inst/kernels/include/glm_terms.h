@@ -46,6 +46,42 @@ SCL_INLINE glm_aux glm_aux_cuts(SCL_GLOBAL const real *cut, int cuts, real y) {
 /* ---- what the families share -------------------------------------------------------------------
  */
 
+/* exp(-x) for x >= 0, and 1 / x for a normal x, to one unit in the last place. The library's
+ * functions of NVIDIA devices have branches for rare arguments, between which the terms of several
+ * predictors of a work-item are computed one after another; these have none. The polynomial is the
+ * minimax one of (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2, with an error of 4e-18 in exp(r). */
+#ifdef __NV_CL_C_VERSION
+SCL_INLINE real glm_exp_minus(real x) {
+  const real whole = 6755399441055744.0; /* 1.5 * 2^52: the sum's low word is an integer */
+  const real most = x > 746.0 ? 746.0 : x, sum = fma(most, -1.4426950408889634, whole);
+  const int k = as_int2(sum).x, low = k >> 1;
+  const real n = sum - whole;
+  const real r = fma(n, -2.3190468138462996e-17, fma(n, -0.6931471805599453, -most));
+  real p = 2.500006162553128e-08;
+  SCL_HORNER_4(p, r, 2.763024838532302e-07, 2.755758637378518e-06, 2.480149309888739e-05,
+               1.9841269506578723e-04);
+  SCL_HORNER_4(p, r, 1.3888888943630134e-03, 8.333333333494461e-03, 4.1666666666530155e-02,
+               1.6666666666666413e-01);
+  SCL_HORNER_3(p, r, 5.000000000000011e-01, 1.0, 1.0);
+  /* 2^k in two factors, as it may be subnormal */
+  return p * as_double((int2)(0, (low + 1023) << 20)) *
+         as_double((int2)(0, (k - low + 1023) << 20));
+}
+SCL_INLINE real glm_inverse(real x) {
+  real seed;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(seed) : "d"(x));
+  const real error = fma(-x, seed, 1.0);
+  return fma(seed, fma(error, error, error), seed);
+}
+#else
+SCL_INLINE real glm_exp_minus(real x) {
+  return exp(-x);
+}
+SCL_INLINE real glm_inverse(real x) {
+  return 1.0 / x;
+}
+#endif
+
 /* 0, or NaN at an infinity. */
 #define GLM_NAN_IF_INFINITE(eta) (0.0 * (eta))
 
@@ -151,18 +187,26 @@ typedef struct {
   real product, error;
 } glm_odds_product;
 
-/* Returns the logarithm of the factor that the product has to shed before it overflows, mostly
- * 0. */
-SCL_INLINE real glm_multiply_odds(glm_odds_product *p, real odds) {
+SCL_INLINE void glm_times_odds(glm_odds_product *p, real odds) {
   const real factor = 1.0 + odds, lost = odds - (factor - 1.0);
   const real product = p->product * factor;
   p->error = fma(p->error, factor, fma(p->product, lost, fma(p->product, factor, -product)));
   p->product = product;
-  if (product < 1e200) return 0.0;
-  const real logarithm = log(product) + p->error / product;
+}
+
+/* Whether the product has to shed a factor before it overflows; and that factor's logarithm. */
+#define GLM_IS_FULL(p) (!((p).product < 1e200))
+SCL_INLINE real glm_shed(glm_odds_product *p) {
+  const real logarithm = log(p->product) + p->error / p->product;
   p->product = 1.0;
   p->error = 0.0;
   return logarithm;
+}
+
+/* Multiplies, and returns the logarithm of what is shed, mostly 0. */
+SCL_INLINE real glm_multiply_odds(glm_odds_product *p, real odds) {
+  glm_times_odds(p, odds);
+  return GLM_IS_FULL(*p) ? glm_shed(p) : 0.0;
 }
 
 /* categorical_logit: the log density of class y, whose predictors, one for each class, stand `step`

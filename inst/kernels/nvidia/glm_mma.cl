@@ -80,14 +80,14 @@ MMA_COLLECTIVE void glm_link_classes(const glm_data *t, glm_totals *total, const
   top = min(top, mma_int_across(self, top));
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = GLM_PREDICTOR(i, lane);
-    e[i] = exp(eta[i] - most);
+    e[i] = glm_exp_minus(most - eta[i]);
     rest += v == top ? 0.0 : e[i];
     others += v == observed ? 0.0 : e[i];
     mine = v == observed ? eta[i] - most : mine;
   }
   rest += mma_value_across(self, rest);
   others += mma_value_across(self, others);
-  const real inverse = 1.0 / (1.0 + rest);
+  const real inverse = glm_inverse(1.0 + rest);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = GLM_PREDICTOR(i, lane), counts = valid && v < t->predictors;
     const real slope = counts ? (v == observed ? others : -e[i]) * inverse : 0.0;
@@ -101,12 +101,17 @@ MMA_COLLECTIVE void glm_link_classes(const glm_data *t, glm_totals *total, const
 }
 
 MMA_INLINE void glm_add_late(glm_totals *total, const glm_late *late) {
-  SCL_UNROLL for (int i = 0; i < (GLM_COUPLED ? 1 : GLM_LINKS); i++) {
-    if (GLM_COUPLED) {
-      glm_add_odds(&total[i], late[i].value, late[i].odds);
-    } else {
-      glm_add_term_value(&total[i], late[i].value, late[i].odds);
+  const int count = GLM_COUPLED ? 1 : GLM_LINKS;
+  int full = 0; /* of all products at once: conditions would make the predictors sequential */
+  SCL_UNROLL for (int i = 0; i < count; i++) {
+    total[i].value += late[i].value;
+    if (GLM_PRODUCT) {
+      glm_times_odds(&total[i].odds, late[i].odds);
+      full |= GLM_IS_FULL(total[i].odds);
     }
+  }
+  SCL_UNROLL for (int i = 0; i < count && full; i++) {
+    if (GLM_IS_FULL(total[i].odds)) total[i].value -= glm_shed(&total[i].odds);
   }
 }
 
