@@ -53,7 +53,10 @@ planted mma_gram gram_mma.cl 's/GRAM_STAGES - 2\)/GRAM_STAGES - 1)/' \
 planted mma_gram gram_mma.cl 's/at \+ 1 < end/at < end/' 'a weight too many'
 planted mma_chol triangular_mma.cl 's/MMA_WAIT\(&copies, 1\)/MMA_WAIT(\&copies, 2)/' \
   'copies read before they arrive'
-planted mma_glm glm_mma.cl 's/mma_warp_sync\(self\);//' 'lanes that do not wait for each other'
+planted mma_glm glm_mma_sums.h 's/mma_warp_sync\(self\);//' \
+  'lanes that do not wait for each other'
+planted glm_walk glm_mma_walk.cl 's/sums\[3 \* GLM_OWN/sums[2 * GLM_OWN/' \
+  'a warp whose sums are left out'
 planted mma_batch batch_solve_mma.cl 's/barrier\(CLK_LOCAL_MEM_FENCE\);//' 'no barriers'
 planted mma_batch batch_matmul_mma_group.cl 's/q \+ d < k \? 8 : 0/8/' 'a sum too long'
 planted mma_chol cholesky_mma.cl 's/block_row->number == p \+ 1/block_row->number == p + 2/' \

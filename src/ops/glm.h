@@ -122,8 +122,8 @@ typedef struct {
   scl_glm_walk_order order;          /* of the metrics' rows */
 } scl_glm_walk_task;
 /* In two calls, as an evaluation above; only if scl_glm_walk_most() is above 1. valid[v]: of how
- * many points of chain v, from the first on, value and gradient are what scl_glm_evaluate() gives;
- * at the next one it would fail. Without a record scl_glm_walk_end() only waits. */
+ * many points of chain v, from the first on, value and gradient are what scl_glm_evaluate() gives,
+ * to rounding; at the next one it would fail. Without a record scl_glm_walk_end() only waits. */
 scl_status scl_glm_walk_begin(scl_glm *glm, int slot, const scl_glm_walk_task *w);
 scl_status scl_glm_walk_end(scl_glm *glm, int slot, const scl_glm_walk_task *w, size_t *valid);
 

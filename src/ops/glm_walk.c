@@ -20,8 +20,8 @@ size_t scl_glm_walk_most(const scl_glm *glm) {
   return elements_of(glm) <= WALK_ELEMENTS ? WALK_MANY : WALK_FEW;
 }
 
-/* In microseconds, on an H200: a request and its answer; the launches and steps of a point, which
- * is one of several in a launch with up to four vectors; and its part by the elements of X. */
+/* In microseconds, on an H200: a request and its answer; the launches and steps of a point, or its
+ * part of a launch for all points; and its part by the elements of X. */
 double scl_glm_walk_wait(const scl_glm *glm, size_t vectors) {
   const double v = (double)vectors, launches = vectors <= 4 ? 5.0 + 1.5 * v : 15.0;
   return 28.0 / (launches + (double)elements_of(glm) * pow(v, 0.78) / 500000.0);
@@ -83,7 +83,7 @@ static void write_metric(size_t d, size_t directions, const scl_glm_walk_metric 
 /* Parameters of the pass and the numbers of the walk, in the order of leapfrog.h. */
 static void write_walk(const scl_glm_pass *pass, const scl_glm_walk_task *w, double *to) {
   const size_t d = 1 + pass->x.ncol, numbers = w->vectors * d;
-  *to++ = 0.0;
+  for (size_t k = 0; k < 1 + GLM_COUNTERS; k++) *to++ = 0.0;
   for (size_t k = 0; k < 6; k++, to += numbers)
     to_device(d, w->vectors, w->start + k * numbers, to);
   for (size_t v = 0; v < w->vectors; v++) *to++ = (double)w->turn[v];
@@ -137,7 +137,7 @@ scl_status scl_glm_walk_begin(scl_glm *glm, int slot, const scl_glm_walk_task *w
                          .points = w->points,
                          .directions = directions_of(d, w),
                          .state = &o->state};
-  const size_t given = 1 + numbers + scl_glm_walk_numbers(pass);
+  const size_t given = (size_t)scl_glm_layout_of(pass).parameters + scl_glm_walk_numbers(pass);
   SCL_TRY(scl_glm_reserve(o, given + w->vectors * (1 + d) + scl_glm_record_numbers(pass)));
   write_walk(pass, w, o->memory);
   pass->parameters = o->memory;

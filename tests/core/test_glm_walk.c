@@ -1,5 +1,4 @@
-/* Likelihoods as the sampler asks for them on a device: trajectories, and two evaluations at once.
- */
+/* Likelihoods as a sampler uses them on a device: trajectories, and two evaluations at once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +13,22 @@
 #include "matrices.h"
 
 enum { N = 300, OF_GROUP = 200, MANY = 4000, MOST = 31, VECTORS = 5, POINTS = 4 };
+/* Of matrix instructions: rows of a group, vectors, columns of two walks at once. */
+enum { OF_WARPS = 64, WARPS_VECTORS = 33, BY_WARPS = 9 };
 
-/* Of a logistic regression with p columns, whose data the caller may forget. */
+static scl_glm_family family = SCL_GLM_BERNOULLI_LOGIT;
+
+/* Of a regression with p columns, whose data the caller may forget. */
 static scl_glm *make_glm_of(scl_context *ctx, size_t n, size_t p) {
   static double x[MANY * MOST], y[MANY];
   scl_mat *m = NULL;
   scl_glm *glm = NULL;
   test_fill(x, n * p);
   for (size_t i = 0; i < n; i++) y[i] = test_random() > 0.2;
-  const scl_glm_data data = {.y = y, .n_y = n};
+  scl_glm_data data = {.y = y, .n_y = n};
+  if (family == SCL_GLM_BINOMIAL_LOGIT) data.datum = y, data.n_datum = n;
   CHECK_OK(scl_mat_from_host(ctx, x, n, p, SCL_GENERAL, &m));
-  CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &data, m, &glm));
+  CHECK_OK(scl_glm_create(family, &data, m, &glm));
   scl_mat_release(m);
   return glm;
 }
@@ -46,9 +50,8 @@ typedef struct {
   int metric;
   scl_glm_walk_order order;
 } walk;
-enum { DENSE, LOW_RANK, SCALED, KINDS };
+enum { DENSE, LOW_RANK, SCALED, KINDS, RANK = 3 };
 
-enum { RANK = 3 };
 typedef struct {
   scl_glm_walk_metric as_given;
   double numbers[MOST + RANK + MOST * MOST];
@@ -207,34 +210,36 @@ static void check_walk(scl_context *ctx, walk w) {
   scl_glm_release(glm);
 }
 
-static uint64_t launches_of_passes(const scl_cl_context *cl) {
+static uint64_t launches_of_passes(const scl_cl_context *cl, const char *layout) {
   uint64_t count = 0;
   for (int k = 0; k < SCL_CL_KERNELS; k++) {
     const char *name = scl_cl_kernel_name((scl_cl_kernel)k);
-    if (strstr(name, "f_bernoulli_logit") != NULL) count += cl->launches[k];
+    if (strncmp(name, "glm_", 4) == 0 && strstr(name, layout) != NULL) count += cl->launches[k];
   }
   return count;
 }
 
 /* The points of a walk in one launch have the bits of those in a launch each. The same holds where
- * not all groups run at once, so that the one launch fails. Whether they do. */
+ * not all groups run at once, so that the one launch fails. Whether they do. One unit has one
+ * group, of matrix instructions one for each part of the vectors, if there are few rows. */
 static bool check_launches(scl_context *ctx, const char *layout, size_t n, walk w) {
   enum { LONG = 7, WAYS = 3 };
   const size_t d = 1 + w.p, numbers = LONG * w.vectors * (2 * d + 1);
-  double start[6 * VECTORS * MOST], prior[3 * MOST];
-  static double record[WAYS][LONG * VECTORS * (2 * MOST + 1)];
-  size_t valid[VECTORS], turn[VECTORS];
-  metric m[VECTORS];
-  scl_glm_walk_metric given[VECTORS];
+  static double start[6 * WARPS_VECTORS * MOST], prior[3 * MOST];
+  static double record[WAYS][LONG * WARPS_VECTORS * (2 * MOST + 1)];
+  static metric m[WARPS_VECTORS];
+  size_t valid[WARPS_VECTORS], turn[WARPS_VECTORS];
+  scl_glm_walk_metric given[WARPS_VECTORS];
   scl_cl_context *cl = (scl_cl_context *)ctx;
   const uint32_t units = cl->info.units;
+  const bool one_group = strcmp(layout, "16m8") != 0 || n <= OF_WARPS;
   bool at_once = false;
   scl_glm *glm = make_glm_of(ctx, n, w.p);
   if (glm == NULL) return false;
   fill_starts(&w, start);
   write_priors(d, prior);
   for (size_t v = 0; v < w.vectors; v++) {
-    turn[v] = 2 + v;
+    turn[v] = 2 + v % LONG;
     make_metric(&w, v, &m[v]);
     given[v] = m[v].as_given;
   }
@@ -242,15 +247,15 @@ static bool check_launches(scl_context *ctx, const char *layout, size_t n, walk 
   for (int way = 0; way < WAYS; way++) { /* apart; one group, which leaves its mark; all groups */
     const scl_glm_walk_task task = {LONG,  w.vectors,   start, turn,
                                     prior, record[way], given, w.order};
-    const uint64_t before = launches_of_passes(cl);
-    if (way == 0) cl->walks_apart = 1; /* only this one */
-    cl->info.units = way == 1 ? 1 : units;
+    const uint64_t before = launches_of_passes(cl, layout);
+    if (way == 0) cl->walks_apart = 1;                                /* only this one */
+    cl->info.units = way == 1 ? 1 + (uint32_t)w.vectors / 25 : units; /* a group for each part */
     CHECK_OK(scl_glm_walk_begin(glm, 0, &task));
     CHECK_OK(scl_glm_walk_end(glm, 0, &task, valid));
     for (size_t v = 0; v < w.vectors; v++) CHECK(valid[v] == LONG);
     at_once = way > 0 && cl->walks_apart == 0;
-    if (way == 1 || cl->info.type == SCL_DEVICE_GPU) CHECK(at_once == (way > 0));
-    CHECK(launches_of_passes(cl) - before == (at_once ? 1 : way == 0 ? LONG : 1 + LONG));
+    if ((way == 1 && one_group) || cl->info.type == SCL_DEVICE_GPU) CHECK(at_once == (way > 0));
+    CHECK(launches_of_passes(cl, layout) - before == (at_once ? 1 : way == 0 ? LONG : 1 + LONG));
   }
   CHECK(memcmp(record[0], record[2], numbers * sizeof **record) == 0);
   cl->walks_apart = 0;
@@ -263,28 +268,51 @@ static bool check_launches(scl_context *ctx, const char *layout, size_t n, walk 
 /* With more directions than parameters, for which local memory has no room, another layout is used
  * than the one that is forced. */
 static void check_directions(scl_context *ctx) {
-  const uint64_t before = launches_of_passes((const scl_cl_context *)ctx);
+  const uint64_t before = launches_of_passes((const scl_cl_context *)ctx, "10x4f");
   scl_cl_glm_force("10x4f");
   check_walk(ctx, (walk){0, 3, true, DENSE, SCL_GLM_ALPHA_FIRST});
   /* those of single points, next to which the walk is held */
-  CHECK(launches_of_passes((const scl_cl_context *)ctx) - before == 3 * POINTS);
+  CHECK(launches_of_passes((const scl_cl_context *)ctx, "10x4f") - before == 3 * POINTS);
   scl_cl_glm_force(NULL);
+}
+
+/* By matrix instructions: vectors of one part or of several, the last not whole. */
+static void check_warps(scl_context *ctx) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  const bool gpu = cl->info.type == SCL_DEVICE_GPU;
+  if (!scl_cl_may_try_large_mma(cl)) return;
+  check_launches(ctx, "16m8", 60, (walk){9, 8, true, LOW_RANK, SCL_GLM_ALPHA_LAST});
+  check_launches(ctx, "16m8", 30, (walk){16, 13, true, DENSE, SCL_GLM_ALPHA_FIRST});
+  check_launches(ctx, "16m8", 16, (walk){2, 22, true, SCALED, SCL_GLM_ALPHA_ABSENT});
+  for (int other = 0; other < 2; other++) {
+    family = other == 0 ? SCL_GLM_BINOMIAL_LOGIT : SCL_GLM_POISSON_LOG;
+    scl_cl_glm_force("16m8"); /* its trial */
+    check_walk(ctx, (walk){5, VECTORS, true, LOW_RANK, SCL_GLM_ALPHA_LAST});
+    CHECK(!gpu || cl->walks_apart == 0);
+    /* a GPU's compiler joins products and sums of two kernels in different ways */
+    if (!gpu) check_launches(ctx, "16m8", 60, (walk){9, 11, true, LOW_RANK, SCL_GLM_ALPHA_FIRST});
+  }
+  family = SCL_GLM_BERNOULLI_LOGIT;
+  for (size_t vectors = 1; vectors <= WARPS_VECTORS && gpu; vectors += 4)
+    check_launches(ctx, "16m8", MANY, (walk){10, vectors, true, LOW_RANK, SCL_GLM_ALPHA_FIRST});
 }
 
 /* Groups that meet: two of them, which on a CPU device may have to wait long for a thread. */
 static void check_meetings(const scl_context *like) {
-  enum { TRIES = 20 };
   const size_t index = driver_index(like);
-  const walk alone = {9, 1, true, LOW_RANK, SCL_GLM_ALPHA_FIRST};
-  const walk four = {10, 4, true, DENSE, SCL_GLM_ALPHA_LAST};
+  const walk four = {10, 4, true, DENSE, SCL_GLM_ALPHA_LAST}, eight = {5, 8, true, LOW_RANK, 0};
   scl_context *ctx = NULL;
   driver_install();
   driver_rewrite("GLM_PATIENCE 100000 ", "GLM_PATIENCE 100000000 ");
   REQUIRE_OK(scl_device_open(index, &ctx));
-  ((scl_cl_context *)ctx)->info.units = 2;
-  int tries = scl_cores() > 1 ? TRIES : 0;
-  while (tries > 0 && !check_launches(ctx, "10f", MANY, alone)) tries--;
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  cl->info.units = 2;
+  int tries = scl_cores() > 1 ? 20 : 0;
+  while (tries > 0 && !check_launches(ctx, "10f", MANY, (walk){9, 1, true, LOW_RANK, 0})) tries--;
   while (tries > 0 && !check_launches(ctx, "10x4f", MANY, four)) tries--;
+  scl_cl_glm_force("16m8"); /* its trial */
+  check_walk(ctx, (walk){5, VECTORS, false, -1, 0});
+  while (tries > 0 && cl->emulated_mma && !check_launches(ctx, "16m8", 128, eight)) tries--;
   CHECK(tries > 0 || scl_cores() == 1);
   scl_context_release(ctx);
   driver_rewrite(NULL, NULL);
@@ -338,9 +366,9 @@ static void check_walks(scl_context *ctx, size_t p) {
     memset(record[k], 0, sizeof record[k]);
   }
   for (int k = 0; k < 2; k++) CHECK_OK(scl_glm_walk_begin(glm, k, &task[k]));
-  /* one after the other, if each is one launch */
+  /* one after the other, if each is one launch; not by matrix instructions */
   const scl_glm_slot *slot = glm->slot;
-  if (slot[0].state.pending.at_once && slot[1].state.pending.at_once)
+  if (slot[0].state.pending.at_once && slot[1].state.pending.at_once && p != BY_WARPS)
     CHECK(slot[0].state.pending.queue == slot[1].state.pending.queue);
   for (int k = 0; k < 2; k++) CHECK_OK(scl_glm_walk_end(glm, k, &task[k], valid));
   for (int k = 2; k < 4; k++) {
@@ -436,17 +464,15 @@ static void check_slots(scl_context *ctx, size_t p) {
 }
 
 void test_glm_walk(scl_context *ctx) {
+  static const size_t shapes[][2] = {{9, 1}, {0, 1}, {30, 1}, {9, 4}, {0, 2}, {9, VECTORS}};
   const char *names[] = {NULL, "10f", "10", "32", "10x4f", "10x2", "16m8", "split"};
-  for (size_t i = 0; i < LENGTH(names) && !scl_context_is_host(ctx); i++) {
+  check_slots(ctx, 3);
+  check_slots(ctx, 30);
+  if (scl_context_is_host(ctx)) return;
+  for (size_t i = 0; i < LENGTH(names); i++) {
     scl_cl_glm_force(names[i]);
-    for (int priors = 0; priors < 2; priors++) {
-      check_walk(ctx, (walk){9, 1, priors, -1, 0});
-      check_walk(ctx, (walk){0, 1, priors, -1, 0});
-      check_walk(ctx, (walk){30, 1, priors, -1, 0});
-      check_walk(ctx, (walk){9, 4, priors, -1, 0});
-      check_walk(ctx, (walk){0, 2, priors, -1, 0});
-      check_walk(ctx, (walk){9, VECTORS, priors, -1, 0});
-    }
+    for (size_t k = 0; k < 2 * LENGTH(shapes); k++)
+      check_walk(ctx, (walk){shapes[k / 2][0], shapes[k / 2][1], k % 2 == 1, -1, 0});
     check_walk(ctx, (walk){9, 1, true, LOW_RANK, SCL_GLM_ALPHA_FIRST});
     check_walk(ctx, (walk){9, 1, false, DENSE, SCL_GLM_ALPHA_ABSENT});
     check_walk(ctx, (walk){30, 1, false, DENSE, SCL_GLM_ALPHA_LAST});
@@ -455,20 +481,19 @@ void test_glm_walk(scl_context *ctx) {
     check_walk(ctx, (walk){9, VECTORS, true, DENSE, SCL_GLM_ALPHA_ABSENT});
   }
   scl_cl_glm_force(NULL);
-  if (!scl_context_is_host(ctx)) {
-    check_launches(ctx, "10f", MANY, (walk){9, 1, true, LOW_RANK, SCL_GLM_ALPHA_FIRST});
-    check_launches(ctx, "10f", OF_GROUP, (walk){10, 1, true, DENSE, SCL_GLM_ALPHA_LAST});
-    check_launches(ctx, "10x4f", MANY, (walk){10, 4, true, LOW_RANK, SCL_GLM_ALPHA_LAST});
-    check_launches(ctx, "10x4f", MANY, (walk){2, 3, true, DENSE, SCL_GLM_ALPHA_FIRST});
-    check_directions(ctx);
-    check_meetings(ctx);
-    check_building(ctx);
-  }
-  check_slots(ctx, 3);
-  check_slots(ctx, 30);
-  if (scl_context_is_host(ctx)) return;
+  check_launches(ctx, "10f", MANY, (walk){9, 1, true, LOW_RANK, SCL_GLM_ALPHA_FIRST});
+  check_launches(ctx, "10f", OF_GROUP, (walk){10, 1, true, DENSE, SCL_GLM_ALPHA_LAST});
+  check_launches(ctx, "10x4f", MANY, (walk){10, 4, true, LOW_RANK, SCL_GLM_ALPHA_LAST});
+  check_launches(ctx, "10x4f", MANY, (walk){2, 3, true, DENSE, SCL_GLM_ALPHA_FIRST});
+  check_directions(ctx);
+  check_warps(ctx);
+  check_meetings(ctx);
+  check_building(ctx);
   check_walks(ctx, 3);
   check_walks(ctx, 30);
+  scl_cl_glm_force("16m8");
+  check_walks(ctx, BY_WARPS);
+  scl_cl_glm_force(NULL);
 #ifdef SCL_TEST_ALLOC
   check_memory(ctx);
 #endif

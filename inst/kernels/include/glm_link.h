@@ -18,6 +18,9 @@
 #ifndef GLM_GATHER /* one logarithm for many terms */
 #define GLM_GATHER 1
 #endif
+#ifndef GLM_PARTIAL /* the memory of a group's sums */
+#define GLM_PARTIAL __global
+#endif
 #define GLM_CELLS (GLM_PREDICTORS * GLM_ROWS) /* predictors of a tile */
 
 #define GLM_JOIN_(a, b) a##b
@@ -146,8 +149,8 @@ SCL_INLINE void glm_add_term_value(glm_totals *total, real value, real odds) {
 
 /* Adds the derivatives by the auxiliary parameter; `cell` is the predictor's index in the
  * tile. */
-SCL_INLINE void glm_add_term_aux(const glm_data *t, glm_totals *total, glm_term term, real y,
-                                 int v, uint row, int cell) {
+SCL_INLINE void glm_add_term_aux(const glm_data *t, glm_totals *total, glm_term term, real y, int v,
+                                 uint row, int cell) {
   if (GLM_AUX == SCL_GLM_CUTS) {
     const int above = (int)y - 1;
     if (above < t->aux_sums) t->by_cut[above * GLM_CELLS + cell] += term.d_aux;
@@ -181,7 +184,7 @@ SCL_INLINE void glm_end_products(glm_totals *total) {
 
 /* The sums by cut, of which each row of the tile has its own; `items` work-items share them. */
 SCL_INLINE void glm_write_cuts(const glm_data *t, int vectors, int item, int items,
-                               __global real *partial, long groups) {
+                               GLM_PARTIAL real *partial, long groups) {
   const int sums = t->aux_sums;
   for (int i = item; i < vectors * sums; i += items) {
     __local const real *mine = t->by_cut + i % sums * GLM_CELLS + i / sums * GLM_ROWS;

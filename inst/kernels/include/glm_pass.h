@@ -65,12 +65,6 @@ typedef real glm_pair;
 #define GLM_DOT(a, b, sum) fma(a, b, sum)
 #endif
 
-#ifdef __NV_CL_C_VERSION
-#define GLM_FENCE() asm volatile("membar.gl;" ::: "memory")
-#else
-#define GLM_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
-#endif
-
 /* Rows of the results of one predictor; -1: none. */
 typedef struct {
   int value, aux, alpha, beta;

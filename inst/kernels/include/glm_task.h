@@ -5,8 +5,9 @@
  * The workspace `work`, in numbers. All parts are column-major. There are n rows, p columns of X, M
  * parameter vectors, and P predictors of a row: M times the classes of a coupled family, else M.
  *
- *   work + 0     two ints, 0 before and after a pass: counter of the groups that are done, and
- *                whether one has given up waiting for the others (glm_walk.h)
+ *   work + 0     two ints, 0 before and after a pass: counter of the groups that are done, or of
+ *                the parts (glm_mma_walk.cl), and whether one has given up waiting (glm_meet.h)
+ *        + 1     only of walks: a counter for each part, GLM_COUNTERS, 0 before a walk
  *        + at.aux      +-------------------------------------------------------+
  *                      | auxiliary parameters, aux_count x M: of each vector   |  parameters
  *                      | cuts; or sigma or phi, its logarithm, its inverse     |
@@ -63,6 +64,8 @@ typedef struct {
 } glm_task;
 SCL_SAME_LAYOUT(glm_task, 184)
 enum { GLM_KEEP_NONE = -1 };
+
+enum { GLM_COUNTERS = 16 };
 
 /* The first numbers of `work`, where these are all parameters. */
 enum { GLM_FEW_MOST = 64 };

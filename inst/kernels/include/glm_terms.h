@@ -48,21 +48,33 @@ SCL_INLINE glm_aux glm_aux_cuts(SCL_GLOBAL const real *cut, int cuts, real y) {
 
 /* exp(-x) for x >= 0, and 1 / x for a normal x, to one unit in the last place. The library's
  * functions of NVIDIA devices have branches for rare arguments, between which the terms of several
- * predictors of a work-item are computed one after another; these have none. The polynomial is the
- * minimax one of (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2, with an error of 4e-18 in exp(r). */
+ * predictors of a work-item are computed one after another; these have none, and their constants
+ * are operands. exp(-x) = 2^k exp(r) with |r| <= log(2) / 2, where (exp(r) - 1 - r) / r^2 is the
+ * minimax polynomial of degree 9, with an error of 1e-17 in exp(r). */
 #ifdef __NV_CL_C_VERSION
+__constant real glm_exp_terms[] = {2.500006162553128e-08,
+                                   2.763024838532302e-07,
+                                   2.755758637378518e-06,
+                                   2.480149309888739e-05,
+                                   1.9841269506578723e-04,
+                                   1.3888888943630134e-03,
+                                   8.333333333494461e-03,
+                                   4.1666666666530155e-02,
+                                   1.6666666666666413e-01,
+                                   5.000000000000011e-01,
+                                   1.0,
+                                   1.0};
+/* -1 / log(2); -log(2) in two parts; 1.5 * 2^52, to which a sum has an integer as its low word */
+__constant real glm_exp_reduction[] = {-1.4426950408889634, -0.6931471805599453,
+                                       -2.3190468138462996e-17, 6755399441055744.0};
 SCL_INLINE real glm_exp_minus(real x) {
-  const real whole = 6755399441055744.0; /* 1.5 * 2^52: the sum's low word is an integer */
-  const real most = x > 746.0 ? 746.0 : x, sum = fma(most, -1.4426950408889634, whole);
+  const real most = x > 746.0 ? 746.0 : x;
+  const real sum = fma(most, glm_exp_reduction[0], glm_exp_reduction[3]);
   const int k = as_int2(sum).x, low = k >> 1;
-  const real n = sum - whole;
-  const real r = fma(n, -2.3190468138462996e-17, fma(n, -0.6931471805599453, -most));
-  real p = 2.500006162553128e-08;
-  SCL_HORNER_4(p, r, 2.763024838532302e-07, 2.755758637378518e-06, 2.480149309888739e-05,
-               1.9841269506578723e-04);
-  SCL_HORNER_4(p, r, 1.3888888943630134e-03, 8.333333333494461e-03, 4.1666666666530155e-02,
-               1.6666666666666413e-01);
-  SCL_HORNER_3(p, r, 5.000000000000011e-01, 1.0, 1.0);
+  const real n = sum - glm_exp_reduction[3];
+  const real r = fma(n, glm_exp_reduction[2], fma(n, glm_exp_reduction[1], -most));
+  real p = glm_exp_terms[0];
+  SCL_UNROLL for (int i = 1; i < 12; i++) p = fma(p, r, glm_exp_terms[i]);
   /* 2^k in two factors, as it may be subnormal */
   return p * as_double((int2)(0, (low + 1023) << 20)) *
          as_double((int2)(0, (k - low + 1023) << 20));

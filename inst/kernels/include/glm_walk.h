@@ -1,7 +1,6 @@
 /* The end of a pass that adds the groups' sums itself (GLM_FINISH), and the steps to the next point
  * of a walk (leapfrog.h). All sums have a fixed order. Writes of one group must be visible to
- * another within a kernel, which OpenCL 1.2 does not promise, so the driver uses this only on
- * devices whose own fence ensures it (GLM_FENCE).
+ * another within a kernel (glm_meet.h).
  *
  * A launch evaluates one point, and the last group to finish adds all groups' sums and makes the
  * steps; or it evaluates all points of a walk:
@@ -12,32 +11,12 @@
  *
  * Every group adds the sums of all groups and makes the same steps, in its local memory; group 0
  * writes the records. Two sets of partials alternate: once all groups have met, all have read the
- * set of the point before, which may then be overwritten. Both ways give the same bits.
- *
- * Groups can only meet if all of them run at the same time, which OpenCL does not promise either:
- * another program may hold a part of the device. A group that has waited for GLM_PATIENCE gives up,
- * and with it all others. Then the number behind the records stays 0, and the driver launches one
- * point at a time. */
+ * set of the point before, which may then be overwritten. Both ways give the same bits. */
 
 /* The numbers of a walk in local memory: results, a record, and what leapfrog.h lists from q on.
  * Other families have no walks, and may need the memory for sums by cut. */
 #define GLM_WALKS (GLM_AUX == SCL_GLM_NONE && !GLM_COUPLED)
-#define GLM_NEAR                                                                                   \
-  (GLM_WALKS ? GLM_PREDICTORS * LEAPFROG_NUMBERS(1 + GLM_SLOTS, 1 + GLM_SLOTS) : 1)
-
-#ifdef __NV_CL_C_VERSION
-#define GLM_PATIENCE 100000000 /* nanoseconds */
-SCL_INLINE long glm_time(long before) {
-  long time;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-  return time;
-}
-#else
-#define GLM_PATIENCE 100000 /* reads of the counter */
-SCL_INLINE long glm_time(long before) {
-  return before + 1;
-}
-#endif
+#define GLM_NEAR (GLM_WALKS ? GLM_PREDICTORS * LEAPFROG_NUMBERS(1 + GLM_SLOTS, 1 + GLM_SLOTS) : 1)
 
 /* Loads a tile of X and asks the second-level cache to keep it for the next point (`stays`) or to
  * evict it first; GLM_KEEP_NONE: asks nothing. If nothing were asked, the rest of X would evict
@@ -73,14 +52,10 @@ SCL_INLINE void glm_load_kept(glm_pair *kept, __global const real *x, uint step,
 SCL_INLINE leapfrog_walk glm_walk_of(const glm_task *task, __local real *near) {
   const int vectors = task->predictors, numbers = vectors * (1 + task->p);
   __local real *record = near + vectors + numbers;
-  const leapfrog_walk walk = {vectors, task->p, task->point, task->directions, near,
-                              record + vectors + 2 * numbers, record};
+  const leapfrog_walk walk = {
+      vectors, task->p, task->point, task->directions, near, record + vectors + 2 * numbers,
+      record};
   return walk;
-}
-
-/* The number behind all records. */
-SCL_INLINE long glm_mark(const glm_task *task) {
-  return task->record + (task->points - 1) * (long)task->predictors * (3 + 2 * task->p);
 }
 
 /* The numbers of the walk, to local memory. */
@@ -130,29 +105,6 @@ SCL_INLINE_BARRIER void glm_finish(__local real *pool, int item,
   }
 }
 
-/* Counts this group, in the counter at the start of `work`. Returns whether `groups` have been
- * counted: now, or with `waits` after waiting for them. */
-SCL_INLINE_BARRIER int glm_meet(__local int *flag, int item, __global real *work, int waits,
-                                int groups) {
-  volatile __global int *count = (volatile __global int *)work, *late = count + 1;
-  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-  if (item == 0) {
-    GLM_FENCE();
-    int came = atomic_inc(count) + 1;
-    const long began = glm_time(0);
-    long time = began;
-    while (waits && came < groups && !*late && time - began < GLM_PATIENCE) {
-      came = *count;
-      time = glm_time(time);
-    }
-    if (waits && came < groups) *late = 1;
-    *flag = came >= groups;
-    GLM_FENCE();
-  }
-  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-  return *flag;
-}
-
 /* After a group has written its sums: adds the sums of all groups and makes the steps to the next
  * point. In a walk of one launch every group does so, else only the last to finish. Returns whether
  * this group goes on to the next point. */
@@ -162,11 +114,13 @@ SCL_INLINE_BARRIER int glm_step(const glm_task *task, leapfrog_walk *walk, int p
   const int groups = get_num_groups(0), group = get_group_id(0), alone = task->points == 1;
   const int is_last = point == task->points, waits = !alone && (!is_last || group == 0);
   const int numbers = walk->vectors * (1 + walk->count), record = walk->vectors + 2 * numbers;
-  const int together = glm_meet(flag, item, work, waits, groups * point);
+  glm_meeting meeting = glm_meeting_at(work, 0);
+  glm_arrive(&meeting, item, 1);
+  const int together = glm_await(&meeting, flag, item, waits, groups * point);
   const int writes = together && (alone || group == 0);
   const int steps = together && (alone ? task->record >= 0 : !is_last);
-  glm_finish(pool, item, partials, steps || writes ? (int)task->at.results : 0, groups,
-             steps, near, work + task->results);
+  glm_finish(pool, item, partials, steps || writes ? (int)task->at.results : 0, groups, steps, near,
+             work + task->results);
   walk->point = alone ? task->point : point;
   const int share = GLM_ITEMS / walk->vectors; /* work-items of a chain */
   leapfrog(walk, steps ? item / share : walk->vectors, item % share, share);

@@ -16,7 +16,7 @@
 typedef struct {
   scl_long partials, row_step, group_step, q, record;
   int vectors, p, point, directions;
-  scl_long groups;
+  int groups, together; /* sums of a row; groups that make up one: 1 or GLM_TOGETHER */
 } leapfrog_sum_task;
 SCL_SAME_LAYOUT(leapfrog_sum_task, 64)
 

@@ -15,6 +15,9 @@
  * In between the predictors of the tile are in local memory, as `cells`, 16 rows of each in the
  * same order, and then the residuals instead. */
 
+#ifndef GLM_PARTIAL /* the memory of a group's sums */
+#define GLM_PARTIAL __global
+#endif
 #define GLM_SLOTS (8 * GLM_STEPS)
 #define GLM_STAGE (GLM_SLOTS * GLM_ROWS)
 #define GLM_BLOCKS ((GLM_SLOTS + 15) / 16) /* of 16 columns */
@@ -31,17 +34,23 @@ MMA_INLINE int glm_cell(int v, int r) {
 /* ---- the two products -------------------------------------------------------------------------
  */
 
-/* Starts to copy the tile from row `first` on; one group of copies, also past the last row. */
+/* Starts to copy the tile from row `first` on; one group of copies, also past the last row. A whole
+ * tile, which most are, takes fewer instructions. */
 MMA_INLINE void glm_fetch(mma_copies *copies, __local real *stage, __global const real *x, uint ld,
                           uint first, uint n, int p, int lane) {
   const int pair = lane & 7, column = lane >> 3;
   const uint row = first + 2 * pair;
-  const int bytes = row < n ? (row + 1 < n ? 16 : 8) : 0;
-  __global const real *from = x + min(row, (n - 1) & ~1u) + column * ld;
   __local real *to = stage + column * GLM_ROWS + ((pair ^ glm_turn(column)) << 1);
-  if (first < n) {
+  if (first + GLM_ROWS <= n) {
     SCL_UNROLL for (int j = 0; j < GLM_SLOTS; j += 4) {
-      if (j + column < p) mma_copy_16(copies, to + j * GLM_ROWS, from + j * ld, bytes);
+      if (j + column < p) mma_copy_16(copies, to + j * GLM_ROWS, x + (row + (j + column) * ld), 16);
+    }
+  } else if (first < n) {
+    const int bytes = row < n ? (row + 1 < n ? 16 : 8) : 0;
+    const uint known = min(row, (n - 1) & ~1u);
+    SCL_UNROLL for (int j = 0; j < GLM_SLOTS; j += 4) {
+      if (j + column < p)
+        mma_copy_16(copies, to + j * GLM_ROWS, x + (known + (j + column) * ld), bytes);
     }
   }
   mma_commit(copies);
@@ -97,7 +106,7 @@ MMA_COLLECTIVE void glm_add_gradient(const mma_lane lane, __local const real *st
 /* Sums over the rows of the numbers of a work-item's GLM_LINKS vectors, to row first + v of the
  * results for the first `count` vectors. */
 MMA_COLLECTIVE void glm_sum_cells(__local real *pool, const real *mine, int count, int first,
-                                  __global real *partial, long groups, const mma_lane self) {
+                                  GLM_PARTIAL real *partial, long groups, const mma_lane self) {
   const int lane = self.lane;
   __local real *quarters = pool + GLM_CELLS;
   real sum = 0.0;
@@ -120,7 +129,7 @@ MMA_COLLECTIVE void glm_sum_cells(__local real *pool, const real *mine, int coun
 }
 
 /* The sums of the gradient to the results of this group. */
-MMA_INLINE void glm_write_gradient(real sum[GLM_BLOCKS][4], __global real *partial,
+MMA_INLINE void glm_write_gradient(real sum[GLM_BLOCKS][4], GLM_PARTIAL real *partial,
                                    const long groups, const int p, const int predictors,
                                    const mma_lane self) {
   const int g = self.quad, t = self.member;

@@ -10,15 +10,17 @@
  */
 
 /* One group adds row r = group id of the groups' sums, of which group g's is at
- * partials + r * row_step + g * group_step, in a fixed order. */
+ * partials + r * row_step + g * group_step, in a fixed order; `groups` sums of `together` of them
+ * (glm_groups.h). */
 __attribute__((reqd_work_group_size(GLM_COMBINE_ITEMS, 1, 1))) __kernel void
-glm_combine(__global real *work, const int groups, const long partials, const long row_step,
-            const long group_step, const long results) {
+glm_combine(__global real *work, const int groups, const int together, const long partials,
+            const long row_step, const long group_step, const long results) {
   __local real pool[GLM_COMBINE_ITEMS];
   const int item = get_local_id(0), r = get_group_id(0);
   __global const real *partial = work + partials + r * row_step;
   real sum = 0.0;
-  for (int g = item; g < groups; g += GLM_COMBINE_ITEMS) sum += partial[g * group_step];
+  for (int g = item; g < groups; g += GLM_COMBINE_ITEMS)
+    sum += glm_partial(partial, g, group_step, together);
   pool[item] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int reach = GLM_COMBINE_ITEMS / 2; reach > 0; reach /= 2) {

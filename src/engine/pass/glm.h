@@ -58,7 +58,7 @@ typedef glm_layout scl_glm_layout;
 static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {
   const int64_t n = (int64_t)pass->x.nrow, p = (int64_t)pass->x.ncol;
   const int64_t vectors = (int64_t)pass->vectors, predictors = vectors * (int64_t)pass->classes;
-  scl_glm_layout at = {.aux = 1};
+  scl_glm_layout at = {.aux = pass->points > 0 ? 1 + GLM_COUNTERS : 1};
   at.alpha = at.aux + (int64_t)pass->aux_count * vectors;
   at.beta = at.alpha + (pass->row_alpha ? n : 1) * predictors;
   at.row_aux = at.beta + p * predictors;

@@ -28,7 +28,9 @@ typedef struct {
   size_t beta; /* its offset in the parameters */
   size_t sums; /* rows of the results without those by beta */
   size_t items, groups, cells;
-  size_t parts; /* of the parameter vectors, each with groups of its own */
+  size_t parts;    /* of the parameter vectors, each with groups of its own */
+  size_t warps;    /* of a group of the kernel of all points of a walk; 0: of any other kernel */
+  size_t together; /* groups whose sums are added first */
   size_t results, residuals, slopes, partials, scratch, total;
   bool finish, keeps_residuals;
   bool quick;     /* so short that an event takes longer than waiting in the driver */
@@ -79,6 +81,39 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
   return SCL_OK;
 }
 
+/* The groups of a walk by matrix instructions, in one launch if all of them can run at once: each
+ * part has as many. A launch for each point has as many warps, so that both add in one order. */
+static void choose_walk(plan *s, const scl_cl_context *cl, const scl_glm_pass *pass) {
+  const scl_cl_glm_shape *l = s->route == BY_TILES ? scl_cl_glm_shape_of(s->layout) : NULL;
+  if (l == NULL || !l->mma || pass->points < 2 || pass->directions > 1 + s->p ||
+      GLM_TOGETHER * l->items > cl->info.work_group || !scl_cl_glm_may_meet(cl) ||
+      scl_cl_glm_walk_kernel(pass->family, s->layout) == NULL)
+    return;
+  const size_t of_unit = l->groups_of_unit[GLM_IS(LEAN, pass->family)] / GLM_TOGETHER;
+  const size_t most = cl->info.units * of_unit / s->parts; /* of a part */
+  const size_t groups = scl_min(scl_ceil_div(scl_ceil_div(s->n, s->cells), GLM_TOGETHER), most);
+  if (most == 0) return;
+  if (cl->walks_apart > 0) {
+    s->together = GLM_TOGETHER;
+    s->groups = groups * GLM_TOGETHER;
+    return;
+  }
+  s->warps = GLM_TOGETHER;
+  s->groups = groups * s->parts;
+  s->items = GLM_TOGETHER * l->items;
+}
+
+/* Whether the launch is all that a point needs. */
+static bool is_alone(const plan *s) {
+  return s->finish || s->warps > 0;
+}
+
+/* Partial sums for each number of the results. */
+static size_t count_partials(const plan *s) {
+  if (s->warps > 0) return s->groups / s->parts;
+  return s->points > 1 ? 2 * s->groups : s->groups;
+}
+
 /* A matrix that fits into the cache needs no hints. */
 static int tiles_to_keep(const scl_cl_context *cl, const plan *s, const scl_glm_pass *pass) {
   const size_t kept = scl_cl_kept_bytes(cl), row = s->p * sizeof(double);
@@ -96,10 +131,13 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
             .aux_sums = pass->aux_sums,
             .beta = at.beta,
             .sums = at.d_beta,
+            .together = 1,
             .record = -1};
   SCL_TRY(choose_route(&s, cl, pass));
+  choose_walk(&s, cl, pass);
   size_t points = pass->points > 0 ? pass->points : 1;
-  s.quick = !cl->cpu && s.n * (s.p + 1) * s.predictors * points <= QUICK_ELEMENTS;
+  /* in the driver one would wait for the walk of another share, too */
+  s.quick = !cl->cpu && s.warps == 0 && s.n * (s.p + 1) * s.predictors * points <= QUICK_ELEMENTS;
   size_t all = at.results;
   s.keeps_residuals = pass->d_alpha_rows != NULL || pass->d_x.buffer != NULL || s.route == SPLIT;
   s.results = at.parameters + scl_glm_walk_numbers(pass) + scl_glm_walk_room(pass);
@@ -107,8 +145,8 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
   s.slopes = s.residuals + (s.keeps_residuals ? s.n * s.predictors : 0);
   s.partials = s.slopes + (pass->d_aux_rows != NULL ? s.n * s.vectors : 0);
   s.keep = tiles_to_keep(cl, &s, pass);
-  s.points = s.finish && pass->points > 1 && cl->walks_apart == 0 ? pass->points : 1;
-  s.scratch = s.partials + s.groups * (s.route == SPLIT ? s.sums : all) * (s.points > 1 ? 2 : 1);
+  s.points = is_alone(&s) && pass->points > 1 && cl->walks_apart == 0 ? pass->points : 1;
+  s.scratch = s.partials + count_partials(&s) * (s.route == SPLIT ? s.sums : all);
   s.total = s.scratch;
   if (s.route == BY_ROWS) s.total += s.groups * (s.predictors * GLM_ROWS_BLOCK + s.sums);
   *out = s;
@@ -179,7 +217,8 @@ static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
 }
 
 static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  const size_t global[2] = {s->groups * s->items, s->parts}, local[2] = {s->items, 1};
+  const size_t local[2] = {s->items, 1};
+  const size_t global[2] = {s->groups * s->items, s->warps > 0 ? 1 : s->parts};
   const scl_cl_range range = scl_cl_range_2(global, local);
   const scl_arg_in x = scl_in(pass->x), y = scl_in(pass->y);
   const scl_arg_inout_buffer work = scl_inout_buffer(pass->state->work.buffer);
@@ -187,8 +226,10 @@ static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass 
       scl_local(scl_cl_glm_cut_bytes(pass, scl_cl_glm_shape_of(s->layout)->predictors * s->cells));
   const glm_task task = describe_task(s, pass);
   if (!s->finish) {
-    return scl_launch_glm_pass(op, scl_cl_glm_pass_kernel(pass->family, s->layout), range, x, y,
-                               work, &task, by_cut);
+    const scl_kernel_glm_pass *kernel = s->warps > 0
+                                            ? scl_cl_glm_walk_kernel(pass->family, s->layout)
+                                            : scl_cl_glm_pass_kernel(pass->family, s->layout);
+    return scl_launch_glm_pass(op, kernel, range, x, y, work, &task, by_cut);
   }
   glm_few few = {{0.0}};
   if (s->few)
@@ -235,7 +276,7 @@ static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass 
 /* Whether the sums of the groups and the step to the next evaluation are one launch. */
 static bool sums_and_steps(const scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   const size_t d = 1 + s->p, directions = pass->directions;
-  return !s->finish && s->route != SPLIT && s->record >= 0 && d <= LEAPFROG_PARAMETERS &&
+  return !is_alone(s) && s->route != SPLIT && s->record >= 0 && d <= LEAPFROG_PARAMETERS &&
          LEAPFROG_NUMBERS(d, directions) <= LEAPFROG_NEAR &&
          op->cl->info.work_group >= LEAPFROG_SUMS * GLM_COMBINE_ITEMS;
 }
@@ -245,11 +286,12 @@ static scl_status launch_combine(scl_cl_op *op, const plan *s, const scl_glm_pas
   size_t rows = pass->gradient ? all : s->sums;
   bool by_group = s->route == BY_ROWS;
   const scl_arg_inout_buffer work = scl_inout_buffer(pass->state->work.buffer);
-  if (s->finish) return SCL_OK;
+  if (is_alone(s)) return SCL_OK;
   if (!sums_and_steps(op, s, pass)) {
     return scl_launch_glm_combine(op, scl_cl_range_1(rows * GLM_COMBINE_ITEMS, GLM_COMBINE_ITEMS),
-                                  work, (int)s->groups, s->partials, by_group ? 1 : s->groups,
-                                  by_group ? all : 1, s->results);
+                                  work, (int)(s->groups / s->together), (int)s->together,
+                                  s->partials, by_group ? 1 : s->groups, by_group ? all : 1,
+                                  s->results);
   }
   const size_t items = LEAPFROG_SUMS * GLM_COMBINE_ITEMS;
   const leapfrog_sum_task task = {.partials = (int64_t)s->partials,
@@ -261,7 +303,8 @@ static scl_status launch_combine(scl_cl_op *op, const plan *s, const scl_glm_pas
                                   .p = (int)s->p,
                                   .point = s->point,
                                   .directions = (int)pass->directions,
-                                  .groups = (int64_t)s->groups};
+                                  .groups = (int)(s->groups / s->together),
+                                  .together = (int)s->together};
   return scl_launch_leapfrog_sum(op, scl_cl_range_1(s->vectors * items, items), work, &task);
 }
 
@@ -275,7 +318,7 @@ static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass 
 
 /* The step from one evaluation to the next, unless it has been made. */
 static scl_status launch_leapfrog(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  if (s->finish || s->record < 0 || sums_and_steps(op, s, pass)) return SCL_OK;
+  if (is_alone(s) || s->record < 0 || sums_and_steps(op, s, pass)) return SCL_OK;
   return scl_launch_leapfrog_step(op, scl_cl_range_1(s->vectors * LEAPFROG_ITEMS, LEAPFROG_ITEMS),
                                   (int)s->vectors, (int)s->p, s->point, (int)pass->directions,
                                   scl_inout_buffer(pass->state->work.buffer), (int64_t)s->results,
@@ -334,8 +377,11 @@ static scl_status choose_destination(scl_cl_context *cl, destination *d) {
 static scl_status enqueue_pass(scl_cl_op *op, const plan *s, const scl_glm_pass *pass,
                                const destination *d) {
   cl_event event = NULL;
-  /* Two walks at once could each wait for groups that the other keeps from running. */
-  SCL_TRY(scl_cl_op_order(op, s->points > 1 ? SCL_CL_COMPUTE_0 : -1));
+  /* Two walks at once could each wait for groups that the other keeps from running. The walks of
+   * two shares of chains, which fill the device, may be in two queues all the same: NVIDIA's
+   * devices start all groups of a kernel before those of a later one. Where one did not, groups
+   * would give up (glm_meet.h). */
+  SCL_TRY(scl_cl_op_order(op, s->points > 1 && s->warps == 0 ? SCL_CL_COMPUTE_0 : -1));
   op->timing = SCL_CL_TIME_NONE;
   if (!s->few) SCL_TRY(send_parameters(op, pass));
   op->timing = SCL_CL_TIME_EACH;

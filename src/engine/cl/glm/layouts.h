@@ -44,4 +44,11 @@
   LAYOUT(NAME, family, 104m4, 4, 13, 8, 8, 2, 11, 0)                                               \
   LAYOUT(NAME, family, 104m8, 8, 13, 8, 8, 5, 0, 0)
 
+/* All points of a walk in one launch, by 16m8 (inst/kernels/nvidia/glm_mma_walk.cl): a group has
+ * the warps of GLM_TOGETHER groups of the pass. FAMILY(NAME, family): those with walks. */
+#define SCL_GLM_WALK_FAMILIES(FAMILY)                                                              \
+  FAMILY(BERNOULLI_LOGIT, bernoulli_logit)                                                         \
+  FAMILY(BINOMIAL_LOGIT, binomial_logit)                                                           \
+  FAMILY(POISSON_LOG, poisson_log)
+
 #endif

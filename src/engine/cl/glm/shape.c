@@ -59,6 +59,11 @@ static const scl_kernel_glm_pass_and_sum *const sum_kernels[SCL_GLM_FAMILY_COUNT
 #undef KERNEL
 #undef ROW
 
+#define WALK_KERNEL(NAME, family) [SCL_GLM_##NAME] = &scl_k_glm_16m8_walk_##family,
+static const scl_kernel_glm_pass *const walk_kernels[SCL_GLM_FAMILY_COUNT] = {
+    SCL_GLM_WALK_FAMILIES(WALK_KERNEL)};
+#undef WALK_KERNEL
+
 const scl_cl_glm_shape *scl_cl_glm_shape_of(int layout) {
   return &layouts[layout];
 }
@@ -69,6 +74,10 @@ const scl_kernel_glm_pass *scl_cl_glm_pass_kernel(scl_glm_family family, int lay
 
 const scl_kernel_glm_pass_and_sum *scl_cl_glm_sum_kernel(scl_glm_family family, int layout) {
   return sum_kernels[family][layout];
+}
+
+const scl_kernel_glm_pass *scl_cl_glm_walk_kernel(scl_glm_family family, int layout) {
+  return strcmp(layouts[layout].name, "16m8") == 0 ? walk_kernels[family] : NULL;
 }
 
 static scl_cl_program mma_program(scl_glm_family family, int layout) {
@@ -106,10 +115,16 @@ const char *scl_cl_glm_layout(size_t i) {
 
 /* More parameter vectors than a row has predictors are cut into parts of PART of one launch. */
 enum { PART = 8, MOST_PARTS = 16 };
+_Static_assert((int)MOST_PARTS <= (int)GLM_COUNTERS, "each part of a walk has a counter");
 
 size_t scl_cl_glm_cut_bytes(const scl_glm_pass *pass, size_t cells) {
   size_t cuts = GLM_FAMILY_AUX(pass->family) == SCL_GLM_CUTS ? pass->aux_sums : 0;
   return cuts * cells > 0 ? cuts * cells * sizeof(double) : sizeof(double);
+}
+
+/* Only on known devices does a fence order memory between groups. */
+bool scl_cl_glm_may_meet(const scl_cl_context *cl) {
+  return cl->info.capability >= 70 || wanted_layout != NULL;
 }
 
 static size_t most_predictors(const scl_glm_pass *pass, const scl_cl_glm_shape *l) {
@@ -122,8 +137,7 @@ static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const scl_
   bool worth =
       predictors >= l->least[0] && pass->x.ncol >= l->least[1] && pass->x.nrow >= l->least[2];
   if (wanted_layout != NULL ? strcmp(wanted_layout, l->name) != 0 : !worth) return false;
-  /* Only on known devices does a fence order memory between groups. */
-  if (l->finish && cl->info.capability < 70 && wanted_layout == NULL) return false;
+  if (l->finish && !scl_cl_glm_may_meet(cl)) return false;
   /* Local memory has room for so many columns of the metric of a walk. */
   if (l->finish && pass->directions > 1 + pass->x.ncol) return false;
   return predictors <= most_predictors(pass, l) && pass->x.ncol <= l->slots &&

@@ -21,6 +21,10 @@ const scl_cl_glm_shape *scl_cl_glm_shape_of(int layout);
 /* Its kernel: the second where the pass adds the groups' sums itself, else the first. */
 const scl_kernel_glm_pass *scl_cl_glm_pass_kernel(scl_glm_family family, int layout);
 const scl_kernel_glm_pass_and_sum *scl_cl_glm_sum_kernel(scl_glm_family family, int layout);
+/* The kernel of all points of a walk, or NULL. */
+const scl_kernel_glm_pass *scl_cl_glm_walk_kernel(scl_glm_family family, int layout);
+/* Whether groups of a kernel may read what others of it have written. */
+bool scl_cl_glm_may_meet(const scl_cl_context *cl);
 
 enum { SCL_CL_GLM_CUT_BYTES = 16 << 10 };
 /* Bytes of local memory for the sums by cut, one for each of `cells` predictors. Groups share the

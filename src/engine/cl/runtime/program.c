@@ -10,7 +10,7 @@
 #include "engine/cl/runtime/signature.h"
 #include "base/threads.h"
 
-enum { MOST_SOURCES = 24 };
+enum { MOST_SOURCES = 32 };
 
 static char kernel_folder[1024];
 static char *packed_sources; /* of all programs, if they do not come from a folder */
@@ -124,6 +124,9 @@ static const char *common_sources(const char *word) {
     return "include/port.h include/glm_terms.h include/glm_families.h include/glm_task.h";
   if (strcmp(word, "@glm_pass") == 0)
     return "include/glm_pass.h include/glm_tile.h include/glm_link.h";
+  if (strcmp(word, "@leapfrog_near") == 0) /* in local memory */
+    return "include/leapfrog_sum.h LEAPFROG_SPACE=__local LEAPFROG_FENCE=CLK_LOCAL_MEM_FENCE "
+           "include/leapfrog.h";
   return NULL;
 }
 
