@@ -65,13 +65,14 @@ collect_draws <- function(job, chains, complete) {
 
 # Whether the median of a parameter is four powers of ten further from zero than its starts.
 remote_parameters <- function(draws, job) {
-  if (!is.null(job$layout$own)) return(integer())
+  if (!is.null(job$layout$own) || dim(draws)[1L] == 0L) return(integer())
   starts <- vapply(job$points, function(u) {
     x <- constrain(job$layout, u)
     if (is.null(x)) rep(NA_real_, job$layout$n) else abs(as.vector(x))
   }, numeric(job$layout$n))
-  near <- apply(matrix(starts, job$layout$n), 1L, max)
-  which(apply(abs(draws), 3L, stats::median) > 1e4 * (1 + near))
+  limit <- 1e4 * (1 + apply(matrix(starts, job$layout$n), 1L, max))
+  far <- which(vapply(seq_along(limit), function(k) max(abs(range(draws[, , k]))), 0) > limit)
+  far[vapply(far, function(k) stats::median(abs(draws[, , k])), 0) > limit[far]]
 }
 
 # Diagonals in columns, or an array of matrices, or a list of the parts of metrics of low rank.
