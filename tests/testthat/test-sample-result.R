@@ -189,6 +189,9 @@ test_that("draws far from their starts hint at an improper distribution, if ther
   wide <- function(a) structure(-(a / 1e6)^2 / 2, gradient = -a / 1e12)
   expect_warning(fit <- run(wide, c(a = 0)), NA)
   expect_identical(fit$remote, "a")
+  # without iterations, as after an interrupt
+  none <- array(0, c(0, 2, 1))
+  expect_identical(statcl:::remote_parameters(none, list(layout = list(n = 1L))), integer())
 })
 
 test_that("a printed table fits into a line, and coef() gives the means", {
