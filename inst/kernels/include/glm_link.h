@@ -149,8 +149,8 @@ SCL_INLINE void glm_add_term_value(glm_totals *total, real value, real odds) {
 
 /* Adds the derivatives by the auxiliary parameter; `cell` is the predictor's index in the
  * tile. */
-SCL_INLINE void glm_add_term_aux(const glm_data *t, glm_totals *total, glm_term term, real y, int v,
-                                 uint row, int cell) {
+SCL_INLINE void glm_add_term_aux(const glm_data *t, glm_totals *total, glm_term term, real y,
+                                 int v, uint row, int cell) {
   if (GLM_AUX == SCL_GLM_CUTS) {
     const int above = (int)y - 1;
     if (above < t->aux_sums) t->by_cut[above * GLM_CELLS + cell] += term.d_aux;

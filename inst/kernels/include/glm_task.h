@@ -65,7 +65,7 @@ typedef struct {
 SCL_SAME_LAYOUT(glm_task, 184)
 enum { GLM_KEEP_NONE = -1 };
 
-enum { GLM_COUNTERS = 16 };
+enum { GLM_COUNTERS = 16 }; /* parts of the vectors of a walk by matrix instructions, at most */
 
 /* The first numbers of `work`, where these are all parameters. */
 enum { GLM_FEW_MOST = 64 };

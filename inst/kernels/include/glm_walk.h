@@ -16,7 +16,8 @@
 /* The numbers of a walk in local memory: results, a record, and what leapfrog.h lists from q on.
  * Other families have no walks, and may need the memory for sums by cut. */
 #define GLM_WALKS (GLM_AUX == SCL_GLM_NONE && !GLM_COUPLED)
-#define GLM_NEAR (GLM_WALKS ? GLM_PREDICTORS * LEAPFROG_NUMBERS(1 + GLM_SLOTS, 1 + GLM_SLOTS) : 1)
+#define GLM_NEAR                                                                                   \
+  (GLM_WALKS ? GLM_PREDICTORS * LEAPFROG_NUMBERS(1 + GLM_SLOTS, 1 + GLM_SLOTS) : 1)
 
 /* Loads a tile of X and asks the second-level cache to keep it for the next point (`stays`) or to
  * evict it first; GLM_KEEP_NONE: asks nothing. If nothing were asked, the rest of X would evict
@@ -52,9 +53,8 @@ SCL_INLINE void glm_load_kept(glm_pair *kept, __global const real *x, uint step,
 SCL_INLINE leapfrog_walk glm_walk_of(const glm_task *task, __local real *near) {
   const int vectors = task->predictors, numbers = vectors * (1 + task->p);
   __local real *record = near + vectors + numbers;
-  const leapfrog_walk walk = {
-      vectors, task->p, task->point, task->directions, near, record + vectors + 2 * numbers,
-      record};
+  const leapfrog_walk walk = {vectors, task->p, task->point, task->directions, near,
+                              record + vectors + 2 * numbers, record};
   return walk;
 }
 

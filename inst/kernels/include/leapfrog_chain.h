@@ -5,7 +5,7 @@
  *          +--+--+--+--+--+--+
  *   value  |  |  |  |  |  |  | -->+        GLM_COMBINE_ITEMS sums a row, by LEAPFROG_LANES
  *   alpha  |  |  |  |  |  |  | -->| steps  work-items, LEAPFROG_SUMS rows at a time; all numbers of
- *   beta   |  |  |  |  |  |  | -->|        the chain, PARTS for each parameter, are in local memory
+ *   beta   |  |  |  |  |  |  | -->|        the chain are in local memory
  *     :    |  |  |  |  |  |  | -->+
  *
  * The order of a row's sum is that of glm_combine, whatever LEAPFROG_LANES is. */
@@ -14,6 +14,14 @@
 #endif
 #define LEAPFROG_GROUP (LEAPFROG_SUMS * LEAPFROG_LANES)
 #define LEAPFROG_EACH (GLM_COMBINE_ITEMS / LEAPFROG_LANES) /* sums of a work-item */
+/* Loads on their way at a time: 8, or 16. More take registers that glm_mma_walk.cl does not have:
+ * then fewer of its groups would run at once than have to meet. */
+#if LEAPFROG_EACH == 1
+#define LEAPFROG_UNROLL _Pragma("unroll 8")
+#else
+#define LEAPFROG_UNROLL _Pragma("unroll 2")
+#endif
+/* From q on there are so many numbers for each parameter; the first ones change (leapfrog.h). */
 enum { LEAPFROG_PARTS = 6, LEAPFROG_MOVED = 3 };
 
 /* The walk of a chain whose numbers are `near`: results, a record, those from q on. */
@@ -24,6 +32,7 @@ SCL_INLINE leapfrog_walk leapfrog_near(const leapfrog_sum_task *t, __local real 
   return w;
 }
 
+/* All numbers of a chain from q on, to local memory. */
 SCL_INLINE void leapfrog_fetch(const leapfrog_sum_task *t, const leapfrog_walk *w, int chain,
                                int item, __global const real *work) {
   const int d = 1 + t->p, n = t->vectors * d, metric = LEAPFROG_METRIC(d, t->directions);
@@ -36,6 +45,17 @@ SCL_INLINE void leapfrog_fetch(const leapfrog_sum_task *t, const leapfrog_walk *
                         : i <= 3 * d ? t->vectors - 1
                                      : t->vectors - 1 + chain * metric;
     w->q[LEAPFROG_PARTS * d + i] = behind[skipped + i];
+  }
+}
+
+/* A work-item's sums of a row; `together` is a constant. */
+SCL_INLINE void leapfrog_add_row(volatile __global const real *row, long step, int groups, int lane,
+                                 int together, real *sum) {
+  LEAPFROG_UNROLL for (int g = lane; g < groups; g += GLM_COMBINE_ITEMS) {
+    SCL_UNROLL for (int i = 0; i < LEAPFROG_EACH; i++) {
+      const int at = g + i * LEAPFROG_LANES;
+      sum[i] += at < groups ? glm_partial(row, at, step, together) : 0.0;
+    }
   }
 }
 
@@ -52,11 +72,10 @@ SCL_INLINE_BARRIER void leapfrog_add(const leapfrog_sum_task *t, int chain, int 
     const int groups = k <= d ? t->groups : 0;
     real sum[LEAPFROG_EACH];
     SCL_UNROLL for (int i = 0; i < LEAPFROG_EACH; i++) sum[i] = 0.0;
-    _Pragma("unroll 2") for (int g = lane; g < groups; g += GLM_COMBINE_ITEMS) {
-      SCL_UNROLL for (int i = 0; i < LEAPFROG_EACH; i++) {
-        const int at = g + i * LEAPFROG_LANES;
-        sum[i] += at < groups ? glm_partial(partial, at, t->group_step, t->together) : 0.0;
-      }
+    if (t->together == 1) {
+      leapfrog_add_row(partial, t->group_step, groups, lane, 1, sum);
+    } else {
+      leapfrog_add_row(partial, t->group_step, groups, lane, GLM_TOGETHER, sum);
     }
     SCL_UNROLL for (int reach = LEAPFROG_EACH / 2; reach > 0; reach /= 2) {
       SCL_UNROLL for (int i = 0; i < reach; i++) sum[i] += sum[i + reach];

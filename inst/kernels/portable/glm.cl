@@ -19,8 +19,12 @@ glm_combine(__global real *work, const int groups, const int together, const lon
   const int item = get_local_id(0), r = get_group_id(0);
   __global const real *partial = work + partials + r * row_step;
   real sum = 0.0;
-  for (int g = item; g < groups; g += GLM_COMBINE_ITEMS)
-    sum += glm_partial(partial, g, group_step, together);
+  if (together == 1) {
+    for (int g = item; g < groups; g += GLM_COMBINE_ITEMS) sum += partial[g * group_step];
+  } else {
+    for (int g = item; g < groups; g += GLM_COMBINE_ITEMS)
+      sum += glm_partial(partial, g, group_step, GLM_TOGETHER);
+  }
   pool[item] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int reach = GLM_COMBINE_ITEMS / 2; reach > 0; reach /= 2) {
