@@ -34,7 +34,8 @@ plain_design <- function(terms, data) {
   usable <- vapply(columns, function(v) is.numeric(v) && is.null(attributes(v)) && !anyNA(v) &&
                      length(v) == rows, NA)
   one <- attr(terms, "intercept")
-  parts <- c(if (one > 0L) list(`(Intercept)` = rep(1, rows)), columns[-1L])
+  ones <- if (length(columns) > 1L) 1 else rep(1, rows) # cbind() repeats a number
+  parts <- c(if (one > 0L) list(`(Intercept)` = ones), columns[-1L])
   if (rows == 0L || !all(usable) || length(parts) == 0L) return(NULL)
   x <- do.call(base::cbind, parts)
   storage.mode(x) <- "double"

@@ -118,7 +118,9 @@ glm_eta <- function(core, theta) {
 # first looks for NaN in all of x.
 host_times <- function(x, beta) {
   if (!is.double(x) || length(x) < 1e5 || length(beta) != ncol(x)) return(x %*% beta)
-  matrix(.Call(r_rest, x, NULL, as.double(beta)))
+  product <- .Call(r_rest, x, NULL, as.double(beta))
+  dim(product) <- c(nrow(x), 1L) # matrix() would copy
+  product
 }
 
 # d x d. The rows of sigma and phi are central differences of gradients, accurate to 1e-8, computed

@@ -59,13 +59,15 @@ mean_response <- function(fit) {
 # Means of the model with only the intercept (or with no predictor if there is no intercept), by
 # Newton's method if there is an offset.
 null_mean <- function(fit, y, w) {
-  offset <- if (is.null(fit$offset)) numeric(length(y)) else fit$offset
   row <- family_row(fit$family)
-  if (fit$intercept == 0L) return(row$inverse(offset))
-  if (is.null(fit$offset)) return(rep(sum(w * y) / sum(w), length(y)))
+  offset <- fit$offset
+  if (fit$intercept == 0L) return(row$inverse(if (is.null(offset)) numeric(length(y)) else offset))
+  average <- if (is.null(w)) sum(y) / length(y) else sum(w * y) / sum(w)
+  if (is.null(offset)) return(rep(average, length(y)))
   if (!is.null(row$r)) return(r_null_mean(fit))
-  alpha <- row$link_of(sum(w * y) / sum(w)) - mean(offset)
-  if (!is.finite(alpha)) return(rep(sum(w * y) / sum(w), length(y)))
+  alpha <- row$link_of(average) - mean(offset)
+  if (!is.finite(alpha)) return(rep(average, length(y)))
+  w <- ones_unless(w, length(y))
   for (i in 1:100) {
     eta <- alpha + offset
     mu <- row$inverse(eta)

@@ -17,20 +17,25 @@ least_squares_mode <- function(problem, start) {
   list(core = core, found = found)
 }
 
-# y scaled to about 1, times the square roots of the weights: list(y, centre, first, second): the
-# given y is (y / sqrt(weights) * second + centre) * first. If the columns contain a constant and
-# all of y is near its mean, the mean is subtracted; that difference is exact.
+# y scaled to about 1, times the square roots of the weights: list(y, centre, unit): the given y is
+# (y / sqrt(weights) + centre) * unit. If the columns contain a constant and all of y is near its
+# mean, the mean is subtracted; that difference is exact. The unit is a power of two.
 working_unit <- function(y, weights, centred) {
-  if (only_asks()) return(list(y = y, centre = 0, first = 1, second = 1)) # spares passes over y
-  first <- power_of_two(max(abs(y), 0))
-  y <- y / first
+  if (only_asks()) return(list(y = y, centre = 0, unit = 1)) # spares passes over y
+  ends <- c(min(y), max(y)) # of many rows each further vector is garbage that R has to collect
+  if (!all(is.finite(ends))) {
+    abort_argument("y", "the response (minus the offset) has missing or infinite values")
+  }
+  first <- power_of_two(max(abs(ends)))
+  if (first > 2^-500 && first < 2^500) first <- 1 # no sum overflows
+  if (first != 1) y <- y / first
+  ends <- ends / first
   centre <- if (centred) sum(y) / length(y) else 0
-  if (any(abs(y - centre) > abs(centre) / 2)) centre <- 0
-  y <- y - centre
-  second <- power_of_two(max(abs(y), 0))
-  y <- y / second
-  list(y = if (is.null(weights)) y else y * sqrt(weights), centre = centre, first = first,
-       second = second)
+  if (any(abs(ends - centre) > abs(centre) / 2)) centre <- 0
+  second <- power_of_two(max(abs(ends - centre)))
+  y <- (y - centre) / second
+  list(y = if (is.null(weights)) y else y * sqrt(weights), centre = centre / second,
+       unit = first * second)
 }
 
 # Both solvers give list(kept, unit (of columns), beta (in these units), root (of the kept columns:
@@ -73,18 +78,19 @@ solve_by_products <- function(problem, y) {
   ones <- match(problem$intercept, kept, 0L)
   y <- working_unit(y, problem$row_weights, ones > 0L)
   beta <- numeric(ncol(x))
-  target <- if (is_cl(x)) column_beside(y$y, x)
-  at <- list(rest = target)
+  rest <- target <- if (is_cl(x)) column_beside(y$y, x)
   last <- Inf
   for (i in 1:9) {
     if (is.null(target)) {
-      at <- .Call(r_rest, x, y$y, beta)
+      slope <- .Call(r_rest, x, y$y, beta)
+      rss <- slope[length(slope)]
     } else if (i > 1L) {
-      at$rest <- target - cl_matmul(x, beta)
-      cl_eval(at$rest)
+      rest <- target - cl_matmul(x, beta)
+      cl_eval(rest)
+      rss <- sum(rest^2)
     }
-    if (i == 9L || (i > 1L && last <= 1e-26 * sum(at$rest^2))) break
-    slope <- if (is.null(target)) at$slope else as.vector(as.matrix(cl_crossprod(x, at$rest)))
+    if (i == 9L || (i > 1L && last <= 1e-26 * rss)) break
+    if (!is.null(target)) slope <- as.vector(as.matrix(cl_crossprod(x, rest)))
     half <- backsolve(root, slope[kept] / size, transpose = TRUE)
     change <- sum(half^2)
     if (!is.finite(change)) return(NULL)
@@ -93,7 +99,7 @@ solve_by_products <- function(problem, y) {
     beta[kept] <- beta[kept] + backsolve(root, half) / size
   }
   list(kept = kept, unit = rep(1, length(kept)), beta = beta[kept],
-       root = root * rep(size, each = nrow(root)), rss = sum(at$rest^2), y = y, ones = ones,
+       root = root * rep(size, each = nrow(root)), rss = rss, y = y, ones = ones,
        constant = 1, x = if (is.null(problem$row_weights)) x)
 }
 
@@ -109,22 +115,22 @@ is_perfect <- function(residual, fitted) is.finite(residual) && residual < fitte
 least_squares_found <- function(core, fit) {
   y <- fit$y
   n <- length(y$y)
-  scale <- y$first * y$second
-  beta <- fit$beta * y$second
+  beta <- fit$beta
   if (fit$ones > 0L) beta[fit$ones] <- beta[fit$ones] + y$centre / fit$constant
   sigma <- sqrt(fit$rss / n)
   k <- length(beta)
-  inverse <- .Call(r_solve_right, diag(k), fit$root) * (y$second / fit$unit)
-  root <- inverse * sigma * y$first
+  inverse <- .Call(r_solve_right, diag(k), fit$root) / fit$unit
+  root <- inverse * sigma * y$unit
   dimnames(root) <- list(core$problem$names[core$kept], NULL)
   w <- core$problem$row_weights
-  value <- -n * (log(2 * pi) / 2 + log(sigma) + log(y$first) + log(y$second)) - n / 2 +
+  square <- drop(base::crossprod(y$y))
+  value <- -n * (log(2 * pi) / 2 + log(sigma) + log(y$unit)) - n / 2 +
     if (is.null(w)) 0 else sum(log(w)) / 2
-  list(theta = c(beta / fit$unit * y$first, log(sigma) + log(scale)), value = value,
+  list(theta = c(beta / fit$unit * y$unit, log(sigma) + log(y$unit)), value = value,
        objective = value, decrement = 0, converged = TRUE, message = "converged", iterations = 1L,
-       held = FALSE, rss = fit$rss * scale^2,
-       perfect = n > k && is_perfect(fit$rss / (n - k), (y$centre / y$second)^2 + sum(y$y^2) / n),
-       covariance = list(vcov = base::tcrossprod(root), aux_error = sigma * scale / sqrt(2 * n),
+       held = FALSE, rss = fit$rss * y$unit^2,
+       perfect = n > k && is_perfect(fit$rss / (n - k), y$centre^2 + square / n),
+       covariance = list(vcov = base::tcrossprod(root), aux_error = sigma * y$unit / sqrt(2 * n),
                          root = root))
 }
 
@@ -161,8 +167,9 @@ finish_normal <- function(problem, mode) {
               linear.predictors = eta,
               fitted.values = eta, df.residual = df,
               df.null = nobs - as.integer(problem$intercept > 0L), deviance = found$rss)
-  w <- ones_unless(fit$prior.weights, length(fit$y))
-  fit$null.deviance <- sum(w * (fit$y - null_mean(fit, fit$y, w))^2)
+  w <- fit$prior.weights
+  square <- (fit$y - null_mean(fit, fit$y, w))^2
+  fit$null.deviance <- sum(if (is.null(w)) square else w * square)
   structure(fit, class = "cl_glm")
 }
 

@@ -239,7 +239,8 @@ SEXP r_weighted_gram(SEXP x, SEXP w) {
   return r_return(status, result);
 }
 
-/* list(rest = y - x beta, slope = x' rest) for a double matrix x; x beta if y is NULL. */
+/* For a double matrix x with p columns and the residuals y - x beta: their p products with the
+ * columns, and the sum of their squares. x beta if y is NULL. */
 SEXP r_rest(SEXP x, SEXP y, SEXP beta) {
   const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
   const bool plain = y == R_NilValue;
@@ -247,11 +248,9 @@ SEXP r_rest(SEXP x, SEXP y, SEXP beta) {
     scl_fail_argument("x", "'x', 'y' and 'beta' must be double and of matching shapes");
     r_throw();
   }
-  double *part[2];
-  SEXP result =
-      PROTECT(r_list_new(2, (r_part[]){{"rest", n, R_VECTOR}, {"slope", p, R_VECTOR}}, part));
-  scl_status status =
-      scl_host_rest(REAL_RO(x), n, p, r_numbers(y), REAL_RO(beta), part[0], part[1]);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(plain ? n : p + 1)));
+  double *rest = plain ? REAL(result) : NULL, *slope = plain ? NULL : REAL(result);
+  scl_status status = scl_host_rest(REAL_RO(x), n, p, r_numbers(y), REAL_RO(beta), rest, slope);
   UNPROTECT(1);
-  return r_return(status, plain ? VECTOR_ELT(result, 0) : result);
+  return r_return(status, result);
 }

@@ -109,6 +109,7 @@ test_that("unusable input is rejected by name", {
     d$x[2] <- Inf
     expect_fault(f(y ~ x, data = d), "nonfinite", argument = "x", says = "'x'")
     expect_fault(cl_glm(cbind(1, NA, 1:2), c(0, 1)), "nonfinite")
+    expect_refused("y", f(1 / (wt - wt[1]) ~ hp, "normal_id"), says = "infinite")
   })
 })
 

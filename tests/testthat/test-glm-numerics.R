@@ -246,6 +246,19 @@ test_each_engine("a distant maximum is found", {
                  class = "statcl_warning_separation")
 })
 
+test_that("standard errors of extreme scales are finite if they can be", {
+  on_host({
+    set.seed(1)
+    z <- rnorm(100)
+    x <- rnorm(100)
+    y <- z + 1e-10 * rnorm(100)
+    peer <- coef(summary(lm(y ~ z + x - 1)))
+    fit <- cl_glm(I(1e149 * y) ~ z + I(1e-165 * x) - 1, "normal_id")
+    scaled <- coef(summary(fit))[, 1:2] / c(1e149, 1e149 / 1e-165)
+    expect_equal(unname(scaled), unname(peer[, 1:2]), tolerance = 1e-8)
+  })
+})
+
 test_that("large problems are corrected by residuals, or solved like small ones", {
   set.seed(4)
   n <- 30000

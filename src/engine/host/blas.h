@@ -36,9 +36,10 @@ void scl_host_set_blas(const scl_host_blas *blas);
 scl_status scl_host_weighted_gram(const double *x, size_t n, size_t p, const double *w,
                                   double *out);
 
-/* rest = y - x beta (n) and slope = x' rest (p), for x, n x p and column-major, in one pass, on the
- * threads of the host; the bits do not depend on their number. If y is NULL, rest = x beta, and
- * there is no slope. SCL_E_MEMORY, SCL_E_INTERRUPT. */
+/* rest = y - x beta (n, not stored if NULL) and slope = (x, rest)' rest (p + 1 numbers, the last
+ * one the sum of squares), for x, n x p and column-major, in one pass, on the threads of the host;
+ * the bits do not depend on their number. If y is NULL, rest = x beta, and there is no slope.
+ * SCL_E_MEMORY, SCL_E_INTERRUPT. */
 scl_status scl_host_rest(const double *x, size_t n, size_t p, const double *y, const double *beta,
                          double *rest, double *slope);
 

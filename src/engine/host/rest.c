@@ -1,5 +1,5 @@
-/* Residuals and their products with the columns, in one pass over x: the rows are taken in blocks
- * that stay in the cache. They are cut into parts as in gram.c. */
+/* Residuals and their products with the columns and with themselves, in one pass over x: the rows
+ * are taken in blocks that stay in the cache. They are cut into parts as in gram.c. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -24,20 +24,22 @@ enum {
 typedef struct {
   const double *x, *y, *beta;
   size_t n, p, parts, part_rows;
-  double *rest, *sums; /* p for each part */
+  double *rest; /* NULL unless wanted */
+  double *sums; /* p + 1 for each part */
   _Atomic size_t next;
 } job;
 
 INLINED void add_rows(const job *j, size_t first, size_t rows, double *sum) {
-  double *rest = j->rest + first;
+  double block[ROWS];
+  double *rest = j->rest != NULL ? j->rest + first : block;
   const double sign = j->y != NULL ? -1.0 : 1.0;
   for (size_t i = 0; i < rows; i++) rest[i] = j->y != NULL ? j->y[first + i] : 0.0;
   for (size_t c = 0; c < j->p; c++) {
     const double *x = j->x + c * j->n + first, beta = sign * j->beta[c];
     for (size_t i = 0; i < rows; i++) rest[i] += x[i] * beta;
   }
-  for (size_t c = 0; c < j->p && j->y != NULL; c++) {
-    const double *x = j->x + c * j->n + first;
+  for (size_t c = 0; c <= j->p && j->y != NULL; c++) {
+    const double *x = c < j->p ? j->x + c * j->n + first : rest;
     double s[8] = {0.0};
     size_t i = 0;
     for (; i + 8 <= rows; i += 8)
@@ -59,7 +61,7 @@ static void run_thread(void *arg, int thread, int threads) {
     if (part >= j->parts) return;
     const size_t end = scl_min(j->n, (part + 1) * j->part_rows);
     for (size_t first = part * j->part_rows; first < end; first += ROWS) {
-      add_by_width(j, first, scl_min(end - first, ROWS), j->sums + part * j->p);
+      add_by_width(j, first, scl_min(end - first, ROWS), j->sums + part * (j->p + 1));
     }
   }
 }
@@ -72,15 +74,15 @@ scl_status scl_host_rest(const double *x, size_t n, size_t p, const double *y, c
   j.parts = scl_ceil_div(n, j.part_rows);
   int threads = n * p < WORTH_A_TEAM ? 1 : scl_copy_threads();
   if ((size_t)threads > j.parts) threads = (int)scl_max(j.parts, 1);
-  const size_t numbers = j.parts * p + 1;
+  const size_t numbers = j.parts * (p + 1) + 1;
   j.sums = calloc(numbers, sizeof *j.sums);
   if (j.sums == NULL) return scl_fail_memory(numbers * sizeof *j.sums, 0, "X' r");
   scl_team *team = threads > 1 ? scl_team_start(threads) : NULL;
   scl_team_run(team, run_thread, &j);
   scl_team_stop(team);
-  for (size_t c = 0; c < p && y != NULL; c++) {
+  for (size_t c = 0; c <= p && y != NULL; c++) {
     slope[c] = 0.0;
-    for (size_t part = 0; part < j.parts; part++) slope[c] += j.sums[part * p + c];
+    for (size_t part = 0; part < j.parts; part++) slope[c] += j.sums[part * (p + 1) + c];
   }
   free(j.sums);
   return scl_poll();
