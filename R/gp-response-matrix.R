@@ -10,12 +10,15 @@ scale_both <- function(k, a, b) {
   sweep(sweep(k, 1L, a, `*`), 2L, b, `*`)
 }
 
+# The addition of 0 copies k: `[<-` would copy a shared matrix while R's collector may not run, and
+# a collection that falls due there becomes a full one, which takes longer than the factor.
 add_diagonal <- function(k, by) {
   if (is_cl(k)) {
     diag(k) <- as.vector(diag(k)) + by
     return(k)
   }
   at <- seq.int(1L, length(k), nrow(k) + 1L)
+  k <- k + 0
   k[at] <- k[at] + by
   k
 }
