@@ -424,7 +424,7 @@ measure_all <- function(name, threads) {
   short <- if (is.na(first) || first >= 3) 0L else if (first < 0.5) 4L else 2L
   in_turn(short)
   rounds <- 1L
-  while (rounds < 3L && any(late <- is_late(medians()), na.rm = TRUE)) {
+  while (rounds < 3L && !anyNA(late <- is_late(medians())) && any(late)) {
     if (late[3L]) for (engine in c("auto", names(which.min(medians()[-1L, 3L])))) add(engine)
     times <- medians()
     device <- if (any(times["device", 1:2] < times["host", 1:2])) "device"
