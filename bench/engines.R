@@ -295,11 +295,15 @@ posterior <- function(name) {
   } else {
     simulated(name)
   }
-  path <- file.path(dirname(self), "../tests/posteriors", paste0(name, ".R"))
-  eval(parse(path, keep.source = FALSE)[[1L]])(data)
+  if (name %in% linear) model_of("regressions")(name, data) else model_of(name)(data)
 }
+model_of <- function(name) {
+  file <- file.path(dirname(self), "../tests/posteriors", paste0(name, ".R"))
+  source(file, local = new.env())$value
+}
+linear <- names(environment(model_of("regressions"))$regressions)
 files <- list.files(file.path(dirname(self), "../tests/posteriors"), "-.*[.]R$")
-for (name in sub("[.]R$", "", files)) {
+for (name in c(sub("[.]R$", "", files), linear)) {
   calls[[name]] <- list(setup = bquote({
     model <- posterior(.(name))
     f <- cl_gradient(model$log_density)
