@@ -41,6 +41,10 @@ flat_slope <- function(target, at) {
 search_result <- function(space, target, best, at, subsets = list()) {
   bounds <- search_bounds(space)
   at <- without_effect(space, target, at, bounds)
+  # where only rounding decides whether the matrix has a factor, the search may end next to a point
+  # that has one
+  lost <- !is.finite(target$value(at))
+  if (lost && !is.null(target$best())) at <- target$best()
   name <- space$name[space$free]
   at_bound <- pmin(at - bounds$lower, bounds$upper - at) < 1e-6
   # nlminb() also stops, with other messages, where the likelihood is flat to rounding
@@ -49,7 +53,7 @@ search_result <- function(space, target, best, at, subsets = list()) {
           if (isTRUE(best$stalled)) flat_slope(target, at) else 1e-6)
   silent <- identical(space$value[nrow(space)], 0) && !space$free[nrow(space)]
   edge <- if (silent && (done || best$message == "false convergence (8)")) {
-    inside_edge(space, target, at, done)
+    inside_edge(space, target, at, done && !lost)
   }
   if (!is.null(edge)) at <- edge
   gradient <- target$gradient(at)

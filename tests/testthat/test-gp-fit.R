@@ -357,6 +357,26 @@ test_that("without noise a search ends where the covariance matrix is singular, 
   }
 })
 
+test_that("a search that ends where the matrix has no factor goes back to its best point", {
+  original <- statcl:::search_all
+  on.exit(utils::assignInNamespace("search_all", original, "statcl"))
+  utils::assignInNamespace("search_all", function(...) {
+    best <- original(...)
+    best$par <- best$par + 3 # no point so far off could be used
+    best$convergence <- 0L
+    best
+  }, "statcl")
+  on_host({
+    set.seed(55)
+    x <- matrix(runif(15))
+    y <- sin(6 * x[, 1])
+    expect_warning(fit <- cl_gp(x, y, k_exp_quad(), fixed = c(noise = 0), method = "ml"),
+                   "singular to rounding", class = "statcl_warning_convergence")
+    expect_true(fit$converged)
+    expect_lt(max(abs(fitted(fit) - y)), 1e-5)
+  })
+})
+
 test_that("by default noise that is estimated is not mistaken for the process", {
   on_host({
     d <- attitude[1:16, ]
