@@ -48,12 +48,12 @@ search_result <- function(space, target, best, at, subsets = list()) {
   name <- space$name[space$free]
   at_bound <- pmin(at - bounds$lower, bounds$upper - at) < 1e-6
   # nlminb() also stops, with other messages, where the likelihood is flat to rounding
-  done <- best$convergence == 0L || best$message != "interrupted" &&
+  done <- best$convergence == 0L && !lost || best$message != "interrupted" &&
     all(abs(target$gradient(at)[!at_bound]) <
           if (isTRUE(best$stalled)) flat_slope(target, at) else 1e-6)
   silent <- identical(space$value[nrow(space)], 0) && !space$free[nrow(space)]
-  edge <- if (silent && (done || best$message == "false convergence (8)")) {
-    inside_edge(space, target, at, done && !lost)
+  edge <- if (silent && (done || lost || best$message == "false convergence (8)")) {
+    inside_edge(space, target, at, done)
   }
   if (!is.null(edge)) at <- edge
   gradient <- target$gradient(at)
