@@ -236,12 +236,13 @@ is_asked_for <- function(op) isTRUE(threshold_option()[op] >= 0)
 # `run(where)` on the engine that where_for() has chosen; on the host if kernels are missing.
 # `whole`: run() makes all matrices that it works on, keeps none, and comes to an end if all numbers
 # are zeros: kernels for all that it does are asked for at once, and not only those of its first
-# operation that lacks some. "unread": it reads no large results itself.
-on_engine <- function(where, run, whole = FALSE) {
+# operation that lacks some. "unread": it reads no large results itself. `counts(value)`: whether
+# the time of this value is noted.
+on_engine <- function(where, run, whole = FALSE, counts = function(value) TRUE) {
   op <- attr(where, "op")
   if (is.null(op)) return(run(where))
   to <- as.integer(where)
-  run_timed <- function(to) timed(where, run, to)
+  run_timed <- function(to) timed(attributes(where), run, to, counts)
   if (to >= 0L && attr(where, "waits")) {
     value <- run_timed(to)$value
     note_built(op)
@@ -303,15 +304,18 @@ blas_share <- function() {
 # once that has the kernels. `clean`: neither make() nor an evaluation keeps anything elsewhere.
 # `rehearse(chains)` requests what a sampler of so many chains does, whose kernels are then needed,
 # too; `time(chains)` gives the seconds of one of its evaluations, or NULL. If samplers on the host
-# took less than half of that, the data go back there and stay, until restore().
+# took less than half of that, the data go back there and stay, until restore(). `counts(value)`:
+# for evaluations that take long, whether the time of this one is compared with others, on a device,
+# too, until it has had many: the data go back if it is slower.
 movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL,
-                    time = function(chains) NULL) {
+                    time = function(chains) NULL, counts = NULL) {
+  long <- !is.null(counts)
   at <- held <- NULL
   paces <- list() # of samplers
   moves <- FALSE
   stays <- FALSE # on the host, as samplers are slower on the device
   ahead <- 0 # chains of the latest sampler
-  spare <- 0 # seconds of the host in which evaluations do not ask again
+  spare <- 0 # seconds in which evaluations do not ask again
   hold <- function(handle, where) {
     held <<- handle
     at <<- where
@@ -319,14 +323,15 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
   }
   build <- function(where = place()) {
     op <- attr(where, "op")
-    moves <<- !is.null(op) && !attr(where, "waits")
+    waits <- is.null(op) || attr(where, "waits")
+    moves <<- !is.null(op) && (long || !waits)
     to <- as.integer(where)
     # some objects take long to make: not on the host if the device has the kernels of others
-    if (moves && to >= 0L && is_built(op) && may_try(op)) {
+    if (!waits && to >= 0L && is_built(op) && may_try(op)) {
       made <- try_device(op, make, to)
       if (!is.null(made)) return(hold(made[[1L]], to))
     }
-    if (moves) to <- -1L
+    if (!waits) to <- -1L
     hold(make(to), to)
   }
   go_back <- function() {
@@ -334,7 +339,7 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     moves <<- FALSE
     stays <<- TRUE
   }
-  op <- NULL
+  op <- choice <- NULL
   restore <- function() {
     paces <<- list() # maybe of another device
     stays <<- FALSE
@@ -345,18 +350,24 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     !is.null(host) && isTRUE(time(ahead) > 2 * host)
   }
   spend_spare <- function(evaluate) {
-    start <- as.numeric(Sys.time())
-    value <- leaving_cores(evaluate())
-    seconds <- as.numeric(Sys.time()) - start
-    spare <<- spare - seconds
-    session$owed[[op]] <- sum(session$owed[[op]], seconds)
-    value
+    of <- if (long) choice
+    measure <- function() timed(of, function(where) evaluate(), at, counts)
+    done <- if (at < 0L) leaving_cores(measure()) else measure()
+    spare <<- spare - done$seconds
+    if (at < 0L) session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
+    done$value
   }
   run <- function(evaluate) {
     if (spare > 0 && session$engine == "auto" && !is_asked_for(op)) return(spend_spare(evaluate))
     where <- place()
     by_cost <- !is.null(attr(where, "op"))
-    if (by_cost) op <<- attr(where, "op")
+    if (by_cost) {
+      choice <<- attributes(where)
+      op <<- choice$op
+    } else if (at >= 0L) {
+      where <- at
+    }
+    start <- as.numeric(Sys.time())
     value <- on_engine(where, function(where) {
       before <- list(held, at)
       done <- FALSE
@@ -367,11 +378,14 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
       prepares <- arrives && where >= 0L && ahead > 0
       if (prepares) rehearse(ahead)
       done <- !only_asks()
-      if (done) moves <<- where < 0L
+      judged <- !long || !by_cost || is_settled(op, choice$size, where, choice$times)
+      if (done) moves <<- where < 0L || !judged
       if (done && prepares && by_cost && is_late()) go_back()
       value
-    }, clean && (is.null(at) || at < 0L))
-    spare <<- if (at < 0L && !is.null(op)) 0.05 * build_begins * build_cost(op) else 0
+    }, clean && (is.null(at) || at < 0L),
+    if (long) counts else function(value) !is.null(value)) # NULL: the handle is no longer valid
+    share <- if (is.null(op)) 0 else if (at < 0L) 0.05 * build_begins * build_cost(op) else 0.05
+    spare <<- share - (as.numeric(Sys.time()) - start) # none after a long evaluation
     value
   }
   pace <- function(seconds, evaluations, chains) {

@@ -1,44 +1,79 @@
 # What calls and samplers have taken on each engine, and whether a device is the slower one.
 
 # Names the times of calls of about this size, and this number of evaluations, on an engine.
-times_key <- function(op, size, where, times = 1) paste(where, op, round(2 * log2(size)), times)
+times_key <- function(op, size, where, times = 1) paste(where, op, round(4 * log2(size)), times)
 
-# Thresholds may be wrong for this machine: the shortest times of calls of about this size on each
-# engine decide, once calls on the device have lost a tenth of a second. The first three do not
-# count: drivers prepare much in them. Evaluations of a fit differ, and the shortest of many is
-# shorter than the shortest of few: unless they are far apart, the means must agree, once the host
-# has one.
+# Thresholds may be wrong for this machine: the times of calls of about this size on each engine
+# decide, once calls on the device after the first three, in which drivers prepare much, have lost a
+# tenth of a second.
 is_slower <- function(op, size, where, times = 1) {
-  key <- times_key(op, size, -1L, times)
-  host <- if (is.null(session$times[[key]])) session$crowded[[key]] else session$times[[key]]
-  device <- session$times[[times_key(op, size, where, times)]]
-  if (is.null(host) || is.null(device)) return(FALSE)
-  ratio <- device[["least"]] / host[["least"]]
-  counted <- max(device[["calls"]] - 3, 0)
-  if (ratio <= 1.1 || device[["all"]] - counted * host[["least"]] <= 0.1) return(FALSE)
-  ratio > 2 || is.na(host["calls"]) || host[["calls"]] <= 3 ||
-    device[["all"]] / counted > 1.1 * host[["all"]] / (host[["calls"]] - 3)
+  of <- compared_times(op, size, where, times)
+  seems_slower(of) && lost_seconds(of) > 0.1
 }
 
-# The value of `run(where)`, whose time is noted. `choice`: of where_for(). While BLAS leaves cores
-# to other threads the host is slow: with all of them it would take at least this part of the time.
-timed <- function(choice, run, where) {
+calls_in_mean <- 16
+
+# Whether the device has had enough calls to be kept.
+is_settled <- function(op, size, where, times = 1) {
+  device <- session$times[[times_key(op, size, where, times)]]
+  !is.null(device) && device[["calls"]] >= 4 * calls_in_mean &&
+    !seems_slower(compared_times(op, size, where, times))
+}
+
+compared_times <- function(op, size, where, times) {
+  key <- times_key(op, size, -1L, times)
+  list(host = if (is.null(session$times[[key]])) session$crowded[[key]] else session$times[[key]],
+       device = session$times[[times_key(op, size, where, times)]])
+}
+
+# The shortest times decide. Evaluations of a fit differ, and the shortest of many is shorter than
+# the shortest of few. So where the host has a mean (the shortest of several, as machines have slow
+# seconds), the device's mean must be longer, too, or while it has none, its shortest time twice as
+# long.
+seems_slower <- function(of) {
+  if (is.null(of$host) || is.null(of$device)) return(FALSE)
+  ratio <- of$device[["least"]] / of$host[["least"]]
+  if (ratio <= 1.1 || !is.finite(of$host["mean"])) return(ratio > 1.1)
+  if (is.finite(of$device[["mean"]])) of$device[["mean"]] > 1.1 * of$host[["mean"]] else ratio > 2
+}
+
+# How much longer the device's calls took than the shortest one on the host.
+lost_seconds <- function(of) {
+  of$device[["all"]] - max(of$device[["calls"]] - 3, 0) * of$host[["least"]]
+}
+
+# list(value, seconds) of `run(where)`. `of`: the attributes of a choice by where_for(), under which
+# the time is noted if counts(value); NULL for no note.
+timed <- function(of, run, where, counts = function(value) TRUE) {
   start <- as.numeric(Sys.time()) # finer than proc.time()
   value <- run(where)
   seconds <- as.numeric(Sys.time()) - start
-  of <- attributes(choice)
+  if (!is.null(of) && counts(value)) note_time(of, where, seconds)
+  list(value = value, seconds = seconds)
+}
+
+# Keeps for such calls the least seconds, their number, the sum `all` of those after the third, the
+# sum `of` those for the next mean, and the least mean. While BLAS leaves cores to other threads the
+# host is slow: with all of them it would take at least this part of the time.
+note_time <- function(of, where, seconds) {
   key <- times_key(of$op, of$size, where, of$times)
-  share <- blas_share()
-  if (where < 0L && share < 1) {
-    session$crowded[[key]] <- c(least = share * seconds)
-    return(list(value = value, seconds = seconds))
+  share <- if (where < 0L) blas_share() else 1
+  if (share < 1 || (where < 0L && count_building() > 0L)) {
+    session$crowded[[key]] <- c(least = min(session$crowded[[key]], share * seconds))
+    return()
   }
   known <- session$times[[key]]
-  if (is.null(known)) known <- c(least = Inf, calls = 0, all = 0) # of the calls after the third
-  calls <- known[["calls"]] + 1
-  session$times[[key]] <- c(least = min(known[["least"]], seconds), calls = calls,
-                            all = known[["all"]] + if (calls > 3) seconds else 0)
-  list(value = value, seconds = seconds)
+  if (is.null(known)) known <- c(least = Inf, calls = 0, all = 0, of = 0, mean = Inf)
+  known[["least"]] <- min(known[["least"]], seconds)
+  known[["calls"]] <- known[["calls"]] + 1
+  if (known[["calls"]] > 3) {
+    known[c("all", "of")] <- known[c("all", "of")] + seconds
+    if ((known[["calls"]] - 3) %% calls_in_mean == 0) {
+      known[["mean"]] <- min(known[["mean"]], known[["of"]] / calls_in_mean)
+      known[["of"]] <- 0
+    }
+  }
+  session$times[[key]] <- known
 }
 
 # The paces of samplers: the least seconds of an evaluation by engine and number of chains. On a

@@ -183,15 +183,16 @@ gp_place <- function(data, on_device, times) {
 # A function that gives call(handle) of a handle of these data, `first` or one that new(where)
 # makes. Where call() gives NULL, the handle is no longer valid, and is made again: it was restored
 # from a file, is in a forked process, or the device was lost.
-# `share`: of the time of a process by the whole covariance matrix; `clean`: see movable().
+# `share`: of the time of a process by the whole covariance matrix; `clean`, `counts`: as of
+# movable().
 handle_caller <- function(data, on_device, new, first = NULL, placed = function(where) NULL,
-                          share = 1, clean = FALSE) {
+                          share = 1, clean = FALSE, counts = NULL) {
   handle <- first
   engine <- movable(function(times = 1) gp_place(data, on_device, times * share), new,
                     function(made, where) {
                       handle <<- made
                       placed(where)
-                    }, clean)
+                    }, clean, counts = counts)
   if (is.null(first)) engine$build()
   function(call) {
     evaluate <- function() call(handle)
@@ -206,6 +207,9 @@ new_gp <- function(data, kernel, trend, spread, where) {
   .Call(r_gp_new, data$y - trend$offset, kernel_points(kernel, data$x), trend$basis, spread, where)
 }
 
+# Values alone take less time, and are not compared with others.
+has_gradient <- function(value) !is.null(attr(value, "gradient"))
+
 make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device = FALSE) {
   user <- if (has_user(kernel)) user_process(data, kernel, spread, function() resident)
   layout <- if (is.null(user)) kernel_layout(kernel, ncol(data$x), colnames(data$x))
@@ -214,7 +218,8 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
   resident <- FALSE
   on_handle <- handle_caller(data, on_device, function(where) {
     new_gp(data, kernel, trend, spread, where)
-  }, placed = function(where) resident <<- where >= 0L, clean = is.null(user))
+  }, placed = function(where) resident <<- where >= 0L, clean = is.null(user),
+  counts = if (is.null(user)) has_gradient)
   loo <- objective == "loo"
   size <- trend$count * ncol(data$y)
   f <- function(par, gradient = TRUE) {

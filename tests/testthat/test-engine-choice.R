@@ -221,50 +221,6 @@ test_that("an attempt on a device leaves R's random numbers and errors as they w
   })
 })
 
-test_that("a device is not judged by its first calls", {
-  with_thresholds(c(chol = 100), {
-    note <- function(where, seconds, calls) {
-      session$times[[times_key("chol", 200, where)]] <- c(least = seconds, calls = calls,
-                                                          all = seconds * max(calls - 3, 0))
-    }
-    note(-1L, 0.2, 10)
-    note(test_device(), 0.3, 1)
-    expect_false(is_slower("chol", 200, test_device()))
-    note(test_device(), 0.3, 4)
-    expect_false(is_slower("chol", 200, test_device()))
-    note(test_device(), 0.3, 5)
-    expect_true(is_slower("chol", 200, test_device()))
-    host <- times_key("chol", 200, -1L) # the shortest of many calls that differ
-    session$times[[host]] <- c(least = 0.2, calls = 103, all = 28)
-    expect_false(is_slower("chol", 200, test_device()))
-    session$times[[host]][["all"]] <- 27
-    expect_true(is_slower("chol", 200, test_device()))
-    session$times[[host]] <- c(least = 0.2, calls = 3, all = 0) # has no mean yet
-    expect_true(is_slower("chol", 200, test_device()))
-    session$times[[host]] <- c(least = 0.14, calls = 103, all = 1000) # far apart
-    expect_true(is_slower("chol", 200, test_device()))
-  })
-})
-
-test_that("a host that lacks cores does not make a device look fast", {
-  with_thresholds(c(chol = 100), {
-    choice <- structure(test_device(), op = "chol", size = 200, times = 1)
-    run <- function(where) Sys.sleep(0.05)
-    took <- with_functions(list(blas_share = function() 0.5), timed(choice, run, -1L))$seconds
-    key <- times_key("chol", 200, test_device())
-    device <- function(seconds) session$times[[key]] <- c(least = seconds, calls = 9, all = 9)
-    host <- session$crowded[[1L]][["least"]]
-    expect_equal(host, took / 2)
-    device(1.2 * host)
-    expect_true(is_slower("chol", 200, test_device()))
-    device(0.8 * host)
-    expect_false(is_slower("chol", 200, test_device()))
-    device(0.04)
-    timed(choice, run, -1L) # and with all cores 0.05
-    expect_false(is_slower("chol", 200, test_device()))
-  })
-})
-
 test_that("attempts that find kernels missing cost a tenth of the host's time at most", {
   with_thresholds(c(chol = 100), {
     session$multiplication <- 1e-10

@@ -75,7 +75,8 @@ test_that("by default the sentence has the size, and what the host still waits f
     expect_lt(calls_until(fit, function() is_built("glm_fit")), 20)
     expect_match(line_of(fit()), "^engine: device .+ \\(size 1,080 is above 100, \"glm_fit\" in ")
     session$times[[times_key("glm_fit", 1080, -1L)]] <- c(least = 1e-9, all = 1e-9, calls = 1)
-    session$times[[times_key("glm_fit", 1080, test_device())]] <- c(least = 1, all = 9, calls = 9)
+    session$times[[times_key("glm_fit", 1080, test_device())]] <- c(least = 1, all = 9, calls = 9,
+                                                                    mean = Inf)
     expect_identical(line_of(fit()), "engine: host (such calls took longer on the device)")
     session$refused$glm_fit <- "no"
     expect_match(line_of(fit()), "do not compile")
