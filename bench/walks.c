@@ -2,8 +2,9 @@
  * chains together, with a metric of low rank as cl_sample() finds it, and of a request of two.
  *
  * A program of its own, over the core without R: `make -C bench ../build/bench/walks`, then
- * `build/bench/walks inst/kernels [ROWS COLUMNS CHAINS POINTS]`. The last column are bits of all
- * records: equal ones of two programs mean equal records. */
+ * `build/bench/walks inst/kernels [ROWS COLUMNS CHAINS POINTS]`, the last three at most 64, 64 and
+ * 32. The last column are bits of all records: equal ones of two programs mean equal records. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 #include "device.h"
 
-enum { REPEATS = 25, RANK = 2, MOST_COLUMNS = 10, MOST_CHAINS = 64, MOST_POINTS = 32 };
+enum { REPEATS = 25, RANK = 2, MOST_COLUMNS = 64, MOST_CHAINS = 64, MOST_POINTS = 32 };
 
 static uint64_t seed = 1;
 static double number(void) { /* between -1 and 1 */
@@ -110,8 +111,17 @@ int main(int argc, char **argv) {
   scl_cl_glm_force(getenv("STATCL_BENCH_LAYOUT"));
   printf("%s\n", device->name);
   if (argc == 6) {
-    print_row((size_t)atol(argv[2]), (size_t)atol(argv[3]), (size_t)atol(argv[4]),
-              (size_t)atol(argv[5]));
+    static const long most[] = {LONG_MAX, MOST_COLUMNS, MOST_CHAINS, MOST_POINTS};
+    size_t of[4];
+    for (int k = 0; k < 4; k++) {
+      const long value = atol(argv[2 + k]);
+      if (value < 1 || value > most[k]) {
+        fprintf(stderr, "'%s' is not 1 to %ld\n", argv[2 + k], most[k]);
+        return 1;
+      }
+      of[k] = (size_t)value;
+    }
+    print_row(of[0], of[1], of[2], of[3]);
     return 0;
   }
   for (size_t i = 0; i < 3; i++) {
