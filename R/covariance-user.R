@@ -221,24 +221,23 @@ user_process <- function(data, kernel, spread, resident) {
       noise <- 2 * par[length(par)] * sum(as.numeric(diag(w)) * s[, 1L])
       structure(result, gradient = stats::setNames(c(slope, noise), names))
     }),
-    predict = inside(function(on_handle, par, at, h, what) {
+    predict = function(on_handle, par, at, h, what) {
       k <- with_kernel(par)
-      x <- place(data$x)
       blocks <- if (what == "covariance") rep(1L, nrow(at)) else (seq_len(nrow(at)) - 1L) %/% 512L
       parts <- lapply(split(seq_len(nrow(at)), blocks), function(rows) {
         some <- at[rows, , drop = FALSE]
-        points <- place(some)
-        cross <- user_covariance(k, x, points)
-        prior <- switch(what, variance = user_variance(k, some),
-                        covariance = user_covariance(k, points, points))
-        on_handle(function(handle) {
+        on_handle(inside(function(handle) { # the engine may be another one in each call
+          points <- place(some)
+          cross <- user_covariance(k, place(data$x), points)
+          prior <- switch(what, variance = user_variance(k, some),
+                          covariance = user_covariance(k, points, points))
           .Call(r_gp_predict_given, handle, bare(cross), bare(prior), h[rows, , drop = FALSE], what)
-        })
+        }))
       })
       list(mean = do.call(rbind, lapply(parts, `[[`, "mean")),
            variance = unlist(lapply(parts, `[[`, "variance"), use.names = FALSE),
            covariance = if (what == "covariance") parts[[1L]]$covariance)
-    }))
+    })
 }
 
 # Derivatives of the mean with respect to the points, by finite differences.

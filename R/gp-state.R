@@ -22,6 +22,7 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
   values <- if (is.null(user)) layout_values(layout, par)
   first <- if (!is.null(extend)) extend(layout, values)
   on_handle <- handle_caller(data, on_device, function(where) {
+    resident <<- where >= 0L # for user$covariance()
     made <- .Call(r_gp_condition, new_gp(data, kernel, trend, spread, where),
                   if (is.null(user)) layout$c else user$covariance(par), values, trend$integrate)
     if (is.null(first)) first <<- made

@@ -86,6 +86,33 @@ test_each_engine("a state on a device can be saved and restored", {
                tolerance = 1e-12)
 })
 
+test_that("a state that moves between engines in a prediction gives the same one", {
+  with_thresholds(c(gp = 10), {
+    d <- own_data()
+    par <- c(coef(own), noise = 0.2)
+    f <- cl_gp_likelihood(d$y[, 1], d$x, own)
+    predict <- function(s) s$predict(d$x[1:2, ] + 0.1, "covariance")
+    want <- predict(with_cl(gp_condition(f, par), engine = "host"))
+    engine <- function(call) environment(environment(call)$on_handle)$engine
+    session$owed$gp <- 1e6
+    expect_lt(calls_until(function() {
+      session$lost <- list()
+      assign("spare", 0, engine(f)) # asks in each evaluation
+      f(par)
+    }, function() engine(f)$at >= 0L), 30)
+    s <- gp_condition(f, par)
+    expect_identical(engine(s$predict)$at, test_device())
+    of <- list(op = "gp", size = nrow(d$x), times = 1)
+    for (i in 1:9) { # the device is slower
+      note_time(of, -1L, 1e-9)
+      note_time(of, test_device(), 1)
+    }
+    expect_equal(predict(s), want, tolerance = 1e-8)
+    expect_identical(engine(s$predict)$at, -1L)
+    expect_equal(predict(s), want, tolerance = 1e-8)
+  })
+})
+
 test_that("parameters have their own names and signs", {
   free <- k_user(function(x1, x2, par) par[["a"]] + 0 * cl_distance(x1, x2), c(a = -1, b = 2),
                  positive = c(FALSE, TRUE)) + k_exp_quad()
