@@ -27,6 +27,7 @@ lanes <- as.integer(c(sub("--lanes=", "", grep("--lanes=", arguments, value = TR
 arguments <- arguments[!arguments %in% c("quick", "control") & !startsWith(arguments, "--")]
 self <- sub("--file=", "", grep("--file=", commandArgs(FALSE), value = TRUE))
 draws <- if (quick) 100 else 200
+most <- if (quick) 20 else 60 # seconds until calls count as settled
 
 calls <- list()
 call <- function(name, setup, run) {
@@ -350,9 +351,9 @@ if (identical(arguments[1L], "one")) { # the times of one call on one engine, fo
     length(later) >= 12L && own$count_building() == 0L && passed(if (stays()) 0 else 10) &&
       max(last) <= 1.5 * min(last) + 0.002
   }
-  while (!settled() && !passed(20)) {
+  while (!settled() && !passed(most)) {
     later <- c(later, seconds(FALSE)) # cleaning takes longer than a short call
-    while (own$count_building() > 0L && !passed(20)) Sys.sleep(0.01)
+    while (own$count_building() > 0L && !passed(most)) Sys.sleep(0.01)
   }
   # of short calls the mean without extremes, as garbage is collected in some of them only
   last <- utils::tail(later, 12L)
