@@ -22,7 +22,7 @@ session$owed <- list()        # seconds that the host has spent above the thresh
 session$lost <- list()        # seconds of attempts on a device that lacked kernels, by operation
 session$asked <- list()       # those of the last one, if threads then began to build
 session$times <- list()       # of calls by engine, operation and size, see is_slower()
-session$crowded <- list()     # of the host without all cores, see timed()
+session$crowded <- list()     # of the host without all cores, see note_time()
 session$begins <- FALSE       # whether threads began to build after the last one of all
 session$waits <- character()  # operations whose kernels are being built in the background
 session$refused <- list()     # messages of kernels that do not compile, by operation

@@ -53,8 +53,9 @@ timed <- function(of, run, where, counts = function(value) TRUE) {
 }
 
 # Keeps for such calls the least seconds, their number, the sum `all` of those after the third, the
-# sum `of` those for the next mean, and the least mean. While BLAS leaves cores to other threads the
-# host is slow: with all of them it would take at least this part of the time.
+# sum `of` those for the next mean, and the least mean. While kernels are built the host is slow:
+# its time counts only if there is no other; where BLAS leaves cores to those threads it would take
+# at least this part of it with all of them.
 note_time <- function(of, where, seconds) {
   key <- times_key(of$op, of$size, where, of$times)
   share <- if (where < 0L) blas_share() else 1
