@@ -57,6 +57,8 @@ enum { SCL_RIVAL_CORES = 4 };
 bool scl_thread_give_way(bool idle);
 /* Whether threads of other processes want all cores of the machine; true if that is not known. */
 bool scl_cores_are_busy(void);
+/* For tests: what this says from now on, 0 or 1; -1: what the system says. */
+void scl_cores_pretend_busy(int busy);
 
 /* A short wait of a thread that has found no work `times` times in a row. */
 void scl_pause(unsigned times);
