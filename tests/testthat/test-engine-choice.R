@@ -169,9 +169,11 @@ test_that("an operation that is slower on the device returns to the host", {
   with_thresholds(c(arith = 10), {
     session$owed$arith <- 1e6
     session$times[[times_key("arith", 1000, -1L)]] <- c(least = 1e-9, all = 1e-9, calls = 1)
-    for (seconds in c(0.12, 0.01, 0, 0, 0.06, 0.06)) { # after three a tenth of a second is lost
+    noted <- note_time
+    for (seconds in c(0.12, 0.01, 1e-3, 1e-3, 0.06, 0.06)) { # a tenth is lost after three
       expect_identical(as.integer(where_for("arith", 1000)), test_device())
-      on_engine(where_for("arith", 1000), function(where) Sys.sleep(seconds))
+      with_functions(list(note_time = function(of, where, took) noted(of, where, seconds)),
+                     on_engine(where_for("arith", 1000), identity))
     }
     expect_identical(as.integer(where_for("arith", 1010)), -1L)
     expect_identical(as.integer(where_for("arith", 4000)), test_device())
@@ -249,7 +251,7 @@ test_that("an attempt whose kernels stand is made at once, however long the last
     run <- function(where) {
       if (where < 0L) return("host")
       attempts <<- attempts + 1
-      Sys.sleep(0.05)
+      Sys.sleep(if (attempts == 3) 0.5 else 0.05)
       name <- sprintf("c%d_%d", Sys.getpid(), min(attempts, 3))
       cl_kernel(sprintf("__kernel void %s(__global double *x) {}", name), name, c(x = "out"))
       "device"
@@ -266,7 +268,7 @@ test_that("an attempt whose kernels stand is made at once, however long the last
     expect_identical(attempts, 2)
     session$owed$arith <- 10
     expect_identical(c(call(), call()), c("host", "device"))
-    expect_lt(session$lost$arith, 0.15) # without the one that led to it
+    expect_lt(session$lost$arith, 0.5) # without the one that led to it
     expect_null(session$asked$arith)
   })
 })
