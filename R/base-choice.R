@@ -102,13 +102,13 @@ begin_beside <- function(where) {
 # `where` for an operation on base R input whose size, in the unit of the threshold `op`, is `size`,
 # or the predictors of a likelihood or fit; `times` times. Above the threshold it has the attribute
 # "op", for on_engine(): the host, whose seconds are to be counted, or the device, which is to be
-# tried without waiting.
-where_for <- function(op, size, times = 1) {
+# tried without waiting. `kind`: of calls whose times are compared, where those of `op` differ.
+where_for <- function(op, size, times = 1, kind = op) {
   host <- session$engine == "host"
   if (!host && !is.null(session$chosen[[op]])) return(session$chosen[[op]])
   if (is_within_host() && !is_asked_for(op)) return(-1L)
   size <- work_size(size)
-  where <- if (host) -1L else choose_where(op, size, times)
+  where <- if (host) -1L else choose_where(op, size, times, kind)
   if (where < 0L) say_slow_blas(op, size, times)
   if (host) return(where)
   session$notes[[op]] <- c(size, where)
@@ -121,18 +121,21 @@ is_within_host <- function() {
   session$engine == "auto" && length(fits) > 0L && fits[[length(fits)]] < 0L
 }
 
-choose_where <- function(op, size, times) {
+choose_where <- function(op, size, times, kind = op) {
   opens <- is_worth_opening(op, size, times)
   limit <- host_limit(op, size, worth = opens)
   if (!is.na(limit) && size < limit) return(-1L)
   if (identical(limit, 0) || is.null(host_seconds[[op]]) || is_asked_for(op))
     return(mark_opened(current_device()))
-  waits <- host_takes(op, size, times, build_waits)
+  waits <- host_takes(op, size, times, build_waits, kind)
   if (waits && is.na(limit) && size < host_limit(op, wait = TRUE)) return(-1L)
   ready <- waits || (!is.na(limit) && opens && begin_beside(current_device()))
   where <- if (ready) mark_opened(current_device()) else -1L
-  worth <- ready && !is_slower(op, size, where, times) && is_worth_building(op, size, times)
-  structure(if (worth) where else -1L, op = op, size = size, times = times, waits = waits)
+  slower <- ready && is_slower(kind, size, where, times)
+  worth <- ready && !slower && !lacks_host(op, size, where, times, kind) &&
+    is_worth_building(op, size, times, kind)
+  structure(if (worth) where else -1L, op = op, size = size, times = times, waits = waits,
+            kind = kind, slower = slower)
 }
 
 # The engine of a compiled function for this number of evaluations: list(where, gain). With gain > 0
@@ -184,21 +187,21 @@ is_worth_opening <- function(op, size, times) {
   lack <= 0 || lasts(op, size, times, lack, slow = 1e-10)
 }
 
-is_worth_building <- function(op, size, times) {
+is_worth_building <- function(op, size, times, kind) {
   if (!is.null(session$refused[[op]])) return(FALSE)
   is_built(op) || host_takes(op, size, times, build_begins - sum(session$owed[[op]]) /
-                               build_cost(op))
+                               build_cost(op), kind)
 }
 
 # Whether the host takes `share` times the seconds of the build and, if no device has been used yet,
 # of opening it.
-host_takes <- function(op, size, times, share) {
+host_takes <- function(op, size, times, share, kind = op) {
   least <- function(factor) {
     share * (factor * build_seconds[[op]] +
                if (is.null(session$opened_by)) opening_seconds else 0)
   }
   if (least(1) <= 0) return(TRUE)
-  known <- session$times[[times_key(op, size, -1L, times)]]
+  known <- session$times[[times_key(kind, size, -1L, times)]]
   takes <- function(seconds) {
     if (is.null(known)) lasts(op, size, times, seconds, slow = 1e-9)
     else known[["least"]] >= seconds # as measuring takes milliseconds
@@ -305,15 +308,22 @@ blas_share <- function() {
 # `rehearse(chains)` requests what a sampler of so many chains does, whose kernels are then needed,
 # too; `time(chains)` gives the seconds of one of its evaluations, or NULL. If samplers on the host
 # took less than half of that, the data go back there and stay, until restore(). `counts(value)`:
-# for evaluations that take long, whether the time of this one is compared with others, on a device,
-# too, until it has had many: the data go back if it is slower.
+# whether the time of this evaluation is compared with others, on a device until it has had many:
+# the data go back for good if it is slower, but for samplers. NULL: none is.
 movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL,
                     time = function(chains) NULL, counts = NULL) {
-  long <- !is.null(counts)
+  compared <- !is.null(counts)
+  counted <- function(value) {
+    counting <- counts(value)
+    if (!counting && at >= 0L) others <<- others + 1
+    counting
+  }
   at <- held <- NULL
   paces <- list() # of samplers
   moves <- FALSE
   stays <- FALSE # on the host, as samplers are slower on the device
+  slower <- FALSE # single evaluations are
+  others <- 0 # evaluations on a device whose time is not compared
   ahead <- 0 # chains of the latest sampler
   spare <- 0 # seconds in which evaluations do not ask again
   hold <- function(handle, where) {
@@ -324,7 +334,7 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
   build <- function(where = place()) {
     op <- attr(where, "op")
     waits <- is.null(op) || attr(where, "waits")
-    moves <<- !is.null(op) && (long || !waits)
+    moves <<- !is.null(op) && (compared || !waits)
     to <- as.integer(where)
     # some objects take long to make: not on the host if the device has the kernels of others
     if (!waits && to >= 0L && is_built(op) && may_try(op)) {
@@ -336,13 +346,13 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
   }
   go_back <- function() {
     hold(make(-1L), -1L)
-    moves <<- FALSE
+    moves <<- slower <<- FALSE
     stays <<- TRUE
   }
   op <- choice <- NULL
   restore <- function() {
     paces <<- list() # maybe of another device
-    stays <<- FALSE
+    stays <<- slower <<- FALSE
     build()
   }
   is_late <- function() {
@@ -350,8 +360,8 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     !is.null(host) && isTRUE(time(ahead) > 2 * host)
   }
   spend_spare <- function(evaluate) {
-    of <- if (long) choice
-    measure <- function() timed(of, function(where) evaluate(), at, counts)
+    of <- if (compared) choice
+    measure <- function() timed(of, function(where) evaluate(), at, counted)
     done <- if (at < 0L) leaving_cores(measure()) else measure()
     spare <<- spare - done$seconds
     if (at < 0L) session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
@@ -378,12 +388,15 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
       prepares <- arrives && where >= 0L && ahead > 0
       if (prepares) rehearse(ahead)
       done <- !only_asks()
-      judged <- !long || !by_cost || is_settled(op, choice$size, where, choice$times)
-      if (done) moves <<- where < 0L || !judged
+      judged <- if (!compared || !by_cost) where >= 0L else if (where < 0L) choice$slower else
+        others > 4 * many_calls ||
+          is_settled(op, choice$size, where, choice$times, choice$kind)
+      if (done) moves <<- !judged
+      slower <<- compared && where < 0L && judged
       if (done && prepares && by_cost && is_late()) go_back()
       value
     }, clean && (is.null(at) || at < 0L),
-    if (long) counts else function(value) !is.null(value)) # NULL: the handle is no longer valid
+    if (compared) counted else function(value) !is.null(value)) # NULL: the handle is not valid
     share <- if (is.null(op)) 0 else if (at < 0L) 0.05 * build_begins * build_cost(op) else 0.05
     spare <<- share - (as.numeric(Sys.time()) - start) # none after a long evaluation
     value
@@ -394,11 +407,13 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
   # before `times` evaluations that do not go through run(), of `chains` at once
   settle <- function(times, chains) {
     if (at >= 0L && is_paced_slower(paces, chains) && !is.null(attr(place(times), "op"))) go_back()
-    if (!moves) return()
+    if (at >= 0L) moves <<- slower <<- FALSE # what single evaluations take does not decide
+    if (!moves && !slower) return()
     ahead <<- chains
     where <- place(times)
-    if (isTRUE(attr(where, "waits"))) {
+    if (isTRUE(attr(where, "waits")) || slower) {
       build(where)
+      moves <<- FALSE
       if (at >= 0L && is_late()) go_back()
       return()
     }

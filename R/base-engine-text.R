@@ -21,16 +21,17 @@ engine_note <- function(op) {
   c(list(where = engine_name(where)), choice_reason(op, size, where), list(op = op, size = size))
 }
 
-# The note of data that C has on an engine: `info` is list(host, device), `size` as for where_for().
-handle_note <- function(info, op, size) {
+# The note of data that C has on an engine: `info` is list(host, device), the others as for
+# where_for().
+handle_note <- function(info, op, size, times = 1, kind = op) {
   host <- is.null(info) || info$host
   size <- work_size(size)
   c(list(where = if (host) "host" else info$device, op = op, size = size),
-    choice_reason(op, size, if (host) -1L else 0L))
+    choice_reason(op, size, if (host) -1L else 0L, times, kind))
 }
 
 # list(why, limit) of a choice for this size.
-choice_reason <- function(op, size, where) {
+choice_reason <- function(op, size, where, times = 1, kind = op) {
   limit <- NULL
   known <- !is.null(session$devices) || names_device()
   if (known && current_device() >= 0L) limit <- threshold(op, current_device())
@@ -43,7 +44,8 @@ choice_reason <- function(op, size, where) {
     else if (!is.null(session$refused[[op]])) "refused"
     else if (is.null(session$opened_by)) "opening"
     else if (op %in% session$waits) "building"
-    else if (is_slower(op, size, current_device())) "slower"
+    else if (is_slower(kind, size, current_device(), times)) "slower"
+    else if (lacks_host(op, size, current_device(), times, kind)) "compared"
     else "unbuilt"
   list(why = why, limit = limit)
 }
@@ -77,7 +79,8 @@ engine_reasons <- c(
   building = "kernels for the device are being built",
   often = "kernels for the device are built if the function is called often",
   refused = "kernels for the device do not compile, see cl_sitrep()",
-  slower = "such calls took longer on the device", data = "the data are there",
+  slower = "such calls took longer on the device",
+  compared = "its time is compared with the device's", data = "the data are there",
   only = "nothing of this is done on a device", "function" = "the log density is an R function",
   cost = "")
 

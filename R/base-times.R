@@ -1,29 +1,45 @@
 # What calls and samplers have taken on each engine, and whether a device is the slower one.
 
-# Names the times of calls of about this size, and this number of evaluations, on an engine.
-times_key <- function(op, size, where, times = 1) paste(where, op, round(4 * log2(size)), times)
+# Names the times of calls of a kind, as of where_for(), of about this size, and this number of
+# evaluations, on an engine.
+times_key <- function(kind, size, where, times = 1) paste(where, kind, round(4 * log2(size)), times)
 
 # Thresholds may be wrong for this machine: the times of calls of about this size on each engine
 # decide, once calls on the device after the first three, in which drivers prepare much, have lost a
 # tenth of a second.
-is_slower <- function(op, size, where, times = 1) {
-  of <- compared_times(op, size, where, times)
+is_slower <- function(kind, size, where, times = 1) {
+  of <- compared_times(kind, size, where, times)
   seems_slower(of) && lost_seconds(of) > 0.1
 }
 
 calls_in_mean <- 16
 
+many_calls <- 4 * calls_in_mean
+
 # Whether the device has had enough calls to be kept.
-is_settled <- function(op, size, where, times = 1) {
-  device <- session$times[[times_key(op, size, where, times)]]
-  !is.null(device) && device[["calls"]] >= 4 * calls_in_mean &&
-    !seems_slower(compared_times(op, size, where, times))
+is_settled <- function(op, size, where, times = 1, kind = op) {
+  of <- compared_times(kind, size, where, times)
+  !is.null(of$device) && of$device[["calls"]] >= many_calls && !seems_slower(of) &&
+    !lacks_host(op, size, where, times, kind)
 }
 
-compared_times <- function(op, size, where, times) {
-  key <- times_key(op, size, -1L, times)
+# Whether the next calls are to be on the host, for comparison: the device's take longer than half
+# of what the host is estimated to take, and the host has had few or, if its shortest is shorter,
+# not many. It has none if kernels were there from the beginning.
+lacks_host <- function(op, size, where, times = 1, kind = op) {
+  of <- compared_times(kind, size, where, times)
+  if (is.null(of$device)) return(FALSE)
+  if (of$device[["calls"]] < many_calls && of$device[["all"]] < 0.1) return(FALSE)
+  least <- of$device[["least"]]
+  lacks <- is.null(of$host) ||
+    isTRUE(of$host["calls"] < if (of$host[["least"]] < least) many_calls else 3)
+  lacks && least > 0.5 * times * host_seconds[[op]](size, multiplication_seconds())
+}
+
+compared_times <- function(kind, size, where, times) {
+  key <- times_key(kind, size, -1L, times)
   list(host = if (is.null(session$times[[key]])) session$crowded[[key]] else session$times[[key]],
-       device = session$times[[times_key(op, size, where, times)]])
+       device = session$times[[times_key(kind, size, where, times)]])
 }
 
 # The shortest times decide. Evaluations of a fit differ, and the shortest of many is shorter than
@@ -57,7 +73,7 @@ timed <- function(of, run, where, counts = function(value) TRUE) {
 # its time counts only if there is no other; where BLAS leaves cores to those threads it would take
 # at least this part of it with all of them.
 note_time <- function(of, where, seconds) {
-  key <- times_key(of$op, of$size, where, of$times)
+  key <- times_key(of$kind, of$size, where, of$times)
   share <- if (where < 0L) blas_share() else 1
   if (share < 1 || (where < 0L && count_building() > 0L)) {
     session$crowded[[key]] <- c(least = min(session$crowded[[key]], share * seconds))

@@ -142,15 +142,16 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   one <- if (nrow(x) == 1L) x
   x <- one_for_each(x, y)
   handle <- NULL
+  all <- default_gradient(family)
+  kind <- paste(op, family)
   place <- function(times = 1) {
-    if (forked() || is_cl(x)) -1L else where_for(op, x, times)
+    if (forked() || is_cl(x)) -1L else where_for(op, x, times, kind)
   }
   engine <- movable(place, function(where) {
     .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
   }, function(made, where) handle <<- made, clean = TRUE,
   rehearse = function(chains) .Call(r_glm_rehearse, handle, chains),
-  time = function(chains) .Call(r_glm_pace, handle, chains))
-  all <- default_gradient(family)
+  time = function(chains) .Call(r_glm_pace, handle, chains), counts = is_one_gradient(all))
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {
     if (...length() > 0L) check_dots_empty(...)
@@ -170,6 +171,11 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   engine$build()
   class(f) <- c("cl_likelihood", "function") # structure() takes 5 us
   f
+}
+
+# Whether a value is that of one parameter vector, with this gradient: times of others differ.
+is_one_gradient <- function(all) {
+  function(value) length(value) == 1L && identical(names(attr(value, "gradient")), all)
 }
 
 # The default of 'gradient': the parameters of a likelihood. alpha and cuts are redundant together.
@@ -211,7 +217,7 @@ likelihood_info <- function(state) {
 likelihood_note <- function(state) {
   if (is_cl(state$x)) return(data_note(state$x))
   size <- if (is_cl_sparse(state$x)) state$size else state$x
-  note <- handle_note(likelihood_info(state), state$op, size)
+  note <- handle_note(likelihood_info(state), state$op, size, kind = state$kind)
   went_back <- is.environment(state$engine) && isTRUE(state$engine$stays)
   if (went_back && note$why %in% c("unbuilt", "building")) note$why <- "slower"
   note
