@@ -1,4 +1,4 @@
-# The engine of densities that are sampled: R/sample-compiled.R, movable() in R/base-choice.R.
+# The engine of densities that are sampled: R/sample-compiled.R, R/base-movable.R.
 
 test_that("a sampler's evaluations of a likelihood count", {
   with_thresholds(c(likelihood = 10), {

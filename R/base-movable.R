@@ -1,0 +1,125 @@
+# Objects that keep data on an engine, and may move to another one between evaluations.
+
+# An object with its data on an engine: `make(where)` gives a handle of them there, and
+# `take(handle, where)` notes it. While it `moves`, `run()` of an evaluation takes them to a device
+# once that has the kernels. `clean`: neither make() nor an evaluation keeps anything elsewhere.
+# `rehearse(chains)` requests what a sampler of so many chains does, whose kernels are then needed,
+# too; `time(chains)` gives the seconds of one of its evaluations, or NULL. If samplers on the host
+# took less than half of that, the data go back there and stay, until restore(). `counts(value)`:
+# whether the time of this evaluation is compared with others, on a device until it has had many:
+# the data go back for good if it is slower, but for samplers. NULL: none is.
+movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL,
+                    time = function(chains) NULL, counts = NULL) {
+  compared <- !is.null(counts)
+  counted <- function(value) {
+    counting <- counts(value)
+    if (!counting && at >= 0L) others <<- others + 1
+    counting
+  }
+  at <- held <- NULL
+  paces <- list() # of samplers
+  moves <- FALSE
+  stays <- FALSE # on the host, as samplers are slower on the device
+  slower <- FALSE # single evaluations are
+  others <- 0 # evaluations on a device whose time is not compared
+  ahead <- 0 # chains of the latest sampler
+  spare <- 0 # seconds in which evaluations do not ask again
+  hold <- function(handle, where) {
+    held <<- handle
+    at <<- where
+    take(handle, where)
+  }
+  build <- function(where = place()) {
+    op <- attr(where, "op")
+    waits <- is.null(op) || attr(where, "waits")
+    moves <<- !is.null(op) && (compared || !waits)
+    to <- as.integer(where)
+    # some objects take long to make: not on the host if the device has the kernels of others
+    if (!waits && to >= 0L && is_built(op) && may_try(op)) {
+      made <- try_device(op, make, to)
+      if (!is.null(made)) return(hold(made[[1L]], to))
+    }
+    if (!waits) to <- -1L
+    hold(make(to), to)
+  }
+  go_back <- function() {
+    hold(make(-1L), -1L)
+    moves <<- slower <<- FALSE
+    stays <<- TRUE
+  }
+  op <- choice <- NULL
+  restore <- function() {
+    paces <<- list() # maybe of another device
+    stays <<- slower <<- FALSE
+    build()
+  }
+  is_late <- function() {
+    host <- paces[[pace_name(-1L, ahead)]]
+    !is.null(host) && isTRUE(time(ahead) > 2 * host)
+  }
+  spend_spare <- function(evaluate) {
+    of <- if (compared) choice
+    measure <- function() timed(of, function(where) evaluate(), at, counted)
+    done <- if (at < 0L) leaving_cores(measure()) else measure()
+    spare <<- spare - done$seconds
+    if (at < 0L) session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
+    done$value
+  }
+  run <- function(evaluate) {
+    if (spare > 0 && session$engine == "auto" && !is_asked_for(op)) return(spend_spare(evaluate))
+    where <- place()
+    by_cost <- !is.null(attr(where, "op"))
+    if (by_cost) {
+      choice <<- attributes(where)
+      op <<- choice$op
+    } else if (at >= 0L) {
+      where <- at
+    }
+    start <- as.numeric(Sys.time())
+    value <- on_engine(where, function(where) {
+      before <- list(held, at)
+      done <- FALSE
+      on.exit(if (!done) do.call(hold, before)) # the device lacks kernels
+      arrives <- !identical(where, at)
+      if (arrives) hold(make(where), where)
+      value <- evaluate()
+      prepares <- arrives && where >= 0L && ahead > 0
+      if (prepares) rehearse(ahead)
+      done <- !only_asks()
+      judged <- if (!compared || !by_cost) where >= 0L else if (where < 0L) choice$slower else
+        others > 4 * many_calls ||
+          is_settled(op, choice$size, where, choice$times, choice$kind)
+      if (done) moves <<- !judged
+      slower <<- compared && where < 0L && judged
+      if (done && prepares && by_cost && is_late()) go_back()
+      value
+    }, clean && (is.null(at) || at < 0L),
+    if (compared) counted else function(value) !is.null(value)) # NULL: the handle is not valid
+    share <- if (is.null(op)) 0 else if (at < 0L) 0.05 * build_begins * build_cost(op) else 0.05
+    spare <<- share - (as.numeric(Sys.time()) - start) # none after a long evaluation
+    value
+  }
+  pace <- function(seconds, evaluations, chains) {
+    paces <<- add_pace(paces, at, chains, seconds, evaluations)
+  }
+  # before `times` evaluations that do not go through run(), of `chains` at once
+  settle <- function(times, chains) {
+    if (at >= 0L && is_paced_slower(paces, chains) && !is.null(attr(place(times), "op"))) go_back()
+    if (at >= 0L) moves <<- slower <<- FALSE # what single evaluations take does not decide
+    if (!moves && !slower) return()
+    ahead <<- chains
+    where <- place(times)
+    if (isTRUE(attr(where, "waits")) || slower) {
+      build(where)
+      moves <<- FALSE
+      if (at >= 0L && is_late()) go_back()
+      return()
+    }
+    op <- attr(where, "op")
+    if (is.null(op)) return()
+    if (where >= 0L) spare <<- 0
+    seconds <- times * host_seconds[[op]](attr(where, "size"), multiplication_seconds())
+    session$owed[[op]] <- sum(session$owed[[op]], seconds)
+  }
+  environment()
+}
