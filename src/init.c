@@ -19,6 +19,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   R_forceSymbols(dll, TRUE);
   r_blas_set();
   r_handle_init();
+  r_interrupt_init();
   r_op_init();
   r_lazy_init();
   r_node_init();

@@ -27,6 +27,7 @@ bool r_is_opening(void);         /* a thread that lists or opens devices has not
 
 /* ---- matrix handles (r/handle.c) ------------------------------------------------------------ */
 void r_handle_init(void);
+void r_interrupt_init(void);
 bool r_is_handle(SEXP x);
 /* Phase 1: a handle without a matrix yet. Protect it. */
 SEXP r_handle_new(void);

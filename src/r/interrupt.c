@@ -30,6 +30,12 @@ static SEXP check_user_interrupt(void *unused) {
   return R_NilValue;
 }
 
+static SEXP collect_all(void *unused) {
+  (void)unused;
+  R_gc(); /* which answers a pending interrupt at its end */
+  return R_NilValue;
+}
+
 /* R's own collector starts with young objects, but R_gc() collects everything. */
 static SEXP collect_young(void *unused) {
   static SEXP call = NULL;
@@ -81,8 +87,14 @@ static bool is_stopped(SEXP (*run)(void *unused)) {
 /* ---- the building of kernels ---------------------------------------------------------------- */
 static double announced; /* seconds of the period of compiling that was announced last */
 static bool jumped;
-static SEXP
-    token; /* of a jump out of the message, continued when the core has released everything */
+/* Of a jump out of the message, continued when the core has released everything. Made before the
+ * core runs, as allocations answer interrupts. */
+static SEXP token;
+
+void r_interrupt_init(void) {
+  token = R_MakeUnwindCont();
+  R_PreserveObject(token);
+}
 
 static SEXP announce_device(void *unused) {
   (void)unused;
@@ -117,10 +129,6 @@ static bool announce(void) {
   announced = seconds;
   if (now() - last < REST) return false;
   last = now();
-  if (token == NULL) {
-    token = R_MakeUnwindCont();
-    R_PreserveObject(token);
-  }
   jmp_buf place;
   if (setjmp(place) != 0) {
     jumped = true;
@@ -142,15 +150,11 @@ void r_announce(void) {
 }
 
 /* ---- the hooks ------------------------------------------------------------------------------ */
-static bool stopped; /* by the user or a time limit, while young garbage was collected */
+static bool stopped; /* by the user or a time limit, while garbage was collected */
 
 void r_collect(bool all) {
   if (scl_device_beside_lacks()) return; /* a call that only asks for kernels is to cost nothing */
-  if (all) {
-    R_gc();
-  } else if (is_stopped(collect_young)) {
-    stopped = true;
-  }
+  if (is_stopped(all ? collect_all : collect_young)) stopped = true;
 }
 
 /* The core polls between launches, far more often than needed: R is asked at most every 20 ms. */
