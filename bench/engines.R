@@ -228,6 +228,16 @@ at_sizes("cl_gp_likelihood(), points", c(100, 500, 1000, 2000), {
   x <- matrix(runif(2 * .size), .size)
   f <- cl_gp_likelihood(sin(6 * x[, 1]) + x[, 2], x, k_matern52())
 }, f(c(sd = 1, lengthscale = 0.5, noise = 0.1)))
+at_sizes("20 of cl_likelihood(), counts, rows", c(1e4, 1e5, 1e6), {
+  set.seed(1)
+  x <- matrix(rnorm(5 * .size), .size)
+  f <- cl_likelihood("poisson_log", rpois(.size, 2), x)
+}, for (i in 1:20) f(0.1, rep(0.05, 5)))
+at_sizes("20 of cl_likelihood(), ordered, rows", c(3e4, 3e5), {
+  set.seed(1)
+  x <- matrix(rnorm(5 * .size), .size)
+  f <- cl_likelihood("ordered_logistic", sample(4, .size, TRUE), x)
+}, for (i in 1:20) f(beta = rep(0.05, 5), cuts = c(-1, 0, 1)))
 at_sizes("cl_chol(), order", c(32, 128, 256, 700, 1000, 2000), a <- diag(.size) + 0.5, cl_chol(a))
 at_sizes("cl_matmul(), order", c(64, 500, 1000, 2000), a <- matrix(sin(seq_len(.size^2)), .size),
          cl_matmul(a, a))
