@@ -131,11 +131,10 @@ choose_where <- function(op, size, times, kind = op) {
   if (waits && is.na(limit) && size < host_limit(op, wait = TRUE)) return(-1L)
   ready <- waits || (!is.na(limit) && opens && begin_beside(current_device()))
   where <- if (ready) mark_opened(current_device()) else -1L
-  slower <- ready && is_slower(kind, size, where, times)
-  worth <- ready && !slower && !lacks_host(op, size, where, times, kind) &&
+  worth <- ready && !is_slower(kind, size, where, times) &&
     is_worth_building(op, size, times, kind)
   structure(if (worth) where else -1L, op = op, size = size, times = times, waits = waits,
-            kind = kind, slower = slower)
+            kind = kind)
 }
 
 # The engine of a compiled function for this number of evaluations: list(where, gain). With gain > 0

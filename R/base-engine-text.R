@@ -80,7 +80,7 @@ engine_reasons <- c(
   often = "kernels for the device are built if the function is called often",
   refused = "kernels for the device do not compile, see cl_sitrep()",
   slower = "such calls took longer on the device",
-  compared = "its time is compared with the device's", data = "the data are there",
+  compared = "its time is measured, to be compared with the device's", data = "the data are there",
   only = "nothing of this is done on a device", "function" = "the log density is an R function",
   cost = "")
 

@@ -7,21 +7,21 @@
 # too; `time(chains)` gives the seconds of one of its evaluations, or NULL. If samplers on the host
 # took less than half of that, the data go back there and stay, until restore(). `counts(value)`:
 # whether the time of this evaluation is compared with others, on a device until it has had many:
-# the data go back for good if it is slower, but for samplers. NULL: none is.
+# the data go back if it is slower. NULL: times are not compared.
 movable <- function(place, make, take, clean = FALSE, rehearse = function(chains) NULL,
                     time = function(chains) NULL, counts = NULL) {
   compared <- !is.null(counts)
-  counted <- function(value) {
-    counting <- counts(value)
-    if (!counting && at >= 0L) others <<- others + 1
-    counting
+  note_counted <- function(value) {
+    counted <- counts(value)
+    if (!counted) uncounted <<- uncounted + 1
+    counted
   }
   at <- held <- NULL
   paces <- list() # of samplers
   moves <- FALSE
   stays <- FALSE # on the host, as samplers are slower on the device
-  slower <- FALSE # single evaluations are
-  others <- 0 # evaluations on a device whose time is not compared
+  resumes <- FALSE # moves after a sampler
+  uncounted <- 0 # evaluations whose times are not compared
   ahead <- 0 # chains of the latest sampler
   spare <- 0 # seconds in which evaluations do not ask again
   hold <- function(handle, where) {
@@ -44,13 +44,14 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
   }
   go_back <- function() {
     hold(make(-1L), -1L)
-    moves <<- slower <<- FALSE
+    moves <<- FALSE
     stays <<- TRUE
   }
   op <- choice <- NULL
   restore <- function() {
     paces <<- list() # maybe of another device
-    stays <<- slower <<- FALSE
+    stays <<- FALSE
+    uncounted <<- 0
     build()
   }
   is_late <- function() {
@@ -59,11 +60,22 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
   }
   spend_spare <- function(evaluate) {
     of <- if (compared) choice
-    measure <- function() timed(of, function(where) evaluate(), at, counted)
+    measure <- function() timed(of, function(where) evaluate(), at, note_counted)
     done <- if (at < 0L) leaving_cores(measure()) else measure()
     spare <<- spare - done$seconds
     if (at < 0L) session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
     done$value
+  }
+  # whether the device has had enough evaluations to be kept
+  is_judged <- function(where) {
+    uncounted > 4 * many_calls ||
+      is_settled(op, choice$size, where, choice$times, choice$kind)
+  }
+  # the place of the next evaluation: a device's are compared with some on the host
+  compare_at <- function(where) {
+    if (where < 0L || uncounted > 4 * many_calls) return(where)
+    if (lacks_host(op, choice$size, where, choice$times, choice$kind)) where[] <- -1L
+    where
   }
   run <- function(evaluate) {
     if (spare > 0 && session$engine == "auto" && !is_asked_for(op)) return(spend_spare(evaluate))
@@ -72,6 +84,7 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     if (by_cost) {
       choice <<- attributes(where)
       op <<- choice$op
+      if (compared) where <- compare_at(where)
     } else if (at >= 0L) {
       where <- at
     }
@@ -86,30 +99,30 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
       prepares <- arrives && where >= 0L && ahead > 0
       if (prepares) rehearse(ahead)
       done <- !only_asks()
-      judged <- if (!compared || !by_cost) where >= 0L else if (where < 0L) choice$slower else
-        others > 4 * many_calls ||
-          is_settled(op, choice$size, where, choice$times, choice$kind)
-      if (done) moves <<- !judged
-      slower <<- compared && where < 0L && judged
+      if (done && !compared) moves <<- where < 0L
+      if (done && compared && by_cost) moves <<- where < 0L || !is_judged(where)
       if (done && prepares && by_cost && is_late()) go_back()
       value
     }, clean && (is.null(at) || at < 0L),
-    if (compared) counted else function(value) !is.null(value)) # NULL: the handle is not valid
+    if (compared) note_counted else function(value) !is.null(value)) # NULL: the handle is not valid
     share <- if (is.null(op)) 0 else if (at < 0L) 0.05 * build_begins * build_cost(op) else 0.05
     spare <<- share - (as.numeric(Sys.time()) - start) # none after a long evaluation
     value
   }
   pace <- function(seconds, evaluations, chains) {
     paces <<- add_pace(paces, at, chains, seconds, evaluations)
+    if (resumes && !stays) moves <<- TRUE
+    resumes <<- FALSE
   }
   # before `times` evaluations that do not go through run(), of `chains` at once
   settle <- function(times, chains) {
     if (at >= 0L && is_paced_slower(paces, chains) && !is.null(attr(place(times), "op"))) go_back()
-    if (at >= 0L) moves <<- slower <<- FALSE # what single evaluations take does not decide
-    if (!moves && !slower) return()
+    resumes <<- compared && moves
+    if (at >= 0L) moves <<- FALSE # what single evaluations take does not decide for a sampler
+    if (!moves) return()
     ahead <<- chains
     where <- place(times)
-    if (isTRUE(attr(where, "waits")) || slower) {
+    if (isTRUE(attr(where, "waits"))) {
       build(where)
       moves <<- FALSE
       if (at >= 0L && is_late()) go_back()

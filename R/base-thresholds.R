@@ -30,8 +30,9 @@ geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 #' ([cl_use()]). A call waits for them only if the host would take at least twice as long. An entry
 #' of the option holds at once. If later calls on the device take longer than those of about the
 #' same size took on the host, the shortest and in the mean, such calls return to the host: a
-#' threshold may be wrong for this machine. Where the host has had no such calls and is estimated to
-#' be about as fast, it gets some, for comparison.
+#' threshold may be wrong for this machine. Likelihoods and Gaussian processes that have only been
+#' on the device are evaluated on the host a few times, for comparison, if it is estimated to be
+#' about as fast. Sparse likelihoods and Vecchia's approximation stay where they are.
 #'
 #' Compiled functions ([cl_gradient()], [cl_tmb()], [cl_stan()]) have no threshold: their time on
 #' each engine is estimated from their operations, and the device must save more in the evaluations

@@ -24,16 +24,23 @@ is_settled <- function(op, size, where, times = 1, kind = op) {
 }
 
 # Whether the next calls are to be on the host, for comparison: the device's take longer than half
-# of what the host is estimated to take, and the host has had few or, if its shortest is shorter,
-# not many. It has none if kernels were there from the beginning.
+# of what the host is estimated to take, and the host has had none, as kernels were there from the
+# beginning. If the host's first is the shorter one, it gets many, else three. They take a tenth of
+# the time that the device has taken, or less; of the first that is expected, as estimates may be
+# wrong by a factor of three.
 lacks_host <- function(op, size, where, times = 1, kind = op) {
   of <- compared_times(kind, size, where, times)
   if (is.null(of$device)) return(FALSE)
-  if (of$device[["calls"]] < many_calls && of$device[["all"]] < 0.1) return(FALSE)
   least <- of$device[["least"]]
-  lacks <- is.null(of$host) ||
-    isTRUE(of$host["calls"] < if (of$host[["least"]] < least) many_calls else 3)
-  lacks && least > 0.5 * times * host_seconds[[op]](size, multiplication_seconds())
+  spent <- of$device[["all"]]
+  if (of$device[["calls"]] < many_calls && spent < 0.1) return(FALSE)
+  calls <- sum(of$host["calls"], na.rm = TRUE) # none without all cores counts
+  if (calls == 0) {
+    estimate <- times * host_seconds[[op]](size, multiplication_seconds())
+    return(least > 0.5 * estimate && spent > 30 * estimate && count_building() == 0L)
+  }
+  host <- of$host[["least"]]
+  if (host < least) calls < many_calls else calls < 3 && calls * host < 0.1 * spent
 }
 
 compared_times <- function(kind, size, where, times) {

@@ -143,7 +143,7 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   x <- one_for_each(x, y)
   handle <- NULL
   all <- default_gradient(family)
-  kind <- paste(op, family)
+  kind <- paste(c(op, family, if (is_categorical(family)) length(unique(y))), collapse = " ")
   place <- function(times = 1) {
     if (forked() || is_cl(x)) -1L else where_for(op, x, times, kind)
   }
@@ -151,7 +151,7 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
     .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
   }, function(made, where) handle <<- made, clean = TRUE,
   rehearse = function(chains) .Call(r_glm_rehearse, handle, chains),
-  time = function(chains) .Call(r_glm_pace, handle, chains), counts = is_one_gradient(all))
+  time = function(chains) .Call(r_glm_pace, handle, chains), counts = of_one_gradient(all))
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {
     if (...length() > 0L) check_dots_empty(...)
@@ -173,8 +173,8 @@ new_likelihood <- function(family, y, x, trials, weights = NULL, op = "likelihoo
   f
 }
 
-# Whether a value is that of one parameter vector, with this gradient: times of others differ.
-is_one_gradient <- function(all) {
+# Tells whether a value is that of one parameter vector with this gradient: others take other times.
+of_one_gradient <- function(all) {
   function(value) length(value) == 1L && identical(names(attr(value, "gradient")), all)
 }
 

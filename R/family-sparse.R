@@ -11,16 +11,15 @@ sparse_likelihood <- function(family, y, x, trials) {
   rows <- NULL # the likelihood of the observations
   op <- "likelihood"
   size <- 25 * nrow(x) + length(x@state$source@x)
-  all <- default_gradient(family)
-  kind <- paste("sparse", op, family)
-  place <- function(times = 1) if (forked()) -1L else where_for(op, size, times, kind)
+  place <- function(times = 1) if (forked()) -1L else where_for(op, size, times)
   engine <- movable(if (is.null(x@state$handle)) place else function(times = 1) x@state$where,
                     function(where) {
     if (is.null(x@state$handle) || where != x@state$where) sparse_upload(x, where)
     fit_on_engine(op, size, function() {
       new_likelihood(family, y, matrix(0, nrow(x), 0L), trials)
     }, where = where)
-  }, function(made, where) rows <<- made, counts = is_one_gradient(all))
+  }, function(made, where) rows <<- made)
+  all <- default_gradient(family)
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {
     if (...length() > 0L) check_dots_empty(...)

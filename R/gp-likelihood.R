@@ -316,7 +316,7 @@ print.cl_gp_likelihood <- function(x, ...) {
     info <- .Call(r_vecchia_info, handle)
     cat(sprintf("Vecchia's approximation: %d neighbours%s\n", as.integer(e$neighbours),
                 if (isTRUE(info$blocks > 0L)) sprintf(", in %d blocks", info$blocks) else ""))
-    print_engine(info, handle_note(info, "gp", nrow(e$data$x), e$share))
+    print_engine(info, handle_note(info, "gp", nrow(e$data$x)))
   } else if (has_user(e$kernel)) {
     cat("engine: ", if (e$resident) "device" else "host", ", covariances by R arithmetic\n",
         sep = "")

@@ -46,11 +46,10 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, gro
   layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
   names <- c(names(coef(kernel)), "noise")
   positive <- kernel_positive(kernel)
-  share <- neighbours^3 / nrow(data$x)^2
   on_handle <- handle_caller(data, on_device, function(where) {
     .Call(r_vecchia_new, data$y - trend$offset, kernel_points(kernel, data$x), trend$basis, spread,
           scale, neighbours, grouped, where)
-  }, share = share, counts = has_gradient)
+  }, share = neighbours^3 / nrow(data$x)^2)
   group <- as.integer(layout$index) - 1L # the parameter of each value
   group[layout$inverted] <- -group[layout$inverted]
   one_pass <- trend$count %in% 1:6 # otherwise the coefficients need a pass before the derivatives

@@ -83,11 +83,10 @@ test_that("a Gaussian process returns from a device that turns out to be slower"
     for (i in 1:20) note_time(list(size = 60, times = 1, kind = "gp"), -1L, 1e-9)
     session$times[[device]][["all"]] <- session$times[[device]][["all"]] + 0.1
     run()
-    expect_identical(c(engine$at, engine$moves), c(-1L, FALSE))
+    expect_identical(c(engine$at, engine$moves), c(-1L, TRUE))
     expect_equal(f(par), want, tolerance = 1e-8)
     session$times[[host]] <- session$times[[device]] <- NULL
     for (i in 1:20) note_time(list(size = 60, times = 1, kind = "gp"), -1L, 10)
-    engine$moves <- TRUE
     run()
     expect_identical(c(engine$at, engine$moves), c(test_device(), TRUE))
     for (i in 1:4) for (k in 1:20) run() # and a faster one is not timed for ever
@@ -96,86 +95,109 @@ test_that("a Gaussian process returns from a device that turns out to be slower"
 })
 
 test_that("likelihoods return from a device that turns out to be slower", {
-  skip_if_not_installed("Matrix")
   x <- cbind(sin(1:40), cos(1:40))
   y <- rep(c(0, 1, 1, 0, 2), 8)
-  sparse <- Matrix::sparseMatrix(1:40, rep(1:2, 20), x = 1, dims = c(40, small_dense / 40 + 1))
-  beta <- rep(0.1, ncol(sparse))
   make <- list(
     function() cl_likelihood("poisson_log", y, x),
     function() cl_likelihood("ordered_logistic", y + 1, x),
-    function() cl_likelihood("neg_binomial_2_log", y, sparse),
-    function() cl_gp_likelihood(y, x, k_exp_quad(), approx = "vecchia", neighbours = 5))
+    function() cl_likelihood("categorical_logit", y + 1, x))
   value <- list(
     function(f) f(alpha = 0.1, beta = c(0.2, -0.3)),
     function(f) f(beta = c(0.2, -0.3), cuts = c(-1, 1)),
-    function(f) f(alpha = 0.1, beta = beta, phi = 2),
-    function(f) f(c(sd = 1, lengthscale = 0.3, noise = 0.1)))
+    function(f) f(alpha = c(0.1, 0, 0.2), beta = matrix(c(0.2, -0.3), 2, 3)))
   for (i in seq_along(make)) {
     want <- with_cl(value[[i]](make[[i]]()), engine = "host")
-    with_thresholds(c(likelihood = 10, gp = 10), {
+    with_thresholds(c(likelihood = 10), {
       f <- make[[i]]()
       engine <- environment(f)$engine
-      if (is.null(engine)) engine <- environment(environment(f)$on_handle)$engine
       run <- function() {
         engine$spare <- 0 # asks in each evaluation
         session$lost <- list()
         expect_equal(value[[i]](f), want, tolerance = 1e-8)
       }
-      session$owed <- list(likelihood = 1e6, gp = 1e6)
+      session$owed$likelihood <- 1e6
       expect_lt(calls_until(run, function() engine$at >= 0L), 30)
-      run()
+      for (k in 1:8) run()
       of <- engine$choice
       key <- function(where) times_key(of$kind, of$size, where, of$times)
-      for (k in 1:8) run()
       device <- session$times[[key(test_device())]]
       expect_gte(device[["calls"]], 8)
       session$times[[key(-1L)]] <- NULL
       for (k in 1:20) note_time(of, -1L, 1e-9)
       session$times[[key(test_device())]][["all"]] <- device[["all"]] + 0.1
-      run()
-      expect_identical(c(engine$at, engine$moves), c(-1L, FALSE))
-      run()
+      for (k in 1:2) {
+        run()
+        expect_identical(c(engine$at, engine$moves), c(-1L, TRUE))
+      }
       expect_output(print(f), "engine: host .such calls took longer on the device")
-      if (!inherits(f, "cl_likelihood") || i == 3L) next
       settle_densities(f, 1e12) # a sampler is another matter
       expect_identical(c(engine$at, engine$moves), c(test_device(), FALSE))
       run()
+      expect_identical(engine$at, test_device())
+      pace_densities(f, 1, 1, 1)
+      run()
+      expect_identical(engine$at, -1L)
     })
   }
 })
 
 test_that("a host that had no calls is compared with a slow device", {
-  with_thresholds(c(chol = 100), {
+  with_thresholds(c(gp = 10), {
     session$multiplication <- 1e-6
     on.exit(session$multiplication <- NULL)
-    note_built("chol")
-    estimate <- host_seconds$chol(200, 1e-6)
-    where <- function() as.integer(where_for("chol", 200))
+    estimate <- host_seconds$gp(200, 1e-6)
+    lacks <- function() lacks_host("gp", 200, test_device())
     note <- function(at, seconds, times = 1) {
-      for (k in seq_len(times)) note_time(list(size = 200, times = 1, kind = "chol"), at, seconds)
+      for (k in seq_len(times)) note_time(list(size = 200, times = 1, kind = "gp"), at, seconds)
     }
+    expect_false(lacks())
     note(test_device(), 0.4 * estimate, 100) # fast enough
-    expect_identical(where(), test_device())
+    expect_false(lacks())
     session$times <- list()
-    note(test_device(), 0.02, 63)
-    session$times[[1L]][["all"]] <- 0
-    expect_identical(where(), test_device()) # few
-    session$times <- list()
-    note(test_device(), 0.6 * estimate, 64)
+    note(test_device(), 0.6 * estimate, 30) # few
+    expect_false(lacks())
+    note(test_device(), 0.6 * estimate, 40)
+    session$crowded[[times_key("gp", 200, -1L)]] <- c(least = 2 * estimate) # not of all cores
+    expect_true(lacks())
+    expect_identical(choice_reason("gp", 200, -1L)$why, "compared")
+    expect_false(is_settled("gp", 200, test_device()))
+    note(-1L, 3 * estimate) # takes longer, and much of the device's time
+    note(-1L, 2.5 * estimate)
+    expect_false(lacks())
+    expect_true(is_settled("gp", 200, test_device()))
+    session$times[[times_key("gp", 200, -1L)]] <- NULL
     for (k in 1:3) {
-      expect_identical(where(), -1L)
-      expect_identical(choice_reason("chol", 200, -1L)$why, "compared")
+      expect_true(lacks())
       note(-1L, 0.7 * estimate)
     }
-    expect_identical(where(), test_device()) # the host takes longer
+    expect_false(lacks())
     note(-1L, 0.58 * estimate)
-    expect_identical(where(), -1L)
+    expect_true(lacks())
     note(-1L, 0.58 * estimate, 60)
-    expect_identical(where(), test_device()) # hardly less
+    expect_false(lacks())
+    expect_false(is_slower("gp", 200, test_device())) # hardly
     note(-1L, 0.3 * estimate, 16)
-    expect_identical(where(), -1L)
-    expect_true(is_slower("chol", 200, test_device()))
+    expect_true(is_slower("gp", 200, test_device()))
+  })
+})
+
+test_that("a likelihood that has only been on a device is evaluated on the host, too", {
+  with_thresholds(c(likelihood = 10), {
+    f <- cl_likelihood("poisson_log", rep(0:1, 20), cbind(sin(1:40), cos(1:40)))
+    engine <- environment(f)$engine
+    run <- function(...) {
+      engine$spare <- 0
+      f(0.1, c(0.2, -0.3), ...)
+    }
+    want <- run()
+    session$owed$likelihood <- 1e6
+    expect_lt(calls_until(run, function() engine$at >= 0L), 30)
+    session$times <- session$crowded <- list()
+    for (k in 1:70) expect_equal(run(), want, tolerance = 1e-8) # this device is slower than a loop
+    expect_identical(c(engine$at, engine$moves), c(-1L, TRUE))
+    run()
+    host <- times_key(engine$choice$kind, engine$choice$size, -1L)
+    expect_gte(session$times[[host]][["calls"]], 2)
   })
 })
 
@@ -191,13 +213,17 @@ test_that("evaluations whose times are not compared stop asking on a device", {
     expect_lt(calls_until(run, function() engine$at >= 0L), 30)
     calls <- function() vapply(session$times, `[[`, 0, "calls")
     before <- calls()
-    for (i in 1:250) run(gradient = NULL)
+    for (i in 1:240) run(gradient = NULL)
     for (i in 1:5) f(0.1, matrix(0.1, 2, 3))
     f(0.1, c(0.2, -0.3), gradient = "beta")
     expect_true(engine$moves)
+    with_cl(run(), engine = "host")
+    expect_true(engine$moves)
     expect_identical(calls(), before)
-    for (i in 1:5) run(gradient = NULL)
+    for (i in 1:15) run(gradient = NULL)
     expect_false(engine$moves)
     expect_identical(engine$at, test_device())
+    engine$restore()
+    expect_identical(engine$uncounted, 0)
   })
 })
