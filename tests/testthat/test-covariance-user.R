@@ -102,7 +102,7 @@ test_that("a state that moves between engines in a prediction gives the same one
     }, function() engine(f)$at >= 0L), 30)
     s <- gp_condition(f, par)
     expect_identical(engine(s$predict)$at, test_device())
-    of <- list(op = "gp", size = nrow(d$x), times = 1)
+    of <- list(kind = "gp", size = nrow(d$x), times = 1)
     for (i in 1:9) { # the device is slower
       note_time(of, -1L, 1e-9)
       note_time(of, test_device(), 1)
