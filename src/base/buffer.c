@@ -15,21 +15,24 @@ enum { COLLECT_AT_LEAST = 48 << 20, LARGE_AT_LEAST = 512 << 20, LARGE_SHARE = 32
 enum { COLLECT_TIME_SHARE = 20 };
 
 /* Most garbage is young: a collection of young objects is then enough, and takes a hundredth of the
- * time of a full one. Garbage that it leaves may be older, and counts as such. */
-static void collect(scl_context *ctx, bool all) {
+ * time of a full one. Garbage that it leaves may be older, and counts as such.
+ * SCL_E_INTERRUPT if the user stopped it: the operation may never poll. */
+static scl_status collect(scl_context *ctx, bool all) {
   const uint64_t start = scl_clock_us(), *live = &ctx->memory.live;
   ctx->small_since_collect = ctx->large_since_collect = ctx->results_since_collect = 0;
   ctx->collections++;
+  scl_status status = SCL_OK;
   if (!all) {
-    scl_collect_garbage(false);
+    status = scl_collect_garbage(false);
     const uint64_t most = ctx->live_then > COLLECT_AT_LEAST ? ctx->live_then : COLLECT_AT_LEAST;
-    all = *live > ctx->live_then + most / 2;
+    all = status == SCL_OK && *live > ctx->live_then + most / 2;
   }
-  if (all) scl_collect_garbage(true);
+  if (all) status = scl_collect_garbage(true);
   if (all || *live < ctx->live_then) ctx->live_then = *live;
   ctx->left = *live - ctx->live_then;
   ctx->collected_at = scl_clock_us();
   ctx->collected = ctx->collected_at - start;
+  return status;
 }
 
 /* The counter to which a new buffer of this size belongs. */
@@ -89,12 +92,12 @@ static scl_status create(scl_context *ctx, size_t bytes, scl_storage storage, sc
     return scl_fail_memory(bytes, memory->largest, "one matrix");
   }
   bool injected = fail_after > 0 && --fail_after == 0;
-  if (is_due(ctx, bytes, storage.purpose)) collect(ctx, false);
+  if (is_due(ctx, bytes, storage.purpose)) SCL_TRY(collect(ctx, false));
 
   scl_buffer *buffer = NULL;
   scl_status status = create_once(ctx, bytes, storage, injected, &buffer);
   if (status == SCL_E_MEMORY) {
-    collect(ctx, true);
+    SCL_TRY(collect(ctx, true));
     /* Pending work may still use a released buffer. */
     SCL_TRY(ctx->engine->finish(ctx));
     status = create_once(ctx, bytes, storage, injected, &buffer);

@@ -43,11 +43,12 @@ scl_status scl_poll(void) {
   return stop ? scl_fail(SCL_E_INTERRUPT, "interrupted") : SCL_OK;
 }
 
-void scl_collect_garbage(bool all) {
-  if (hooks.collect_garbage == NULL || scl_thread_shares()) return;
+scl_status scl_collect_garbage(bool all) {
+  if (hooks.collect_garbage == NULL || scl_thread_shares()) return SCL_OK;
   scl_hooks_begin();
-  hooks.collect_garbage(all);
+  const bool stop = hooks.collect_garbage(all);
   scl_hooks_end();
+  return stop ? scl_fail(SCL_E_INTERRUPT, "interrupted") : SCL_OK;
 }
 
 scl_context *scl_context_retain(scl_context *ctx) {

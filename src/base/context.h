@@ -17,8 +17,8 @@ struct scl_engine;
 typedef struct {
   /* Drops unreachable matrices; may call scl_mat_release(). `all`: old ones too, which takes long.
    */
-  void (*collect_garbage)(bool all);
-  bool (*interrupted)(void); /* true once the user asks to stop */
+  bool (*collect_garbage)(bool all); /* true if the user wants to stop */
+  bool (*interrupted)(void);         /* true once the user asks to stop */
 } scl_hooks;
 
 void scl_hooks_set(const scl_hooks *hooks);
@@ -35,8 +35,9 @@ scl_status scl_poll(void);
 /* For tests: the n-th poll from now on returns SCL_E_INTERRUPT; -1: off. */
 void scl_poll_stop_after(long n);
 
-/* Runs the garbage collector of the host language, if there is one. */
-void scl_collect_garbage(bool all);
+/* Runs the garbage collector of the host language, if there is one. SCL_E_INTERRUPT if the user
+ * stopped it. */
+scl_status scl_collect_garbage(bool all);
 
 /* Bytes of a context's matrices and workspaces. */
 typedef struct {

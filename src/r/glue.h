@@ -146,7 +146,7 @@ SEXP r_pooled_matrix(size_t m, size_t n);
 /* The hook of the core. */
 bool r_interrupted(void);
 /* Collects garbage, or young garbage only. */
-void r_collect(bool all);
+bool r_collect(bool all);
 /* Phase 3: announces that kernels were built if that took long and the hook has not announced it.
  * May jump. */
 void r_announce(void);

@@ -150,21 +150,15 @@ void r_announce(void) {
 }
 
 /* ---- the hooks ------------------------------------------------------------------------------ */
-static bool stopped; /* by the user or a time limit, while garbage was collected */
-
-void r_collect(bool all) {
-  if (scl_device_beside_lacks()) return; /* a call that only asks for kernels is to cost nothing */
-  if (is_stopped(all ? collect_all : collect_young)) stopped = true;
+bool r_collect(bool all) {
+  if (scl_device_beside_lacks()) return false; /* a call that only asks for kernels costs nothing */
+  return is_stopped(all ? collect_all : collect_young);
 }
 
 /* The core polls between launches, far more often than needed: R is asked at most every 20 ms. */
 bool r_interrupted(void) {
   static double last = 0.0;
   const double seconds = now();
-  if (stopped) { /* `limit` says by what */
-    stopped = false;
-    return true;
-  }
   if (seconds - last < 0.02 && seconds >= last) return false;
   last = seconds;
   r_blas_adjust();

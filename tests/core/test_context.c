@@ -16,15 +16,16 @@ static bool finds_young;
 static scl_buffer *dropped_by_collection;
 static bool stop;
 
-static void collect(bool all) {
+static bool collect(bool all) {
   if (all) {
     thorough++;
   } else {
     collections++;
-    if (!finds_young) return;
+    if (!finds_young) return stop;
   }
   scl_buffer_release(dropped_by_collection);
   dropped_by_collection = NULL;
+  return stop;
 }
 
 static bool interrupted(void) {
@@ -38,7 +39,9 @@ static void check_hooks(void) {
   CHECK_OK(scl_poll());
   stop = true;
   CHECK_STATUS(SCL_E_INTERRUPT, scl_poll());
+  CHECK_STATUS(SCL_E_INTERRUPT, scl_collect_garbage(false));
   stop = false;
+  CHECK_OK(scl_collect_garbage(true));
   scl_hooks_set(&(scl_hooks){.collect_garbage = collect});
   CHECK_OK(scl_poll());
 }
@@ -180,6 +183,14 @@ static void check_young(scl_context *ctx) {
   }
   /* Garbage that no young collection finds stays limited. */
   finds_young = false;
+  scl_buffer *none = NULL;
+  const uint64_t live = ctx->memory.live;
+  ctx->large_since_collect += (uint64_t)1 << 40;
+  thorough = 0;
+  stop = true;
+  CHECK_STATUS(SCL_E_INTERRUPT, scl_buffer_create(ctx, 17 << 20, result, &none));
+  stop = false;
+  CHECK(none == NULL && thorough == 0 && ctx->memory.live == live);
   thorough = 0;
   make_some(ctx, 12, 10 << 20);
   CHECK(thorough >= 1);
