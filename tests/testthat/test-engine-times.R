@@ -181,14 +181,21 @@ test_that("a host that had no calls is compared with a slow device", {
   })
 })
 
+counts_likelihood <- function() {
+  cl_likelihood("poisson_log", rep(0:1, 20), cbind(sin(1:40), cos(1:40)))
+}
+
+# An evaluation that asks for its engine.
+ask_and_run <- function(f, ...) {
+  assign("spare", 0, environment(f)$engine)
+  f(0.1, c(0.2, -0.3), ...)
+}
+
 test_that("a likelihood that has only been on a device is evaluated on the host, too", {
   with_thresholds(c(likelihood = 10), {
-    f <- cl_likelihood("poisson_log", rep(0:1, 20), cbind(sin(1:40), cos(1:40)))
+    f <- counts_likelihood()
     engine <- environment(f)$engine
-    run <- function(...) {
-      engine$spare <- 0
-      f(0.1, c(0.2, -0.3), ...)
-    }
+    run <- function(...) ask_and_run(f, ...)
     want <- run()
     session$owed$likelihood <- 1e6
     expect_lt(calls_until(run, function() engine$at >= 0L), 30)
@@ -203,12 +210,9 @@ test_that("a likelihood that has only been on a device is evaluated on the host,
 
 test_that("evaluations whose times are not compared stop asking on a device", {
   with_thresholds(c(likelihood = 10), {
-    f <- cl_likelihood("poisson_log", rep(0:1, 20), cbind(sin(1:40), cos(1:40)))
+    f <- counts_likelihood()
     engine <- environment(f)$engine
-    run <- function(...) {
-      engine$spare <- 0
-      f(0.1, c(0.2, -0.3), ...)
-    }
+    run <- function(...) ask_and_run(f, ...)
     session$owed$likelihood <- 1e6
     expect_lt(calls_until(run, function() engine$at >= 0L), 30)
     calls <- function() vapply(session$times, `[[`, 0, "calls")
