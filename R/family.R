@@ -14,7 +14,7 @@ families_with <- function(field) {
 
 has_classes <- function(family) family_row(family)$classes
 is_ordered <- function(family) family_row(family)$ordered
-is_categorical <- function(family) family_row(family)$categorical
+is_categorical <- function(family) isTRUE(family_row(family)$categorical)
 is_least_squares <- function(family) family_row(family)$least_squares
 
 # The auxiliary parameter of a family of the core: "sigma", "phi", "cuts", or NA.

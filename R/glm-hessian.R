@@ -31,7 +31,7 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
   check_dots_empty(...)
   x <- one_for_each(predictors(x), y)
   beta <- on_host(beta)
-  if (length(beta) == 1L && !isTRUE(is_categorical(family))) beta <- rep(as.vector(beta), ncol(x))
+  if (length(beta) == 1L && !is_categorical(family)) beta <- rep(as.vector(beta), ncol(x))
   # One evaluation checks all arguments and that the predictor is finite.
   value <- cl_glm_lpdf(family, y, x, alpha, beta, sigma = sigma, phi = phi, cuts = cuts,
                        trials = trials)
