@@ -111,7 +111,7 @@ where_for <- function(op, size, times = 1, kind = op) {
   where <- if (host) -1L else choose_where(op, size, times, kind)
   if (where < 0L) say_slow_blas(op, size, times)
   if (host) return(where)
-  session$notes[[op]] <- c(size, where)
+  session$notes[[op]] <- list(size, where, times, if (!is.null(attributes(where))) kind)
   where
 }
 
@@ -254,7 +254,8 @@ on_engine <- function(where, run, whole = FALSE, counts = function(value) TRUE) 
     tried <- try_device(op, run_timed, to, if (!isFALSE(whole)) run, identical(whole, "unread"))
     if (!is.null(tried)) return(tried[[1L]]$value)
   }
-  session$notes[[op]][2L] <- -1 # before the run, as a fit takes its note
+  # before the run, as a fit takes its note
+  if (!is.null(session$notes[[op]])) session$notes[[op]][[2L]] <- -1L
   done <- leaving_cores(run_timed(-1L))
   session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
   done$value
@@ -275,8 +276,8 @@ call_on <- function(where, ...) {
 }
 
 # A fit, or another call that asks for its engine in several places: one engine for all of them.
-fit_on_engine <- function(op, size, run, times = 1, where = where_for(op, size, times),
-                          whole = FALSE) {
+fit_on_engine <- function(op, size, run, times = 1, kind = op,
+                          where = where_for(op, size, times, kind), whole = FALSE) {
   if (!is.null(session$chosen[[op]])) return(run())
   on_engine(where, function(where) {
     on.exit(session$chosen[[op]] <- NULL) # first: an interrupt may come between the two

@@ -18,20 +18,21 @@ engine_note <- function(op) {
   size <- asked[[1L]]
   where <- as.integer(asked[[2L]])
   if (is.na(size)) return(list(where = engine_name(where), why = "data"))
-  c(list(where = engine_name(where)), choice_reason(op, size, where), list(op = op, size = size))
+  c(list(where = engine_name(where)),
+    choice_reason(op, size, where, asked[[3L]], asked[[4L]]), list(op = op, size = size))
 }
 
 # The note of data that C has on an engine: `info` is list(host, device), the others as for
 # where_for().
-handle_note <- function(info, op, size, kind = op) {
+handle_note <- function(info, op, size, times = 1, kind = op) {
   host <- is.null(info) || info$host
   size <- work_size(size)
   c(list(where = if (host) "host" else info$device, op = op, size = size),
-    choice_reason(op, size, if (host) -1L else 0L, kind))
+    choice_reason(op, size, if (host) -1L else 0L, times, kind))
 }
 
 # list(why, limit) of a choice for this size.
-choice_reason <- function(op, size, where, kind = op) {
+choice_reason <- function(op, size, where, times = 1, kind = op) {
   limit <- NULL
   known <- !is.null(session$devices) || names_device()
   if (known && current_device() >= 0L) limit <- threshold(op, current_device())
@@ -44,8 +45,8 @@ choice_reason <- function(op, size, where, kind = op) {
     else if (!is.null(session$refused[[op]])) "refused"
     else if (is.null(session$opened_by)) "opening"
     else if (op %in% session$waits) "building"
-    else if (is_slower(kind, size, current_device())) "slower"
-    else if (lacks_host(op, size, current_device(), kind = kind)) "compared"
+    else if (is_slower(kind, size, current_device(), times)) "slower"
+    else if (lacks_host(op, size, current_device(), times, kind)) "compared"
     else "unbuilt"
   list(why = why, limit = limit)
 }

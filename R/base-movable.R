@@ -117,7 +117,7 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
   # before `times` evaluations that do not go through run(), of `chains` at once
   settle <- function(times, chains) {
     if (at >= 0L && is_paced_slower(paces, chains) && !is.null(attr(place(times), "op"))) go_back()
-    resumes <<- compared && moves
+    resumes <<- compared && (moves || resumes) # also after one that failed
     if (at >= 0L) moves <<- FALSE # what single evaluations take does not decide for a sampler
     if (!moves) return()
     ahead <<- chains

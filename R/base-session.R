@@ -27,7 +27,7 @@ session$begins <- FALSE       # whether threads began to build after the last on
 session$waits <- character()  # operations whose kernels are being built in the background
 session$refused <- list()     # messages of kernels that do not compile, by operation
 session$chosen <- list()      # the engine of a fit in progress, by operation
-session$notes <- list()       # the latest size and engine of a fit, by operation, see engine_note()
+session$notes <- list()       # what where_for() chose last, by operation, see engine_note()
 # numbers in force and their sources, by device id (R/base-thresholds.R)
 session$settled <- list()
 

@@ -28,11 +28,12 @@ geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 #' built, which takes seconds. Above it the host computes until its own time for such calls would be
 #' worth that; then kernels are built in the background, and the device takes over when they stand
 #' ([cl_use()]). A call waits for them only if the host would take at least twice as long. An entry
-#' of the option holds at once. If later calls on the device take longer than those of about the
-#' same size took on the host, the shortest and in the mean, such calls return to the host: a
-#' threshold may be wrong for this machine. Likelihoods and Gaussian processes that have only been
-#' on the device are evaluated on the host a few times, for comparison, if it is estimated to be
-#' about as fast. Sparse likelihoods and Vecchia's approximation stay where they are.
+#' of the option holds at once. If later calls on the device take longer than calls of the same kind
+#' and of about the same size took on the host, the shortest and in the mean, such calls return to
+#' the host: a threshold may be wrong for this machine. The kind of a call is its operation, and
+#' what else its time depends on, such as the family of a model. Likelihoods and Gaussian processes
+#' that have only been on the device are evaluated on the host a few times, for comparison, if it is
+#' estimated to be about as fast.
 #'
 #' Compiled functions ([cl_gradient()], [cl_tmb()], [cl_stan()]) have no threshold: their time on
 #' each engine is estimated from their operations, and the device must save more in the evaluations

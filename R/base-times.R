@@ -4,6 +4,9 @@
 # evaluations, on an engine.
 times_key <- function(kind, size, where, times = 1) paste(where, kind, round(4 * log2(size)), times)
 
+# The kind of operations whose dimensions say more than their size, each to a factor of 1.4.
+shape_kind <- function(kind, dim) paste(c(kind, round(2 * log2(dim))), collapse = " ")
+
 # Thresholds may be wrong for this machine: the times of calls of about this size on each engine
 # decide, once calls on the device after the first three, in which drivers prepare much, have lost a
 # tenth of a second.

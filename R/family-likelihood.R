@@ -67,8 +67,13 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
   if (!is.double(x) || !is.matrix(x) || is.object(x)) x <- predictors(x)
   size <- dim(x)
   rows <- if (size[1L] == 1L) one_for_each(x, y) else x
-  where <- if (is_cl(rows)) -1L else if (size[2L] < 32L) where_for("glm", dim(rows)[1L]) else
-    where_for("glm_wide", length(rows))
+  kind <- function() {
+    paste(c("glm", check_family(family), size[2L], if (is.character(gradient)) gradient),
+          collapse = " ")
+  }
+  where <- if (is_cl(rows)) -1L else if (size[2L] < 32L)
+    where_for("glm", dim(rows)[1L], kind = kind()) else
+    where_for("glm_wide", length(rows), kind = kind())
   if (!is.null(attributes(where))) {
     again <- function() cl_glm_lpdf(family, y, x, alpha, beta, sigma = sigma, phi = phi,
                                     cuts = cuts, trials = trials, gradient = gradient)

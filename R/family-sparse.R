@@ -10,16 +10,23 @@ sparse_likelihood <- function(family, y, x, trials) {
   if (nrow(x) == 1L && length(y) > 1L) x <- new_cl_sparse(as_sparse(x)[rep(1L, length(y)), ])
   rows <- NULL # the likelihood of the observations
   op <- "likelihood"
-  size <- 25 * nrow(x) + length(x@state$source@x)
-  place <- function(times = 1) if (forked()) -1L else where_for(op, size, times)
-  engine <- movable(if (is.null(x@state$handle)) place else function(times = 1) x@state$where,
-                    function(where) {
-    if (is.null(x@state$handle) || where != x@state$where) sparse_upload(x, where)
-    fit_on_engine(op, size, function() {
-      new_likelihood(family, y, matrix(0, nrow(x), 0L), trials)
-    }, where = where)
-  }, function(made, where) rows <<- made)
+  state <- x@state
+  entries <- length(state$source@x)
+  size <- 25 * nrow(x) + entries
+  kind <- paste(op, "sparse", family, round(log2(1 + entries / nrow(x))))
+  place <- function(times = 1) if (forked()) -1L else where_for(op, size, times, kind)
   all <- default_gradient(family)
+  engine <- movable(if (is.null(state$handle)) place else function(times = 1) state$where,
+                    function(where) {
+    if (is.null(state$handle) || where != state$where) sparse_upload(x, where)
+    list(rows = fit_on_engine(op, size, function() {
+      new_likelihood(family, y, matrix(0, nrow(x), 0L), trials)
+    }, where = where), x = state$handle)
+  }, function(made, where) {
+    rows <<- made$rows
+    assign("handle", made$x, state)
+    assign("where", where, state)
+  }, counts = of_one_gradient(all))
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {
     if (...length() > 0L) check_dots_empty(...)

@@ -370,7 +370,11 @@ glm_note <- function(x) if (is_cl(x)) data_note(x) else engine_note("glm_fit")
 glm_on_engine <- function(x, run, method = "ml", family = NULL) {
   begin_note("glm_fit")
   if (is_cl(x)) return(run())
-  if (is_sparse(x)) return(fit_on_engine("glm_fit", sparse_work(x), run))
+  names <- if (is.list(family)) unclass(family)[c("family", "link")] else family
+  kind <- paste(Filter(is.character, c("glm_fit", method, names)), collapse = " ")
+  if (is_sparse(x)) {
+    return(fit_on_engine("glm_fit", sparse_work(x), run, kind = paste(kind, "sparse")))
+  }
   once <- is.character(method) && identical(method[1L], "ml") && !is.null(family) &&
     is_least_squares(family)
   size <- if (once) as.numeric(nrow(x)) * ncol(x)^2 / 40 else x
@@ -378,5 +382,5 @@ glm_on_engine <- function(x, run, method = "ml", family = NULL) {
   # a compiled density is kept, and the sampler would not end
   whole <- !sampled && is.character(family) &&
     family_row(family)$fitter %in% c("newton", "least_squares")
-  fit_on_engine("glm_fit", size, run, if (sampled) 300 else 1, whole = whole)
+  fit_on_engine("glm_fit", size, run, if (sampled) 300 else 1, kind, whole = whole)
 }

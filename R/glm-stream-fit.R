@@ -366,7 +366,7 @@ sum_block <- function(s, block, beta, begin, at_start, how) {
     })
   }
   rotate <- how == "rotation"
-  on_engine(if (rotate) -1L else where_for("glm_fit", x), function(where) {
+  on_engine(if (rotate) -1L else where_for("glm_fit", x, kind = "block of rows"), function(where) {
     if (where >= 0L) on_device() else host_sums(s, block, data, beta, begin, at_start, rotate)
   })
 }

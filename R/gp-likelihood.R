@@ -172,9 +172,9 @@ gp_spread <- function(weights, variance, n) {
 }
 
 # The engine for the process of these data.
-gp_place <- function(data, on_device, times) {
+gp_place <- function(data, on_device, times, kind = "gp") {
   if (forked()) return(-1L)
-  if (!on_device) return(where_for("gp", nrow(data$x), times))
+  if (!on_device) return(where_for("gp", nrow(data$x), times, kind))
   where <- where_resident()
   session$notes$gp <- c(NA, where)
   where
@@ -184,11 +184,11 @@ gp_place <- function(data, on_device, times) {
 # makes. Where call() gives NULL, the handle is no longer valid, and is made again: it was restored
 # from a file, is in a forked process, or the device was lost.
 # `share`: of the time of a process by the whole covariance matrix; `clean`, `counts`: as of
-# movable().
+# movable(); `kind`: as of where_for().
 handle_caller <- function(data, on_device, new, first = NULL, placed = function(where) NULL,
-                          share = 1, clean = FALSE, counts = NULL) {
+                          share = 1, clean = FALSE, counts = NULL, kind = "gp") {
   handle <- first
-  engine <- movable(function(times = 1) gp_place(data, on_device, times * share), new,
+  engine <- movable(function(times = 1) gp_place(data, on_device, times * share, kind), new,
                     function(made, where) {
                       handle <<- made
                       placed(where)
@@ -311,18 +311,19 @@ print.cl_gp_likelihood <- function(x, ...) {
               if (isTRUE(e$loo)) ", leave-one-out" else ""))
   cat("kernel: ")
   print(e$kernel)
-  handle <- environment(e$on_handle)$handle
+  data <- environment(e$on_handle)
+  note <- function(info) handle_note(info, "gp", nrow(e$data$x), data$share, data$kind)
   if (inherits(x, "cl_gp_vecchia")) {
-    info <- .Call(r_vecchia_info, handle)
+    info <- .Call(r_vecchia_info, data$handle)
     cat(sprintf("Vecchia's approximation: %d neighbours%s\n", as.integer(e$neighbours),
                 if (isTRUE(info$blocks > 0L)) sprintf(", in %d blocks", info$blocks) else ""))
-    print_engine(info, handle_note(info, "gp", nrow(e$data$x)))
+    print_engine(info, note(info))
   } else if (has_user(e$kernel)) {
     cat("engine: ", if (e$resident) "device" else "host", ", covariances by R arithmetic\n",
         sep = "")
   } else {
-    info <- .Call(r_gp_info, handle)
-    print_engine(info, handle_note(info, "gp", nrow(e$data$x)))
+    info <- .Call(r_gp_info, data$handle)
+    print_engine(info, note(info))
   }
   cat(sprintf("f(c(%s), gradient = TRUE)\n", paste(e$names, collapse = ", ")))
   invisible(x)

@@ -195,7 +195,7 @@ make_gp_response <- function(problem) {
       }
       if (!identical(session$chosen$gp, kept$engine)) kept <<- NULL
       evaluate(par, gradient || asks)
-    }, whole = TRUE)
+    }, kind = paste("laplace", response$family, gradient), whole = TRUE)
   }
   structure(f, class = c(if (!is.null(problem$vecchia)) "cl_gp_response_vecchia",
                          "cl_gp_response", "function"))

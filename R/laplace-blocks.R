@@ -119,8 +119,8 @@ diagonal_places <- function(n, matrices) {
 class_factors <- function(h) {
   size <- dim(h)
   if (size[1L] <= batch_order) {
-    result <- call_on(where_for("batch", size[1L]^3 * size[3L]), r_batch_chol, h, size[1L],
-                      size[3L], TRUE)
+    where <- batch_where("chol", size[1L], size[1L]^3 * size[3L])
+    result <- call_on(where, r_batch_chol, h, size[1L], size[3L], TRUE)
     return(list(value = result$value, bad = which(as.integer(result$status) != 0L)))
   }
   bad <- integer()

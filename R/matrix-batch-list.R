@@ -35,7 +35,7 @@ batch_chol_list <- function(a, lower, on_error) {
   result <- by_kind(n, function(indices) {
     order <- n[indices[1L]]
     count <- length(indices)
-    where <- where_for("batch", as.numeric(order)^3 * count)
+    where <- batch_where("chol", order, as.numeric(order)^3 * count)
     part <- call_on(where, r_batch_chol, as.double(stack(x[indices])), order, count, !lower)
     each <- order^2
     list(status = part$status, value = function(i) {
@@ -65,7 +65,8 @@ batch_solve_list <- function(a, b, on_error) {
     order <- n[indices[1L]]
     columns <- k[indices[1L]]
     count <- length(indices)
-    where <- where_for("batch", as.numeric(order)^2 * (order + columns) * count)
+    where <- batch_where("solve", c(order, columns),
+                         as.numeric(order)^2 * (order + columns) * count)
     part <- call_on(where, r_batch_solve, as.double(stack(x[indices])),
                     as.double(stack(right[indices])), order, columns, count)
     each <- order * columns

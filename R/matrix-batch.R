@@ -170,7 +170,11 @@ batch_count <- function(...) {
   batch
 }
 
-batch_where <- function(work, ...) if (any_handle(...)) -1L else where_for("batch", work)
+# The engine for an operation, named by its entry, on matrices of these dimensions.
+batch_where <- function(entry, dim, work, ...) {
+  if (any_handle(...)) return(-1L)
+  where_for("batch", work, kind = shape_kind(paste("batch", entry), dim))
+}
 
 # ---- results ------------------------------------------------------------------------------------
 
@@ -244,7 +248,7 @@ cl_batch_inverse <- function(a, method = c("auto", "pivoting", "cofactors"),
     abort_argument("method", sprintf(paste("method = \"cofactors\" needs matrices of order at most",
                                            "3, not %d"), n))
   }
-  where <- batch_where(n^3 * a$dim[3L], a$x)
+  where <- batch_where("inverse", n, n^3 * a$dim[3L], a$x)
   result <- call_on(where, r_batch_inverse, a$x, n, a$dim[3L], method == "cofactors")
   value <- batch_value(result$value, a$dim, a$names[c(2L, 1L, 3L)], a$single)
   batch_report(value, result$status, on_error, "singular")
@@ -257,7 +261,7 @@ cl_batch_chol <- function(a, lower = FALSE, on_error = c("warn", "stop")) {
   on_error <- check_on_error(on_error)
   if (is.list(a) && !is.object(a)) return(batch_chol_list(a, lower, on_error))
   a <- batch_square(a, "a")
-  where <- batch_where(a$dim[1L]^3 * a$dim[3L], a$x)
+  where <- batch_where("chol", a$dim[1L], a$dim[1L]^3 * a$dim[3L], a$x)
   result <- call_on(where, r_batch_chol, a$x, a$dim[1L], a$dim[3L], !lower)
   batch_report(batch_value(result$value, a$dim, a$names, a$single), result$status, on_error,
                "not_pd")
@@ -274,7 +278,7 @@ cl_batch_chol_adjoint <- function(l, l_adj, on_error = c("warn", "stop")) {
                                     paste(l$dim, collapse = " x "),
                                     paste(l_adj$dim, collapse = " x ")))
   }
-  where <- batch_where(l$dim[1L]^3 * l$dim[3L], l$x, l_adj$x)
+  where <- batch_where("adjoint", l$dim[1L], l$dim[1L]^3 * l$dim[3L], l$x, l_adj$x)
   result <- call_on(where, r_batch_chol_adjoint, l$x, l_adj$x, l$dim[1L], l$dim[3L])
   batch_report(batch_value(result$value, l$dim, l$names, l$single), result$status, on_error,
                "singular")
@@ -285,7 +289,7 @@ cl_batch_chol_adjoint <- function(l, l_adj, on_error = c("warn", "stop")) {
 cl_batch_det <- function(a, log = FALSE) {
   log <- check_flag(log, "log")
   a <- batch_square(a, "a")
-  where <- batch_where(a$dim[1L]^3 * a$dim[3L], a$x)
+  where <- batch_where("det", a$dim[1L], a$dim[1L]^3 * a$dim[3L], a$x)
   result <- call_on(where, r_batch_det, a$x, a$dim[1L], a$dim[3L], log)
   if (typeof(result) == "externalptr") {
     result <- value(result, c(a$dim[3L], 1L + log), list(a$names[[3L]], NULL), "general")
@@ -311,7 +315,7 @@ cl_batch_solve <- function(a, b, on_error = c("warn", "stop")) {
   b <- batch_columns(b, a$dim[1L], "b")
   batch <- batch_count(a = a, b = b)
   k <- b$dim[2L]
-  where <- batch_where(a$dim[1L]^2 * (a$dim[1L] + k) * batch, a$x, b$x)
+  where <- batch_where("solve", c(a$dim[1L], k), a$dim[1L]^2 * (a$dim[1L] + k) * batch, a$x, b$x)
   result <- call_on(where, r_batch_solve, a$x, b$x, a$dim[1L], k, batch)
   batch_report(batch_solution(result$value, a, b, batch, a$names[[2L]]), result$status, on_error,
                "singular")
@@ -338,7 +342,7 @@ cl_batch_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE,
   b <- batch_columns(b, l$dim[1L], "b")
   batch <- batch_count(l = l, b = b)
   k <- b$dim[2L]
-  where <- batch_where(l$dim[1L]^2 * k * batch, l$x, b$x)
+  where <- batch_where("tri_solve", c(l$dim[1L], k), l$dim[1L]^2 * k * batch, l$x, b$x)
   result <- call_on(where, r_batch_tri_solve, l$x, b$x, l$dim[1L], k, batch, upper, transpose)
   rows <- l$names[[if (transpose) 1L else 2L]]
   batch_report(batch_solution(result$value, l, b, batch, rows), result$status, on_error, "singular")
@@ -361,7 +365,7 @@ cl_batch_matmul <- function(a, b, transpose_a = FALSE, transpose_b = FALSE) {
                                 if (transposed[2L]) "columns" else "rows",
                                 as.integer(b$dim[columns[1L]])))
   }
-  where <- batch_where(as.numeric(m) * k * n * batch, a$x, b$x)
+  where <- batch_where("matmul", c(m, k, n), as.numeric(m) * k * n * batch, a$x, b$x)
   result <- call_on(where, r_batch_matmul, a$x, b$x, as.numeric(c(m, n, k, batch)), transposed)
   last <- if (is.null(a$names[[3L]])) b$names[[3L]] else a$names[[3L]]
   batch_value(result, c(m, n, batch),
@@ -386,7 +390,7 @@ cl_batch_mvn_lpdf <- function(y, mean = NULL, chol, lower = FALSE, on_error = c(
   if (!is.null(mean)) operands$mean <- mean <- columns(mean, "mean")
   batch <- do.call(batch_count, operands, quote = TRUE)
   # One observation under many distributions is repeated; the mean and the factor are not.
-  where <- batch_where(n^2 * batch, y$x, mean$x, chol$x)
+  where <- batch_where("mvn", n, n^2 * batch, y$x, mean$x, chol$x)
   result <- call_on(where, r_batch_mvn, y$x, mean$x, chol$x, n, batch, !lower)
   value <- result$value
   if (typeof(value) == "externalptr") {

@@ -148,7 +148,7 @@ product_dim <- function(pair, side_x, side_y, inner_x, inner_y, name_x, name_y) 
 # The engine for base R operands; a clMatrix among the operands determines it.
 product_where <- function(pair, dim) {
   if (typeof(pair$x) == "externalptr" || typeof(pair$y) == "externalptr") return(-1L)
-  where_for("matmul", harmonic_mean(dim))
+  where_for("matmul", harmonic_mean(dim), kind = shape_kind("matmul", dim))
 }
 
 # Names of one side of x and of one of y; vectors have none.

@@ -62,7 +62,10 @@ tri_solve <- function(l, b, upper, transpose, name_l, name_b, named = TRUE) {
   if (as_vector) as.vector(result) else value(result, NULL, names)
 }
 
-where_for_solve <- function(n, columns) where_for("tri_solve", harmonic_mean(c(n, n, columns)))
+where_for_solve <- function(n, columns) {
+  shape <- c(n, n, columns)
+  where_for("tri_solve", harmonic_mean(shape), kind = shape_kind("tri_solve", shape))
+}
 
 # op(l)^-1 b; operands as .Call takes them.
 tri_solve_left <- function(l, b, upper, transpose, where) {

@@ -59,16 +59,19 @@ cl_map <- function(f, ...) {
         if (where < 0L) .Call(r_map_run, entry, operands) else map_matrices(f, entry, operands,
                                                                             where)
       }
-      return(on_engine(where_for("arith", shape[3L]), run))
+      return(on_engine(where_for("arith", shape[3L], kind = text_kind(f)), run))
     }
   }
-  map_on_engine(operands, function(where) map_matrices(f, entry, operands, where))
+  map_on_engine(operands, function(where) map_matrices(f, entry, operands, where), text_kind(f))
 }
 
+# The kind of calls with these functions.
+text_kind <- function(...) paste(unlist(lapply(list(...), deparse)), collapse = " ")
+
 # `run(where)` on the engine for these operands; NULL if one of them is a clMatrix, which has one.
-map_on_engine <- function(operands, run) {
+map_on_engine <- function(operands, run, kind) {
   if (any_cl(operands)) return(run(NULL))
-  on_engine(where_for("arith", max(lengths(operands))), run)
+  on_engine(where_for("arith", max(lengths(operands)), kind = kind), run)
 }
 
 map_matrices <- function(f, entry, operands, where) {
@@ -155,7 +158,7 @@ cl_reduce <- function(x, map = NULL, combine = "+", identity = 0, finalize = NUL
   map_on_engine(operands, function(where) {
     reduce_matrices(map_inputs(operands, c("x", rep_len("...", length(operands) - 1L)), where),
                     map, combine, as.double(identity), finalize, margin)
-  })
+  }, text_kind(map, combine, finalize, margin))
 }
 
 reduce_matrices <- function(inputs, map, combine, identity, finalize, margin) {

@@ -67,16 +67,16 @@ test_that("by default the sentence has the size, and what the host still waits f
     expect_identical(line_of(fit()),
                      "engine: host (kernels for the device are not built yet, see ?cl_use)")
     session$owed$glm_fit <- 1e6
-    session$notes$glm_fit <- c(1080, -1)
+    session$notes$glm_fit <- list(1080, -1L, 1, "glm_fit")
     session$waits <- "glm_fit"
     expect_identical(engine_line(engine_note("glm_fit")),
                      "engine: host (kernels for the device are being built)\n")
     session$waits <- character()
     expect_lt(calls_until(fit, function() is_built("glm_fit")), 20)
     expect_match(line_of(fit()), "^engine: device .+ \\(size 1,080 is above 100, \"glm_fit\" in ")
-    session$times[[times_key("glm_fit", 1080, -1L)]] <- c(least = 1e-9, all = 1e-9, calls = 1)
-    session$times[[times_key("glm_fit", 1080, test_device())]] <- c(least = 1, all = 9, calls = 9,
-                                                                    mean = Inf)
+    key <- function(where) times_key("glm_fit ml bernoulli_logit", 1080, where)
+    session$times[[key(-1L)]] <- c(least = 1e-9, all = 1e-9, calls = 1)
+    session$times[[key(test_device())]] <- c(least = 1, all = 9, calls = 9, mean = Inf)
     expect_identical(line_of(fit()), "engine: host (such calls took longer on the device)")
     session$refused$glm_fit <- "no"
     expect_match(line_of(fit()), "do not compile")

@@ -97,14 +97,21 @@ test_that("a Gaussian process returns from a device that turns out to be slower"
 test_that("likelihoods return from a device that turns out to be slower", {
   x <- cbind(sin(1:40), cos(1:40))
   y <- rep(c(0, 1, 1, 0, 2), 8)
-  make <- list(
+  make <- c(
     function() cl_likelihood("poisson_log", y, x),
     function() cl_likelihood("ordered_logistic", y + 1, x),
-    function() cl_likelihood("categorical_logit", y + 1, x))
+    function() cl_likelihood("categorical_logit", y + 1, x),
+    if (requireNamespace("Matrix", quietly = TRUE))
+      function() sparse_likelihood("poisson_log", y, Matrix::Matrix(x, sparse = TRUE), NULL))
   value <- list(
     function(f) f(alpha = 0.1, beta = c(0.2, -0.3)),
     function(f) f(beta = c(0.2, -0.3), cuts = c(-1, 1)),
-    function(f) f(alpha = c(0.1, 0, 0.2), beta = matrix(c(0.2, -0.3), 2, 3)))
+    function(f) f(alpha = c(0.1, 0, 0.2), beta = matrix(c(0.2, -0.3), 2, 3)),
+    function(f) {
+      result <- f(alpha = 0.1, beta = c(0.2, -0.3))
+      expect_identical(environment(f)$state$where, environment(f)$engine$at) # with its matrix
+      result
+    })
   for (i in seq_along(make)) {
     want <- with_cl(value[[i]](make[[i]]()), engine = "host")
     with_thresholds(c(likelihood = 10), {
@@ -181,6 +188,39 @@ test_that("a host that had no calls is compared with a slow device", {
   })
 })
 
+test_that("Vecchia's approximation returns from a device that turns out to be slower", {
+  x <- seq(0, 1, length.out = 60)
+  par <- c(sd = 1, lengthscale = 0.3, noise = 0.1)
+  for (mean in full_or_quick(list("constant", 0), "constant")) with_thresholds(c(gp = 10), {
+    f <- cl_gp_likelihood(sin(6 * x), x, k_exp_quad(), mean = mean, approx = "vecchia")
+    want <- with_cl(f(par), engine = "host")
+    engine <- environment(environment(f)$on_handle)$engine
+    run <- function(...) {
+      engine$spare <- 0
+      session$lost <- list()
+      expect_equal(f(par, ...), want, tolerance = 1e-8)
+    }
+    session$owed$gp <- 1e6
+    expect_lt(calls_until(run, function() engine$at >= 0L), 30)
+    of <- engine$choice
+    key <- function(where) times_key(of$kind, of$size, where, of$times)
+    for (k in 1:8) run()
+    device <- session$times[[key(test_device())]]
+    f(par, gradient = FALSE)
+    if (mean == 0) { # a pass that gradients do not take
+      inform <- function() f(par, information = TRUE)
+      expect_lt(calls_until(inform, function() !"gp" %in% session$waits), 30)
+    }
+    expect_identical(session$times[[key(test_device())]], device)
+    session$times[[key(-1L)]] <- NULL
+    for (k in 1:20) note_time(of, -1L, 1e-9)
+    session$times[[key(test_device())]][["all"]] <- device[["all"]] + 0.1
+    run()
+    expect_identical(c(engine$at, engine$moves), c(-1L, TRUE))
+    expect_output(print(f), "engine: host .such calls took longer on the device")
+  })
+})
+
 counts_likelihood <- function() {
   cl_likelihood("poisson_log", rep(0:1, 20), cbind(sin(1:40), cos(1:40)))
 }
@@ -206,6 +246,51 @@ test_that("a likelihood that has only been on a device is evaluated on the host,
     host <- times_key(engine$choice$kind, engine$choice$size, -1L)
     expect_gte(session$times[[host]][["calls"]], 2)
   })
+})
+
+test_that("the times of calls are compared with those of the same work alone", {
+  set.seed(1)
+  limits <- c(glm_fit = 1, glm = 1, glm_wide = 1, matmul = 1, tri_solve = 1, covariance = 1,
+              batch = 1, arith = 1, gp = 1)
+  with_thresholds(limits, {
+    keys <- function(call) {
+      session$times <- session$crowded <- list()
+      call()
+      unique(c(names(session$times), names(session$crowded)))
+    }
+    d <- data.frame(x = sin(1:40), y = rep(c(0, 1, 1, 0, 1), 8), z = 1:40 / 7)
+    x <- cbind(1, d$x)
+    several <- array(crossprod(matrix(rnorm(16), 4)), c(4, 4, 8))
+    few <- array(diag(2), c(2, 2, 64))
+    lpdf <- function(family, ...) cl_glm_lpdf(family, d$y, x, 0.1, c(0.2, 0.3), ...)
+    cases <- list(
+      glm_fit = list(function() cl_glm(y ~ x, d, "bernoulli_logit"),
+                     function() cl_glm(y ~ x, d, "poisson_log"),
+                     function() cl_glm(z ~ x, d, Gamma("log")),
+                     function() cl_glm(z ~ x, d, Gamma("inverse")),
+                     function() cl_glm(y ~ x, d, binomial("probit"))),
+      glm = list(function() lpdf("bernoulli_logit"), function() lpdf("poisson_log"),
+                 function() lpdf("poisson_log", gradient = "beta")),
+      matmul = list(function() cl_matmul(matrix(1, 110, 110), matrix(1, 110, 110)),
+                    function() cl_matmul(matrix(1, 6000, 2), matrix(1, 2, 8))),
+      tri_solve = list(function() cl_tri_solve(diag(110), matrix(1, 110, 110)),
+                       function() cl_tri_solve(diag(101), matrix(1, 101, 200))),
+      covariance = list(function() cl_cov(x, kernel = k_exp_quad()),
+                        function() cl_cov(x, kernel = k_exp_quad() + k_linear()),
+                        function() cl_cov_adjoint(diag(40), x, kernel = k_exp_quad())),
+      batch = list(function() cl_batch_chol(several), function() cl_batch_chol(few),
+                   function() cl_batch_inverse(several), function() cl_batch_det(several),
+                   function() cl_batch_solve(several, several)),
+      arith = list(function() cl_map(function(u) u + 1, x), function() cl_map(exp, x),
+                   function() cl_reduce(x), function() cl_reduce(x, margin = "rows")))
+    for (name in names(cases)) {
+      found <- lapply(cases[[name]], keys)
+      expect_true(all(lengths(found) > 0L), info = name)
+      expect_identical(anyDuplicated(unlist(found)), 0L, info = name)
+      expect_identical(lapply(cases[[name]], keys), found, info = name)
+    }
+  })
+  expect_fault(cl_glm_lpdf(mean, 0:1, diag(2), 0, 1:2), "argument", argument = "family")
 })
 
 test_that("evaluations whose times are not compared stop asking on a device", {
