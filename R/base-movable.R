@@ -2,7 +2,8 @@
 
 # An object with its data on an engine: `make(where)` gives a handle of them there, and
 # `take(handle, where)` notes it. While it `moves`, `run()` of an evaluation takes them to a device
-# once that has the kernels. `clean`: neither make() nor an evaluation keeps anything elsewhere.
+# once that has the kernels. `clean`: neither make() nor an evaluation keeps anything elsewhere, and
+# the host's time can be estimated: it gets some evaluations for comparison if it has had none.
 # `rehearse(chains)` requests what a sampler of so many chains does, whose kernels are then needed,
 # too; `time(chains)` gives the seconds of one of its evaluations, or NULL. If samplers on the host
 # took less than half of that, the data go back there and stay, until restore(). `counts(value)`:
@@ -66,15 +67,16 @@ movable <- function(place, make, take, clean = FALSE, rehearse = function(chains
     if (at < 0L) session$owed[[op]] <- sum(session$owed[[op]], done$seconds)
     done$value
   }
+  lacks <- function(where) clean && lacks_host(op, choice$size, where, choice$times, choice$kind)
   # whether the device has had enough evaluations to be kept
   is_judged <- function(where) {
     uncounted > 4 * many_calls ||
-      is_settled(op, choice$size, where, choice$times, choice$kind)
+      (is_settled(choice$kind, choice$size, where, choice$times) && !lacks(where))
   }
   # the place of the next evaluation: a device's are compared with some on the host
   compare_at <- function(where) {
     if (where < 0L || uncounted > 4 * many_calls) return(where)
-    if (lacks_host(op, choice$size, where, choice$times, choice$kind)) where[] <- -1L
+    if (lacks(where)) where[] <- -1L
     where
   }
   run <- function(evaluate) {

@@ -31,9 +31,9 @@ geometric_mean <- function(m, n) if (is.null(n)) m else sqrt(as.numeric(m) * n)
 #' of the option holds at once. If later calls on the device take longer than calls of the same kind
 #' and of about the same size took on the host, the shortest and in the mean, such calls return to
 #' the host: a threshold may be wrong for this machine. The kind of a call is its operation, and
-#' what else its time depends on, such as the family of a model. Likelihoods and Gaussian processes
-#' that have only been on the device are evaluated on the host a few times, for comparison, if it is
-#' estimated to be about as fast.
+#' what else its time depends on, such as the family of a model. Likelihoods (of dense predictors)
+#' and exact Gaussian processes that have only been on the device are evaluated on the host a few
+#' times, for comparison, if it is estimated to be about as fast.
 #'
 #' Compiled functions ([cl_gradient()], [cl_tmb()], [cl_stan()]) have no threshold: their time on
 #' each engine is estimated from their operations, and the device must save more in the evaluations

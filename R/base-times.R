@@ -1,10 +1,12 @@
 # What calls and samplers have taken on each engine, and whether a device is the slower one.
 
-# Names the times of calls of a kind, as of where_for(), of about this size, and this number of
-# evaluations, on an engine.
-times_key <- function(kind, size, where, times = 1) paste(where, kind, round(4 * log2(size)), times)
+# Names the times of calls of a kind, as of where_for(), of about this size, and about this number
+# of evaluations, on an engine.
+times_key <- function(kind, size, where, times = 1) {
+  paste(where, kind, round(4 * log2(size)), round(2 * log2(times)))
+}
 
-# The kind of operations whose dimensions say more than their size, each to a factor of 1.4.
+# The kind of work whose dimensions say more than its size, each to a factor of 1.4.
 shape_kind <- function(kind, dim) paste(c(kind, round(2 * log2(dim))), collapse = " ")
 
 # Thresholds may be wrong for this machine: the times of calls of about this size on each engine
@@ -20,10 +22,9 @@ calls_in_mean <- 16
 many_calls <- 4 * calls_in_mean
 
 # Whether the device has had enough calls to be kept.
-is_settled <- function(op, size, where, times = 1, kind = op) {
+is_settled <- function(kind, size, where, times = 1) {
   of <- compared_times(kind, size, where, times)
-  !is.null(of$device) && of$device[["calls"]] >= many_calls && !seems_slower(of) &&
-    !lacks_host(op, size, where, times, kind)
+  !is.null(of$device) && of$device[["calls"]] >= many_calls && !seems_slower(of)
 }
 
 # Whether the next calls are to be on the host, for comparison: the device's take longer than half

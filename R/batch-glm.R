@@ -168,7 +168,7 @@ fit_glm_groups <- function(x, y, w, trials, offset, grouped, family) {
   begin_note("batch")
   # few groups do not occupy a device
   where <- where_for("batch", 8 * length(x) * p * min(1, groups / 1024),
-                     kind = paste("batch", family$family, p))
+                     kind = shape_kind(paste("batch", family$family), c(groups, p)))
   run <- function(where) {
     call_on(where, r_glm_batch, x, y, w, offset, grouped$order, c(0, cumsum(size)), task)
   }

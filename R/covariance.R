@@ -53,12 +53,16 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
   a$x <- kernel_input(kernel, a$x, x1, a$columns)
   if (!is.null(b)) b$x <- kernel_input(kernel, b$x, x2, a$columns)
   where <- if (any_handle(a$x, b$x)) -1L else
-    where_for("covariance", geometric_mean(a$n, b$n), kind = paste("matrix", layout$count, a$p))
+    where_for("covariance", geometric_mean(a$n, b$n), kind = covariance_kind("matrix", layout, a$p))
   values <- layout_values(layout, c(kernel_values(kernel), 0))
   result <- call_on(where, r_covariance_matrix, a$x, b$x, layout$c, values)
   dim <- c(a$n, if (is.null(b)) a$n else b$n)
   value(result, dim, list(a$names, if (is.null(b)) a$names else b$names),
         if (is.null(b)) "symmetric" else "general")
+}
+
+covariance_kind <- function(what, layout, columns) {
+  paste(c(what, layout$count, columns, layout$c[[1L]]), collapse = " ")
 }
 
 #' @rdname cl_cov
@@ -84,7 +88,7 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   adjoint <- operand(k_adj, "k_adj", vector = FALSE)
   where <- if (any_handle(adjoint, a$x, b$x)) -1L else
     where_for("covariance", geometric_mean(a$n, b$n),
-              kind = paste("adjoint", layout$count, a$p, inputs))
+              kind = covariance_kind("adjoint", layout, c(a$p, inputs)))
   values <- layout_values(layout, c(parameters, 0))
   by_log <- call_on(where, r_covariance_adjoint, adjoint, a$x, b$x, layout$c, values)
   gradient <- layout_gradient(layout, by_log)[seq_along(parameters)] / parameters

@@ -68,8 +68,8 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
   size <- dim(x)
   rows <- if (size[1L] == 1L) one_for_each(x, y) else x
   kind <- function() {
-    paste(c("glm", check_family(family), size[2L], if (is.character(gradient)) gradient),
-          collapse = " ")
+    shape_kind(paste(c("glm", check_family(family), if (is.character(gradient)) gradient),
+                     collapse = " "), c(size[2L], length(beta), length(cuts)) + 1)
   }
   where <- if (is_cl(rows)) -1L else if (size[2L] < 32L)
     where_for("glm", dim(rows)[1L], kind = kind()) else
@@ -220,9 +220,11 @@ likelihood_info <- function(state) {
 }
 
 likelihood_note <- function(state) {
-  if (is_cl(state$x)) return(data_note(state$x))
+  info <- likelihood_info(state)
+  if (is_cl(state$x)) info <- state_of(state$x)
+  if (is_cl(state$x) || isTRUE(state$resident)) return(data_note(info))
   size <- if (is_cl_sparse(state$x)) state$size else state$x
-  note <- handle_note(likelihood_info(state), state$op, size, kind = state$kind)
+  note <- handle_note(info, state$op, size, kind = state$kind)
   went_back <- is.environment(state$engine) && isTRUE(state$engine$stays)
   if (went_back && note$why %in% c("unbuilt", "building")) note$why <- "slower"
   note

@@ -16,9 +16,12 @@ sparse_likelihood <- function(family, y, x, trials) {
   kind <- paste(op, "sparse", family, round(log2(1 + entries / nrow(x))))
   place <- function(times = 1) if (forked()) -1L else where_for(op, size, times, kind)
   all <- default_gradient(family)
-  engine <- movable(if (is.null(state$handle)) place else function(times = 1) state$where,
-                    function(where) {
-    if (is.null(state$handle) || where != state$where) sparse_upload(x, where)
+  resident <- !is.null(state$handle)
+  stay <- function(times = 1) {
+    if (forked()) -1L else if (is.null(sparse_info(x))) where_resident() else state$where
+  }
+  engine <- movable(if (resident) stay else place, function(where) {
+    if (is.null(sparse_info(x)) || where != state$where) sparse_upload(x, where)
     list(rows = fit_on_engine(op, size, function() {
       new_likelihood(family, y, matrix(0, nrow(x), 0L), trials)
     }, where = where), x = state$handle)
@@ -30,6 +33,8 @@ sparse_likelihood <- function(family, y, x, trials) {
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
                 gradient = all) {
     if (...length() > 0L) check_dots_empty(...)
+    # restored from a file, in a forked process, or the device was lost
+    if (is.null(sparse_info(x))) engine$restore()
     evaluate <- function() {
       sparse_evaluate(rows, x, on_host(alpha), on_host(beta), sigma, phi, cuts, gradient)
     }
@@ -41,6 +46,9 @@ sparse_likelihood <- function(family, y, x, trials) {
 }
 
 sparse_evaluate <- function(rows, x, alpha, beta, sigma, phi, cuts, gradient) {
+  if (!is.null(gradient) && !is.character(gradient)) {
+    return(rows(sigma = sigma, phi = phi, cuts = cuts, gradient = gradient)) # refused
+  }
   if ("x" %in% gradient) abort_argument("gradient", "no gradient with respect to a sparse 'x'")
   eta <- row_predictors(x, alpha, beta)
   several <- is.matrix(beta)

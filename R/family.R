@@ -31,7 +31,9 @@ read_glm_family <- function(family, counts = FALSE, y = NULL) {
   named <- is.character(family) && length(family) == 1L && !is.na(family)
   if (named && family %in% c(names(density_families), "tweedie")) family <- cl_family(family)
   if (inherits(family, "cl_family")) return(family)
-  if (named && family %in% names(r_rows)) family <- getExportedValue("stats", family)
+  if (is.character(family) && named && family %in% names(r_rows)) {
+    family <- getExportedValue("stats", family)
+  }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
   if (inherits(family, "family")) {
     ours <- Find(function(row) {

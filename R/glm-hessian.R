@@ -29,6 +29,7 @@
 cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL,
                            cuts = NULL, trials = NULL) {
   check_dots_empty(...)
+  check_family(family)
   x <- one_for_each(predictors(x), y)
   beta <- on_host(beta)
   if (length(beta) == 1L && !is_categorical(family)) beta <- rep(as.vector(beta), ncol(x))

@@ -362,7 +362,7 @@ aux_names <- function(core) {
   paste(levels[-length(levels)], levels[-1L], sep = "|")
 }
 
-glm_note <- function(x) if (is_cl(x)) data_note(x) else engine_note("glm_fit")
+glm_note <- function(x) if (is_cl(x)) data_note(state_of(x)) else engine_note("glm_fit")
 
 # A fit, or a part of one, on the engine for these predictors; draws take as long as many fits.
 # Least squares have no links, and pass over the rows once: up to some 40 columns the host is done
@@ -370,10 +370,8 @@ glm_note <- function(x) if (is_cl(x)) data_note(x) else engine_note("glm_fit")
 glm_on_engine <- function(x, run, method = "ml", family = NULL) {
   begin_note("glm_fit")
   if (is_cl(x)) return(run())
-  names <- if (is.list(family)) unclass(family)[c("family", "link")] else family
-  kind <- paste(Filter(is.character, c("glm_fit", method, names)), collapse = " ")
   if (is_sparse(x)) {
-    return(fit_on_engine("glm_fit", sparse_work(x), run, kind = paste(kind, "sparse")))
+    return(fit_on_engine("glm_fit", sparse_work(x), run, kind = fit_kind(x, method, family)))
   }
   once <- is.character(method) && identical(method[1L], "ml") && !is.null(family) &&
     is_least_squares(family)
@@ -382,5 +380,12 @@ glm_on_engine <- function(x, run, method = "ml", family = NULL) {
   # a compiled density is kept, and the sampler would not end
   whole <- !sampled && is.character(family) &&
     family_row(family)$fitter %in% c("newton", "least_squares")
-  fit_on_engine("glm_fit", size, run, if (sampled) 300 else 1, kind, whole = whole)
+  fit_on_engine("glm_fit", size, run, if (sampled) 300 else 1, fit_kind(x, method, family),
+                whole = whole)
+}
+
+fit_kind <- function(x, method, family) {
+  names <- if (is.list(family)) unclass(family)[c("family", "link")] else family
+  names <- Filter(is.character, c(if (is_sparse(x)) "sparse", method[1L], names))
+  shape_kind(paste(c("glm_fit", names), collapse = " "), dim(x))
 }

@@ -176,7 +176,7 @@ gp_place <- function(data, on_device, times, kind = "gp") {
   if (forked()) return(-1L)
   if (!on_device) return(where_for("gp", nrow(data$x), times, kind))
   where <- where_resident()
-  session$notes$gp <- c(NA, where)
+  session$notes$gp <- list(NA, where)
   where
 }
 
@@ -219,10 +219,11 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
   on_handle <- handle_caller(data, on_device, function(where) {
     new_gp(data, kernel, trend, spread, where)
   }, placed = function(where) resident <<- where >= 0L, clean = is.null(user),
-  counts = if (is.null(user)) has_gradient)
+  counts = if (is.null(user)) has_gradient, kind = if (objective == "loo") "gp loo" else "gp")
   loo <- objective == "loo"
   size <- trend$count * ncol(data$y)
   f <- function(par, gradient = TRUE) {
+    check_flag(gradient, "gradient")
     par <- check_gp_parameters(par, names, positive)
     result <- on_handle(function(h) {
       if (!is.null(user)) return(user$evaluate(h, par, names, loo, trend$integrate, gradient))

@@ -6,7 +6,7 @@ latent_jitter <- 1e-8 # times the mean variance
 sample_response <- function(problem, ...) {
   if (!may_move_points(problem)) return(sample_latent(problem, ...))
   fit_on_engine("gp", nrow(problem$x), function() sample_latent(problem, ...), times = 5000,
-                kind = "mcmc")
+                kind = paste("mcmc", problem$response$family))
 }
 
 sample_latent <- function(problem, space, prior, found, control, progress) {

@@ -46,16 +46,19 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, gro
   layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
   names <- c(names(coef(kernel)), "noise")
   positive <- kernel_positive(kernel)
-  one_pass <- trend$count %in% 1:6 # otherwise the coefficients need a pass before the derivatives
   on_handle <- handle_caller(data, on_device, function(where) {
     .Call(r_vecchia_new, data$y - trend$offset, kernel_points(kernel, data$x), trend$basis, spread,
           scale, neighbours, grouped, where)
-  }, share = neighbours^3 / nrow(data$x)^2, counts = function(value) {
-    has_gradient(value) && is.null(attr(value, "information")) != one_pass
-  }, kind = paste("vecchia", grouped, one_pass, layout$count, ncol(data$x), ncol(data$y)))
+  }, share = neighbours^3 / nrow(data$x)^2,
+  counts = function(value) !is.null(attr(value, "information")),
+  kind = paste(c("vecchia", grouped, trend$count, layout$count, dim(data$x)[2L], dim(data$y)[2L],
+                 layout$c[[1L]]), collapse = " "))
   group <- as.integer(layout$index) - 1L # the parameter of each value
   group[layout$inverted] <- -group[layout$inverted]
+  one_pass <- trend$count %in% 1:6 # otherwise the coefficients need a pass before the derivatives
   f <- function(par, gradient = TRUE, information = FALSE) {
+    check_flag(gradient, "gradient")
+    check_flag(information, "information")
     par <- check_gp_parameters(par, names, positive)
     values <- layout_values(layout, par)
     informed <- information || (gradient && one_pass)

@@ -64,9 +64,8 @@ corner_of <- function(x, shown) {
 # The information of C on the data: state ("" if usable), device, host, bytes.
 state_of <- function(x) .Call(r_matrix_info, x@handle)
 
-# The note of a fit to these data (R/base-engine-text.R).
-data_note <- function(x) {
-  info <- state_of(x)
+# The note of a fit to data with this information (R/base-engine-text.R).
+data_note <- function(info) {
   list(where = if (isTRUE(info$host)) "host" else info$device, why = "data")
 }
 

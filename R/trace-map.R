@@ -65,8 +65,8 @@ cl_map <- function(f, ...) {
   map_on_engine(operands, function(where) map_matrices(f, entry, operands, where), text_kind(f))
 }
 
-# The kind of calls with these functions.
-text_kind <- function(...) paste(unlist(lapply(list(...), deparse)), collapse = " ")
+# The kind of calls with these functions, by the beginning of their text.
+text_kind <- function(...) paste(unlist(lapply(list(...), deparse, nlines = 20L)), collapse = " ")
 
 # `run(where)` on the engine for these operands; NULL if one of them is a clMatrix, which has one.
 map_on_engine <- function(operands, run, kind) {
@@ -100,7 +100,7 @@ cl_op <- function(name, ...) {
   }
   if (any_traced(...)) return(trace_apply(name, ...))
   if (any_cl(operands)) return(apply_op(name, operands, rep_len("...", length(operands))))
-  f <- function(...) trace_apply(name, ...)
+  f <- eval(bquote(function(...) trace_apply(.(name), ...)))
   do.call(cl_map, c(list(f), unname(operands)), quote = TRUE)
 }
 

@@ -144,6 +144,8 @@ test_that("Tweedie's family has a density that integrates to 1", {
     mu <- fitted(fit)
     expect_lt(max(abs(crossprod(cbind(1, d$x, d$g == "v"), (y - mu) * mu^-0.4))), 1e-6)
     expect_equal(deviance(fit), sum(family(fit)$dev.resids(y, mu, rep(1, n))))
+    expect_warning(named <- cl_glm(y ~ x + g, d, "tweedie"), NA)
+    expect_identical(coef(named), coef(cl_glm(y ~ x + g, d, cl_family("tweedie"))))
     expect_equal(c(logLik(fit)), sum(density(y, mu, deviance(fit) / n, 1.4)), ignore_attr = TRUE)
   })
   expect_true(is.finite(AIC(fit)))

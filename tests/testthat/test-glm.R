@@ -220,7 +220,8 @@ test_each_engine("parameters of wrong length or type are rejected by name", {
                    f(0, 1:2, gradient = bad))
   }
   for (bad in list("probit", 1, NA_character_, c(family, family), NULL)) {
-    expect_refused("family", cl_glm_lpdf(bad, y, x, 0, 1:2), cl_likelihood(bad, y, x))
+    expect_refused("family", cl_glm_lpdf(bad, y, x, 0, 1:2), cl_likelihood(bad, y, x),
+                   cl_glm_hessian(bad, y, x, 0, 1))
   }
   for (bad in list("a", array(0, c(3, 1, 1)), NULL, list(1))) {
     expect_refused("x", cl_glm_lpdf(family, y, bad, 0, 1))

@@ -186,5 +186,9 @@ test_that("bad means, weights and variances are rejected", {
     }
     expect_refused("variance", f(variance = -d$w))
     expect_refused("objective", f(objective = "rms"))
+    for (approx in c("none", "vecchia")) for (bad in list(NULL, NA, mean, "a", c(TRUE, FALSE))) {
+      expect_refused("gradient", f(approx = approx)(c(1, 1, 1), gradient = bad))
+    }
+    expect_refused("information", f(approx = "vecchia")(c(1, 1, 1), information = NA))
   })
 })

@@ -194,8 +194,42 @@ test_each_engine("likelihoods with sparse predictors are those of dense ones", {
   expect_equal(again(0.1, beta), peer(0.1, beta), tolerance = 1e-12)
   expect_refused("beta", ours(0, beta[-1L]))
   expect_refused("alpha", ours(1:3, beta))
-  expect_refused("gradient", ours(0, beta, gradient = "x"))
+  for (bad in list("x", "sigma", 1, TRUE, mean, list("beta"))) {
+    expect_refused("gradient", ours(0, beta, gradient = bad))
+  }
   expect_fault(ours(0, beta * NA), "nonfinite")
+})
+
+test_that("a restored sparse likelihood is where it is chosen to be, and on the host in a fork", {
+  skip_on_os("windows")
+  set.seed(8)
+  s <- Matrix::rsparsematrix(200, 5, 0.4)
+  y <- as.double(rpois(200, 1))
+  beta <- c(0.1, -0.2, 0, 0.3, 0.1)
+  places <- function(f) {
+    own <- environment(f)
+    c(own$engine$at, own$state$where, environment(own$rows)$engine$at)
+  }
+  each_engine(for (f in list(sparse_likelihood("poisson_log", y, s, NULL),
+                             cl_likelihood("poisson_log", y, as_cl(s)))) {
+    want <- f(0.2, beta)
+    before <- places(f)
+    again <- unserialize(serialize(f, NULL))
+    expect_equal(again(0.2, beta), want, tolerance = 1e-12)
+    expect_identical(places(again), before)
+    expect_identical(length(unique(before)), 1L)
+    job <- parallel::mcparallel(list(f(0.2, beta), places(f)))
+    result <- parallel::mccollect(job, wait = FALSE, timeout = 30)[[1L]]
+    if (is.null(result)) tools::pskill(job$pid, 9L)
+    expect_equal(result[[1L]], want, tolerance = 1e-12)
+    expect_identical(result[[2L]], rep(-1L, 3L))
+    expect_identical(f(0.2, beta), want)
+  })
+  with_thresholds(c(likelihood = Inf), {
+    f <- unserialize(serialize(sparse_likelihood("poisson_log", y, s, NULL), NULL))
+    f(0.2, beta)
+    expect_identical(places(f), rep(-1L, 3L))
+  })
 })
 
 test_on_host("a sparse likelihood is sampled and optimised as a dense one", {
