@@ -33,7 +33,7 @@ test_that("BLAS leaves a core at once to a thread that builds, from four cores o
   in_blas_session(c(
     sprintf("device <- %dL", test_device()),
     "while (!.Call(own$r_device_ready, device)) Sys.sleep(0.01)",
-    "where <- structure(device, op = 'arith', size = 10, waits = FALSE)",
+    "where <- structure(device, op = 'arith', size = 10, times = 1, waits = FALSE)",
     "source <- sprintf('__kernel void a%d(__global double *x) {}', Sys.getpid())",
     "run <- function(where) {",
     "  if (where >= 0L) cl_kernel(source, sprintf('a%d', Sys.getpid()), c(x = 'out'))",

@@ -182,7 +182,7 @@ test_that("an operation that is slower on the device returns to the host", {
 
 test_that("kernels that do not compile leave a call on the host", {
   with_thresholds(c(arith = 10), {
-    where <- structure(test_device(), op = "arith", size = 10, waits = FALSE)
+    where <- structure(test_device(), op = "arith", size = 10, times = 1, waits = FALSE)
     source <- sprintf("no kernel %d(", Sys.getpid())
     session$owed$arith <- 1e6
     run <- function(where) {
@@ -201,7 +201,7 @@ test_that("kernels that do not compile leave a call on the host", {
 
 test_that("an attempt on a device leaves R's random numbers and errors as they were", {
   with_thresholds(c(arith = 10), {
-    where <- structure(test_device(), op = "arith", size = 10, waits = FALSE)
+    where <- structure(test_device(), op = "arith", size = 10, times = 1, waits = FALSE)
     set.seed(1)
     want <- runif(1)
     set.seed(1)
