@@ -384,6 +384,7 @@ glm_on_engine <- function(x, run, method = "ml", family = NULL) {
                 whole = whole)
 }
 
+# The kind of a fit, for where_for(). `family`: a name, a family of R or NULL.
 fit_kind <- function(x, method, family) {
   names <- if (is.list(family)) unclass(family)[c("family", "link")] else family
   names <- Filter(is.character, c(if (is_sparse(x)) "sparse", method[1L], names))
