@@ -57,6 +57,7 @@ cl_cache <- function(on = NULL) {
     path_kinds(file) == 0L
   }
   if (!done) warning(sprintf("statcl: '%s' cannot be changed", file), call. = FALSE)
+  session$build_factor <- NULL
   if (!is.null(session$listed_by)) cache_start()
   invisible(cache_report())
 }

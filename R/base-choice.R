@@ -195,17 +195,12 @@ is_worth_building <- function(op, size, times, kind) {
 # Whether the host takes `share` times the seconds of the build and, if no device has been used yet,
 # of opening it.
 host_takes <- function(op, size, times, share, kind = op) {
-  least <- function(factor) {
-    share * (factor * build_seconds[[op]] +
-               if (is.null(session$opened_by)) opening_seconds else 0)
-  }
-  if (least(1) <= 0) return(TRUE)
+  opens <- is.null(session$opened_by)
+  least <- share * (build_cost(op) + if (opens) opening_seconds else 0)
+  if (least <= 0) return(TRUE)
   known <- session$times[[times_key(kind, size, -1L, times)]]
-  takes <- function(seconds) {
-    if (is.null(known)) lasts(op, size, times, seconds, slow = 1e-9)
-    else known[["least"]] >= seconds # as measuring takes milliseconds
-  }
-  takes(least(kept_factor)) && takes(least(build_factor())) # looks for files
+  if (is.null(known)) return(lasts(op, size, times, least, slow = 1e-9))
+  known[["least"]] >= least # measuring takes milliseconds
 }
 
 # Whether the host is estimated to take so many seconds; first at `slow` seconds a multiplication,
@@ -217,9 +212,14 @@ lasts <- function(op, size, times, seconds, slow) {
 
 build_cost <- function(op) build_factor() * build_seconds[[op]]
 
-# Kept programs are loaded, which takes a tenth of a build.
-kept_factor <- 0.1
-build_factor <- function() if (cache_wanted() && length(cache_files()) > 0L) kept_factor else 1
+# Kept programs are loaded, which takes a tenth of a build. Files are looked for once, as that takes
+# longer than many a call.
+build_factor <- function() {
+  if (is.null(session$build_factor)) {
+    session$build_factor <- if (cache_wanted() && length(cache_files()) > 0L) 0.1 else 1
+  }
+  session$build_factor
+}
 
 # Operations whose kernels stand, on the device in use.
 is_built <- function(op) {

@@ -17,6 +17,7 @@ session$opened_by <- NULL     # process that first used a device
 session$tuned <- list()       # measured by cl_tune(), by device id
 session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
 session$blas_said <- FALSE    # see say_slow_blas()
+session$build_factor <- NULL  # less than 1 if programs are kept, see build_factor()
 session$built <- character()  # devices and operations, see is_built()
 session$owed <- list()        # seconds that the host has spent above the threshold, by operation
 session$lost <- list()        # seconds of attempts on a device that lacked kernels, by operation
