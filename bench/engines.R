@@ -16,8 +16,9 @@
 # Posteriors are those of tests/posteriors, with the data of the folder STATCL_POSTERIORS (JSON
 # files, ../shared/posteriordb if it is there), else with simulated data of the same sizes.
 # STATCL_DEVICE names the device: a CPU device, which auto never takes, then gets the thresholds of
-# GPUs, and devices are listed before the first call. With "costs" as pattern: a gradient
-# of each compiled function on each engine next to the estimate (R/base-choice.R).
+# GPUs, and devices are listed before the first call. "costs" for a pattern: a gradient of each
+# compiled function on each engine next to the estimate (R/base-choice.R). "turns" before a pattern:
+# milliseconds of settled calls on each engine in turn, in one process.
 
 arguments <- commandArgs(TRUE)
 quick <- "quick" %in% arguments
@@ -325,27 +326,31 @@ for (name in c(sub("[.]R$", "", files), linear)) {
 
 # ---- one call ------------------------------------------------------------------------------------
 
-if (identical(arguments[1L], "one")) { # the times of one call on one engine, for the process below
+# The package on an engine; auto gets the thresholds of GPUs for a CPU that is named.
+load_on <- function(engine) {
   suppressMessages(library(statcl))
   options(statcl.quiet = TRUE)
   own <- asNamespace("statcl")
-  cl_use(engine = arguments[3L])
-  if (arguments[3L] == "auto" && nzchar(Sys.getenv("STATCL_DEVICE"))) {
-    device <- own$device_table()[own$current_device() + 1L, ]
-    if (device$type == "cpu") {
-      device$type <- "gpu"
-      session <- own$session
-      session$tuned[[device$id]] <- unlist(unname(own$shipped_tuning(device)))
-    }
+  cl_use(engine = engine)
+  named <- engine == "auto" && nzchar(Sys.getenv("STATCL_DEVICE"))
+  device <- if (named) own$device_table()[own$current_device() + 1L, ]
+  if (identical(device$type, "cpu")) {
+    device$type <- "gpu"
+    session <- own$session
+    session$tuned[[device$id]] <- unlist(unname(own$shipped_tuning(device)))
   }
+  own
+}
+seconds_of <- function(this, clean = TRUE) {
+  system.time(suppressWarnings(suppressMessages(eval(this$run))), gcFirst = clean)[[3L]]
+}
+if (identical(arguments[1L], "one")) { # the times of one call on one engine, for the process below
+  own <- load_on(arguments[3L])
   this <- calls[[arguments[2L]]]
   eval(this$setup)
   begin <- proc.time()[[3L]]
-  seconds <- function(clean = TRUE) {
-    system.time(suppressWarnings(suppressMessages(eval(this$run))), gcFirst = clean)[[3L]]
-  }
-  first <- seconds()
-  second <- seconds()
+  first <- seconds_of(this)
+  second <- seconds_of(this)
   if (identical(arguments[4L], "early")) {
     cat(first, second, NA, "\n")
     quit()
@@ -362,7 +367,7 @@ if (identical(arguments[1L], "one")) { # the times of one call on one engine, fo
       max(last) <= 1.5 * min(last) + 0.002
   }
   while (!settled() && !passed(most)) {
-    later <- c(later, seconds(FALSE)) # cleaning takes longer than a short call
+    later <- c(later, seconds_of(this, FALSE)) # cleaning takes longer than a short call
     while (own$count_building() > 0L && !passed(most)) Sys.sleep(0.01)
   }
   # of short calls the mean without extremes, as garbage is collected in some of them only
@@ -372,9 +377,22 @@ if (identical(arguments[1L], "one")) { # the times of one call on one engine, fo
   cat(sprintf("%.6f %.6f %.6f\n", first, second, settled))
   quit()
 }
+if (identical(arguments[1L], "turns")) {
+  own <- load_on("auto")
+  for (name in grep(c(arguments[-1L], "")[1L], names(calls), value = TRUE)) {
+    eval(calls[[name]]$setup)
+    end <- proc.time()[[3L]] + most
+    while (proc.time()[[3L]] < end) seconds_of(calls[[name]], FALSE) # auto settles
+    for (turn in 1:3) for (engine in c("device", "host", "auto")) {
+      cl_use(engine = engine)
+      times <- replicate(12L, seconds_of(calls[[name]], FALSE))
+      cat(sprintf("%-42s %-6s %9.1f\n", name, engine, 1e3 * mean(times, trim = 0.1)))
+    }
+  }
+  quit()
+}
 if (identical(arguments[1L], "costs")) {
-  suppressMessages(library(statcl))
-  own <- asNamespace("statcl")
+  own <- load_on("auto")
   cat(sprintf("%-30s %12s %12s %12s %12s\n", "us a gradient", "host", "estimate", "device",
               "estimate"))
   for (name in names(calls)) {
